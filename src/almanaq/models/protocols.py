@@ -1,0 +1,169 @@
+"""The seams to models, and the values that cross them.
+
+A LanguageModel completes prompts; an Embedder turns texts into vectors; a Reader evaluates text calls (the
+`answer` and `summary` of SUQL); a Linker maps a literal to the values of a column that mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What calls cost. `money` is in US dollars, None when a price is unknown."""
+
+    calls: int = 0
+    cached_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    money: float | None = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        known = self.money is not None and other.money is not None
+        return Usage(
+            self.calls + other.calls,
+            self.cached_calls + other.cached_calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            (self.money or 0.0) + (other.money or 0.0) if known else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A request to a language model.
+
+    Attributes:
+        name: the prompt file it was made from; `version` is that file's hash (part of every cache key).
+        schema: JSON schema of the reply; None asks for plain text.
+    """
+
+    name: str
+    version: str
+    messages: tuple[Message, ...]
+    schema: Mapping[str, object] | None = None
+    max_output_tokens: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A language model's reply."""
+
+    text: str
+    usage: Usage = Usage()
+
+
+@runtime_checkable
+class LanguageModel(Protocol):
+    """Completes prompts. Raises ModelCallError for a call that failed, ModelError when no call can succeed."""
+
+    name: str
+
+    async def complete(self, prompt: Prompt) -> Completion: ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into unit vectors, shape (len(texts), dimensions), float32."""
+
+    name: str
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+
+
+AnswerType = Literal["text", "number", "integer", "date", "timestamp", "time", "boolean"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextCall:
+    """One evaluation of `answer` or `summary` (semantics 2).
+
+    Attributes:
+        passages: the document, whole; one passage for text, several for text[]. Never empty or blank.
+        type: what the value will be parsed as.
+        options: the only values allowed, where the query gave them.
+        compared: the literals that the query compares the answer with, each of which gets a verdict.
+    """
+
+    function: Literal["answer", "summary"]
+    passages: tuple[str, ...]
+    question: str
+    type: AnswerType = "text"
+    options: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Words of a passage: `passages[passage][start : start + len(text)] == text`."""
+
+    passage: int
+    start: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextReply:
+    """What a Reader found; `value` None and a verdict None mean "no information"."""
+
+    value: str | None
+    verdicts: Mapping[str, bool | None] = field(default_factory=dict)
+    quotes: tuple[Quote, ...] = ()
+    usage: Usage = Usage()
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """Evaluates text calls. Raises ModelCallError for a call that failed, ModelError when none can succeed.
+
+    `remote` says whether documents leave this machine; `paid` whether calls count against the default budget.
+    """
+
+    name: str
+    remote: bool
+    paid: bool
+
+    async def read(self, call: TextCall) -> TextReply: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRequest:
+    """Asks which of `values`, all those of an ENUM column, mean the same as `literal` (paper, section 5.2)."""
+
+    literal: str
+    column: str
+    values: tuple[str, ...]
+
+
+@runtime_checkable
+class Linker(Protocol):
+    """Gives the values that mean the same as a literal: several, one or none; always a subset of the values."""
+
+    name: str
+
+    async def link(self, request: LinkRequest) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The models that one connection uses; `language` is None where there is no language model (`local`)."""
+
+    name: str
+    reader: Reader
+    linker: Linker
+    embedder: Embedder
+    language: LanguageModel | None = None

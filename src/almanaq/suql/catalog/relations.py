@@ -1,0 +1,88 @@
+"""What a database holds: relations, their columns, and the kind of each column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from almanaq.errors import UnknownNameError, suggest
+
+
+class ColumnKind(Enum):
+    """How the agent and the compiler treat a column: plain SQL, prose for answer(), or a closed set of values."""
+
+    STRUCTURED = "structured"
+    FREE_TEXT = "free_text"
+    ENUM = "enum"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    Attributes:
+        type: the SQL type in the PostgreSQL dialect, without `[]`; `text` for enums.
+        array: whether the column holds an array of `type`.
+        values: the permitted values of an ENUM column, in declared order; empty otherwise.
+        samples: a few distinct values, for prompts and the schema listing.
+        private: never sent to a remote model (semantics 16).
+    """
+
+    name: str
+    type: str
+    kind: ColumnKind = ColumnKind.STRUCTURED
+    array: bool = False
+    values: tuple[str, ...] = ()
+    description: str = ""
+    samples: tuple[str, ...] = ()
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One table or view.
+
+    Attributes:
+        name: as queries write it.
+        location: the identifiers by which the database finds it, outermost first.
+        key: columns checked to be unique and not null together; empty when none are declared.
+        row_id: SQL expression over the relation that identifies a row within one snapshot (`rowid`), or None.
+        rows: number of rows, None when unknown.
+        foreign_keys: (own columns, other relation, its columns).
+    """
+
+    name: str
+    location: tuple[str, ...]
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    row_id: str | None = None
+    rows: int | None = None
+    description: str = ""
+    foreign_keys: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = ()
+
+    def column(self, name: str) -> Column | None:
+        """Give the column of that name, folding case, or None."""
+        folded = name.casefold()
+        return next((c for c in self.columns if c.name.casefold() == folded), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The relations of one source, in a stable order."""
+
+    relations: tuple[Relation, ...]
+    _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {r.name.casefold(): r for r in self.relations})
+
+    def find(self, name: str) -> Relation | None:
+        """Give the relation of that name, folding case, or None."""
+        return self._by_name.get(name.casefold())
+
+    def relation(self, name: str) -> Relation:
+        """Give the relation of that name; raises UnknownNameError with near names."""
+        found = self.find(name)
+        if found is None:
+            raise UnknownNameError(f"no relation named {name!r}{suggest(name, [r.name for r in self.relations])}")
+        return found

@@ -1,0 +1,57 @@
+"""The seam to databases: what the compiler needs of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, Self
+
+import pyarrow as pa
+
+from almanaq.suql.catalog.relations import Catalog
+
+
+class Session(Protocol):
+    """One query's dealings with a database: read-only towards the source, with temporary tables of its own.
+
+    Every method raises DatabaseError when the engine refuses or fails, DeadlineExceeded after the deadline.
+    SQL is text in the database's own dialect. Several streams may be open at once, and other calls may be made while
+    one is. Methods are blocking and may be called from several threads.
+    """
+
+    def stream(self, sql: str, batch_rows: int = 2048) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a SELECT lazily; closing the iterator stops the database's work."""
+
+    def fetch(self, sql: str) -> pa.Table:
+        """Give all rows of a SELECT."""
+
+    def create(self, name: str, sql: str) -> int:
+        """Make the temporary table `name` from a SELECT; give its number of rows."""
+
+    def store(self, name: str, table: pa.Table) -> None:
+        """Make the temporary table `name` from Arrow data."""
+
+    def locate(self, name: str) -> tuple[str, ...]:
+        """Give the identifiers, outermost first, by which SQL names the temporary table `name`."""
+
+    def interrupt(self) -> None:
+        """Stop whatever runs; safe from any thread and when nothing runs."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None:
+        """Drop every temporary table of this session and end its streams."""
+
+
+class Database(Protocol):
+    """An engine with one source attached, read-only."""
+
+    name: str
+    dialect: str
+    """sqlglot's name of the engine's dialect."""
+
+    def catalog(self) -> Catalog: ...
+
+    def session(self, deadline: float | None = None) -> Session:
+        """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
+
+    def close(self) -> None: ...

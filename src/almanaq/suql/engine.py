@@ -1,0 +1,1 @@
+"""The compiler on one screen: parse, bind, plan, optimize, execute."""

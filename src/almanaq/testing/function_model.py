@@ -1,0 +1,51 @@
+"""FunctionModel: a deterministic model made of a Python function, with every call counted (semantics 18)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from almanaq.models.protocols import LinkRequest, TextCall, TextReply, Usage
+from almanaq.values import canonical
+
+
+class FunctionModel:
+    """A Reader whose replies a function computes.
+
+    Args:
+        function: called with the document's passages joined by a blank line, and the question (`"summary"` for
+            `summary`); None is "no information".
+        latency: seconds that each call takes; calls overlap as those of a real model do.
+
+    Attributes:
+        calls: number of calls made.
+        requests: (text, question) of every call, in order.
+    """
+
+    name = "function"
+    remote = False
+    paid = True
+
+    def __init__(self, function: Callable[[str, str], str | None], latency: float = 0.0) -> None:
+        self._function = function
+        self._latency = latency
+        self.calls = 0
+        self.requests: list[tuple[str, str]] = []
+
+    async def read(self, call: TextCall) -> TextReply:
+        """Give the function's reply; a verdict compares its canonical form with the literal's."""
+        text = "\n\n".join(call.passages)
+        question = "summary" if call.function == "summary" else call.question
+        self.calls += 1
+        self.requests.append((text, question))
+        if self._latency:
+            await asyncio.sleep(self._latency)
+        value = self._function(text, question)
+        verdicts = {
+            literal: None if value is None else canonical(value) == canonical(literal) for literal in call.compared
+        }
+        return TextReply(value, verdicts, usage=Usage(calls=1))
+
+    async def link(self, request: LinkRequest) -> tuple[str, ...]:
+        """Link equal spellings only: a function is never asked what words mean."""
+        return tuple(v for v in request.values if canonical(v) == canonical(request.literal))
