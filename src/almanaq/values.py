@@ -16,13 +16,15 @@ _LONGEST = 80
 
 
 def canonical(text: str) -> str:
-    """Give the form in which two replies that mean one value are equal (semantics 4): trimmed, spaces and case folded."""
+    """Give the form in which two replies that mean one value are equal (semantics 4): trimmed, space and case folded."""
     return _SPACE.sub(" ", text).strip().casefold()
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
-_CURRENCIES = r"US\$|A\$|C\$|CA\$|AU\$|NZ\$|HK\$|S\$|R\$|[$€£¥₹₩₽₺฿]|USD|EUR|GBP|JPY|CHF|INR|CNY|AUD|CAD|SEK|NOK|DKK|RMB|Rs\.?"
+_CURRENCIES = (
+    r"US\$|A\$|C\$|CA\$|AU\$|NZ\$|HK\$|S\$|R\$|[$€£¥₹₩₽₺฿]|USD|EUR|GBP|JPY|CHF|INR|CNY|AUD|CAD|SEK|NOK|DKK|RMB|Rs\.?"
+)
 _SCALES = {
     "hundred": 2,
     "k": 3,
@@ -61,7 +63,7 @@ _SPELLED_SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\
 def parse_quantity(text: str) -> tuple[Decimal, str] | None:
     """Give the number that `text` writes and its unit (a currency as written, "%", or ""), or None.
 
-    Understood: "1,234", "1 234", "1.234,5", "US$3m", "3.5 million", "12%", "(5)" (negative, as accounts write it), "1e5".
+    Understood: "1,234", "1 234", "1.234,5", "US$3m", "3.5 million", "12%", "(5)" (negative, as in accounts), "1e5".
     "12%" is 12 with the unit "%". "1,234" and "1.234" are read as in English. A bare "m" or "b" is a scale only after
     a currency or as a capital: "3 m" may be metres.
     """
@@ -138,7 +140,9 @@ _MONTHS = {
 _WEEKDAY = re.compile(r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s+", re.I)
 _DATES = (
     re.compile(r"(?P<y>[0-9]{4})[-/.](?P<m>[0-9]{1,2})[-/.](?P<d>[0-9]{1,2})", re.ASCII),
-    re.compile(r"(?P<d>[0-9]{1,2})(?:st|nd|rd|th)?[\s-]+(?:of\s+)?(?P<m>[a-z]+)\.?,?[\s-]+(?P<y>[0-9]{4})", re.I | re.A),
+    re.compile(
+        r"(?P<d>[0-9]{1,2})(?:st|nd|rd|th)?[\s-]+(?:of\s+)?(?P<m>[a-z]+)\.?,?[\s-]+(?P<y>[0-9]{4})", re.I | re.A
+    ),
     re.compile(r"(?P<m>[a-z]+)\.?\s+(?P<d>[0-9]{1,2})(?:st|nd|rd|th)?,?\s+(?P<y>[0-9]{4})", re.I | re.A),
     re.compile(r"(?P<y>[0-9]{4})[\s-]+(?P<m>[a-z]+)\.?[\s-]+(?P<d>[0-9]{1,2})", re.I | re.A),
     re.compile(r"(?P<d>[0-9]{1,2})\.\s?(?P<m>[0-9]{1,2})\.\s?(?P<y>[0-9]{4})", re.ASCII),
@@ -174,12 +178,16 @@ def _day(year: int, month: int, day: int) -> date | None:
         return None
 
 
-_ZONE = re.compile(r"(?P<rest>.*[0-9m])\s?(?:(?P<utc>Z|UTC|GMT)|(?P<sign>[+-])(?P<h>[0-9]{2}):?(?P<m>[0-9]{2})?)", re.I | re.A)
-_MOMENT = re.compile(r"(?P<day>.*?[0-9])(?:T|,?\s+(?:at\s+)?)(?P<time>[0-9]{1,2}(?:[:.][0-9]{2}.*|\s?[ap]\.?m\.?))", re.I | re.A)
+_ZONE = re.compile(
+    r"(?P<rest>.*[0-9m])\s?(?:(?P<utc>Z|UTC|GMT)|(?P<sign>[+-])(?P<h>[0-9]{2}):?(?P<m>[0-9]{2})?)", re.I | re.A
+)
+_MOMENT = re.compile(
+    r"(?P<day>.*?[0-9])(?:T|,?\s+(?:at\s+)?)(?P<time>[0-9]{1,2}(?:[:.][0-9]{2}.*|\s?[ap]\.?m\.?))", re.I | re.A
+)
 
 
 def parse_timestamp(text: str) -> datetime | None:
-    """Give the moment that `text` names, without a zone (one with a zone is given in UTC), or None; a day is its midnight."""
+    """Give the moment that `text` names, without a zone (with one: in UTC), or None; a day is its midnight."""
     text = text.strip()
     if len(text) > _LONGEST:
         return None
@@ -259,13 +267,15 @@ def parse_time(text: str) -> time | None:
 
 
 def parse_duration(text: str) -> timedelta | None:
-    """Give the length of time that `text` writes ("2:13.32" is minutes and seconds, "1:02:03", "1h 5m", "90 min"), or None."""
+    """Give the length of time that `text` writes ("2:13.32" is minutes, "1:02:03", "1h 5m", "90 min"), or None."""
     folded = canonical(text[: _LONGEST + 1])
     if len(folded) > _LONGEST:
         return None
     if match := _CLOCK.fullmatch(folded):
         hours, minutes, seconds = int(match["h"] or 0), int(match["m"]), float(match["s"])
-        return _span(hours * 3600 + minutes * 60, seconds) if seconds < 60 and (minutes < 60 or not match["h"]) else None
+        return (
+            _span(hours * 3600 + minutes * 60, seconds) if seconds < 60 and (minutes < 60 or not match["h"]) else None
+        )
     parts = [(float(number), _UNITS.get(unit)) for number, unit in _PART.findall(folded)]
     sizes = [size for _, size in parts if size is not None]
     whole = not _PART.sub("", folded) and len(sizes) == len(parts)

@@ -12,9 +12,9 @@ from typing import Any
 from almanaq.values import parse_date, parse_duration, parse_quantity, parse_time, parse_timestamp
 
 TYPED_SHARE = 0.95
-"""A column is typed when at least this share of its non-missing cells can be read so; the others become NULL, counted."""
+"""A column is typed when at least this share of its non-missing cells can be read so; the others are NULL, counted."""
 
-MISSING = frozenset({"", "-", "–", "—", "n/a", "na", "n.a.", "null", "none", "nan", "?"})
+MISSING = frozenset({"", "-", "\u2013", "\u2014", "n/a", "na", "n.a.", "null", "none", "nan", "?"})
 """What people write for "no value"; NULL in a typed column, kept as it is in a column of text."""
 
 _EXAMPLES = 3
@@ -41,6 +41,27 @@ class ColumnReport:
     failures: int = 0
     examples: tuple[str, ...] = ()
     unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """How one table was read: `warnings` are about its header; `messages` say all that a user should know."""
+
+    table: str
+    rows: int
+    columns: tuple[ColumnReport, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The warnings, and one line for each column with cells that could not be read as its type."""
+        return self.warnings + tuple(_failure_message(self.table, c) for c in self.columns if c.failures)
+
+
+def _failure_message(table: str, column: ColumnReport) -> str:
+    examples = ", ".join(repr(example) for example in column.examples)
+    said = f"{column.failures:,} of {column.cells:,} cells are not {column.type} and read as NULL: {examples}"
+    return f"{table}.{column.name}: {said}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +143,7 @@ def _times(cells: Mapping[str, int]) -> tuple[dict[str, Any], str, str]:
 
 
 def _since_midnight(moment: Any) -> timedelta:
-    return timedelta(
-        hours=moment.hour, minutes=moment.minute, seconds=moment.second, microseconds=moment.microsecond
-    )
+    return timedelta(hours=moment.hour, minutes=moment.minute, seconds=moment.second, microseconds=moment.microsecond)
 
 
 def _read_all(cells: Mapping[str, int], parse: Callable[[str], Any]) -> dict[str, Any]:

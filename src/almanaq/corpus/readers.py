@@ -97,7 +97,8 @@ def folder_files(folder: Path) -> dict[TableId, Path]:
             table_id = TableId(place.resolve().name, path.stem)
             if table_id in files:
                 raise SourceError(
-                    f"{files[table_id].name} and {path.name} in {str(place)!r} are both the table {path.stem!r}: rename one"
+                    f"{files[table_id].name} and {path.name} in {str(place)!r} are both the table {path.stem!r}; "
+                    "rename one"
                 )
             files[table_id] = path
     if not files:
@@ -170,7 +171,10 @@ def _sqlite_table(path: Path, table_id: TableId, rows: int | None) -> Table:
             raise SourceError(f"{path.name}: cannot read {table_id.table!r} ({error})") from error
         header = tuple(column[0] for column in cursor.description)
         primary, foreign = sqlite_keys(connection, table_id.table)
-    keys = (*primary, *(f"{own} -> {other}.{column}" if column else f"{own} -> {other}" for own, other, column in foreign))
+    keys = (
+        *primary,
+        *(f"{own} -> {other}.{column}" if column else f"{own} -> {other}" for own, other, column in foreign),
+    )
     return Table(table_id, header, cells, title=table_id.table, keys=keys)
 
 
@@ -203,13 +207,16 @@ def _duckdb_rows(path: Path, query: str, parameters: Sequence[object] = ()) -> l
 def _duckdb_table(path: Path, table_id: TableId, place: tuple[str, str], rows: int | None) -> Table:
     columns = _duckdb_rows(
         path,
-        "SELECT column_name, comment FROM duckdb_columns() WHERE schema_name = ? AND table_name = ? ORDER BY column_index",
+        "SELECT column_name, comment FROM duckdb_columns() WHERE schema_name = ? AND table_name = ?"
+        " ORDER BY column_index",
         place,
     )
     comments = _duckdb_rows(
-        path, "SELECT comment FROM duckdb_tables() WHERE schema_name = ? AND table_name = ? AND comment IS NOT NULL", place
+        path,
+        "SELECT comment FROM duckdb_tables() WHERE schema_name = ? AND table_name = ? AND comment IS NOT NULL",
+        place,
     )
-    keys: list[_DuckDBKey] = _duckdb_rows(  # type: ignore[assignment]  # duckdb types rows as tuples of anything
+    keys: list[_DuckDBKey] = _duckdb_rows(
         path,
         "SELECT constraint_type, constraint_column_names, referenced_table, referenced_column_names "
         "FROM duckdb_constraints() WHERE schema_name = ? AND table_name = ?",

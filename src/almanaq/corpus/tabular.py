@@ -1,4 +1,4 @@
-"""Files of rows: CSV, TSV, JSON Lines and Parquet as a header and a lazy stream of rows, or a SourceError that says where."""
+"""Files of rows: CSV, TSV, JSON Lines and Parquet as a header and a stream of rows, or a SourceError that says where."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _delimited_rows(path: Path, width: int) -> Iterator[list[str | None]]:
 
 
 def _numbered_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield (number of the line the row ends on, fields) of a delimited file; lines without any character are skipped."""
+    """Yield (number of the line the row ends on, fields) of a delimited file; empty lines are skipped."""
     csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
     delimiter = _delimiter(path)
     try:
@@ -196,7 +196,9 @@ def _record(path: Path, number: int, line: str) -> dict[str, Any]:
     except ValueError as error:
         raise SourceError(f"{path.name}, line {number}: not JSON ({error})") from error
     if not isinstance(value, dict):
-        raise SourceError(f"{path.name}, line {number}: JSON Lines hold one object a line, not a {type(value).__name__}")
+        raise SourceError(
+            f"{path.name}, line {number}: JSON Lines hold one object a line, not a {type(value).__name__}"
+        )
     return value
 
 
