@@ -16,7 +16,7 @@ _LONGEST = 80
 
 
 def canonical(text: str) -> str:
-    """Give the form in which two replies that mean one value are equal (semantics 4): trimmed, space and case folded."""
+    """Give the form in which two replies that mean one value are equal (semantics 4): space and case folded."""
     return _SPACE.sub(" ", text).strip().casefold()
 
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from almanaq.errors import SourceError
 
 SQLITE = (".sqlite", ".sqlite3", ".db")
 DUCKDB = (".duckdb", ".ddb")
+_SAMPLE = "sample:"  # samples are built on this package, so theirs is imported only by name
 _DuckDBKey = tuple[str, list[str], str | None, list[str]]
 
 
@@ -37,14 +39,17 @@ def read_corpus(source: str | Path, *, rows: int | None = None) -> SourceTables:
     """Give the tables of a source as text, one at a time.
 
     Args:
-        source: a folder of CSV, TSV, JSON Lines or Parquet files, one such file, a SQLite or a DuckDB file. The tables
-            of a folder's own files lie in the database named after the folder, those of a sub-folder in one named
-            after it; deeper folders are not looked at.
+        source: a folder of CSV, TSV, JSON Lines or Parquet files, one such file, a SQLite or a DuckDB file, or
+            `sample:NAME`, a bundled sample. The tables of a folder's own files lie in the database named after the
+            folder, those of a sub-folder in one named after it; deeper folders are not looked at.
         rows: at most so many rows of each table; None reads all.
 
     Raises:
         SourceError: there is no such source, it holds no table, or one of its files is at fault.
     """
+    if str(source).startswith(_SAMPLE):
+        tables, _ = import_module("almanaq.sample").load(str(source).removeprefix(_SAMPLE))
+        return tables_corpus(tables, str(source).removeprefix(_SAMPLE), rows=rows)
     path = find_path(source)
     if path.is_dir():
         return _folder(path, rows)

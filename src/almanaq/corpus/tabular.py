@@ -1,4 +1,4 @@
-"""Files of rows: CSV, TSV, JSON Lines and Parquet as a header and a stream of rows, or a SourceError that says where."""
+"""Files of rows (CSV, TSV, JSON Lines, Parquet): a header and a stream of rows, or a SourceError that says where."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ class CatalogReader:
         """Give every table and view with columns, kinds, keys, foreign keys, row counts and samples."""
         places = self._rows(
             "SELECT schema_name, table_name, comment, true FROM duckdb_tables()"
-            " WHERE database_name = $1 AND NOT internal UNION ALL SELECT schema_name, view_name, comment, false FROM duckdb_views()"
-            " WHERE database_name = $1 AND NOT internal ORDER BY ALL"
+            " WHERE database_name = $1 AND NOT internal UNION ALL SELECT schema_name, view_name, comment, false"
+            " FROM duckdb_views() WHERE database_name = $1 AND NOT internal ORDER BY ALL"
         )
         names = _relation_names([(schema, table) for schema, table, _, _ in places])
         constraints = self._constraints()
