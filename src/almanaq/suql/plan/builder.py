@@ -95,7 +95,7 @@ class _Builder:
         if blocks.is_plain(block):
             return self._text_block(block)
         _keep_grouped_verdicts(block, calls)
-        outside = [call for call in own_text_calls(block) if call.find_ancestor(exp.Where, exp.Query) is block]
+        outside = [call for call in own_text_calls(block) if not _in_where(call, block)]
         inner = blocks.derive(block, self._name("rows"), [text_unit(call) for call in outside])
         inner.replace(self.query(inner))
         return block
@@ -222,7 +222,7 @@ class _Builder:
             return
         name = self._name("rows")
         _keep_grouped_verdicts(block, own_text_calls(block))
-        outside = [call for call in own_text_calls(block) if call.find_ancestor(exp.Where, exp.Query) is block]
+        outside = [call for call in own_text_calls(block) if not _in_where(call, block)]
         above = [part for part in conjuncts(_where(block)) if any(has_text(q) for q in nested_queries(part))]
         inner = blocks.derive(block, name, [text_unit(call) for call in outside], above)
         first = inner.args.get("from_")
@@ -330,6 +330,15 @@ def _where(block: exp.Select) -> exp.Expr | None:
     return clause.this if clause is not None else None
 
 
+def _in_where(node: exp.Expr, block: exp.Select) -> bool:
+    at: exp.Expr | None = node
+    while at is not None and at is not block:
+        if at is block.args.get("where"):
+            return True
+        at = at.parent
+    return False
+
+
 def _lateral_if_correlated(item: exp.Expr) -> exp.Expr:
     if isinstance(item, exp.Subquery) and item.find(exp.Column) is not None:
         return exp.Lateral(this=exp.Subquery(this=item.this), alias=item.args.get("alias"))
@@ -343,7 +352,7 @@ def _keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> Non
     for call in calls:
         unit = text_unit(call)
         if unit is not call and not isinstance(unit, exp.Cast) and call in keys and unit.find_ancestor(exp.Group) is None:
-            if unit.find_ancestor(exp.AggFunc, exp.Where, exp.Query) is block:
+            if unit.find_ancestor(exp.AggFunc, exp.Query) is block and not _in_where(unit, block):
                 unit.replace(exp.LogicalOr(this=unit.copy()))
 
 
