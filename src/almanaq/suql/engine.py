@@ -16,12 +16,14 @@ from almanaq.suql.catalog.binder import BoundQuery, bind
 from almanaq.suql.catalog.linking import link_enums
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database
+from almanaq.suql.execution.explain import Explanation, explain_plan
 from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
-from almanaq.suql.optimizer import RULES, Rule, optimize
+from almanaq.suql.optimizer import RULES, Rule, optimize, steps
 from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan
+from almanaq.suql.plan.estimate import estimate
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.stages import LogicalPlan, Plan
 from almanaq.suql.syntax.parse import parse
@@ -85,6 +87,37 @@ class Engine:
         tree, links = link_enums(cast_answers(bound.tree), self.catalog, link=(options or self._options).link)
         return build_plan(tree, bound.names, self.catalog, links)
 
+    def explain(
+        self,
+        query: str,
+        parameters: Sequence[object] = (),
+        *,
+        verbose: bool = False,
+        options: Options | None = None,
+    ) -> Explanation:
+        """Give the plan of a query with what each stage is expected to take; asks neither the database nor a model.
+
+        Args:
+            verbose: also give the plan after each rule.
+        """
+        chosen = options or self._options
+        logical = self.logical_plan(query, parameters, options=chosen)
+        plan = lower(optimize(logical, self._rules))
+        shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
+        return explain_plan(plan, estimate(plan, self.catalog), steps=shown, approximate=_approximate(chosen))
+
+    def analyze(
+        self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None
+    ) -> Explanation:
+        """Run a query and give its plan with expected and actual figures side by side."""
+        chosen = options or self._options
+        plan = self.plan(query, parameters, options=chosen)
+        runner = Runner(self._database, self.catalog, self._models, self._similarity)
+        result, report = run_now(runner.run(plan, chosen, suql=query))
+        actual = report.figures()
+        actual["result"] = {"rows": len(result.rows), "calls": result.trace.text_calls, "seconds": round(result.trace.seconds, 3)}
+        return explain_plan(plan, estimate(plan, self.catalog), actual=actual, approximate=_approximate(chosen))
+
     def values(self, relation: str, column: str, limit: int) -> list[str]:
         """Give distinct values of a column as text, the most frequent first."""
         found = self.catalog.relation(relation)
@@ -99,6 +132,10 @@ class Engine:
 
     def _bind(self, query: str, parameters: Sequence[object]) -> BoundQuery:
         return bind(parse(query, parameters), self.catalog, query)
+
+
+def _approximate(options: Options) -> bool:
+    return options.candidates is not None or options.passages is not None
 
 
 @dataclass

@@ -50,11 +50,24 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
         raise UnknownNameError(_reword(str(error)), query=text, **_find_name(tree, str(error))) from error
     _restore_ordinality(tree)
     _check_columns(tree, catalog, text)
-    tree = annotate_types(tree, schema=schema, dialect="postgres")
+    tree = annotate_types(tree, schema=schema, dialect="postgres").transform(_mark_integer_division, copy=False)
     for call in tree.find_all(exp.Anonymous):
         if is_text_call(call):
             _check_text_call(call, text)
     return BoundQuery(tree, output_names(spelled, tree, catalog))
+
+
+def _mark_integer_division(node: exp.Expr) -> exp.Expr:
+    """Write PostgreSQL's division of integers as such while types are known; every engine writes it its own way."""
+    if isinstance(node, exp.Div) and all(_is_integer(part) for part in (node.this, node.expression)):
+        marked = exp.IntDiv(this=node.this, expression=node.expression)
+        marked.type = node.this.type
+        return marked
+    return node
+
+
+def _is_integer(node: exp.Expr) -> bool:
+    return bool(node.is_type(*exp.DataType.INTEGER_TYPES))
 
 
 def _lower_names(tree: exp.Query) -> exp.Query:

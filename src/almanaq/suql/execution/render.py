@@ -68,13 +68,7 @@ class Renderer:
 
 
 def _write_differences(node: exp.Expr, dialect: str) -> exp.Expr:
-    """Write out where an engine's defaults differ from PostgreSQL's."""
-    if dialect == "duckdb" and isinstance(node, exp.Div) and _is_integer(node.this) and _is_integer(node.expression):
-        return exp.IntDiv(this=node.this, expression=node.expression)
+    """Write out where an engine's operators differ from PostgreSQL's."""
+    if dialect == "postgres" and isinstance(node, exp.IntDiv):
+        return exp.Div(this=node.this, expression=node.expression, typed=True)
     return node
-
-
-def _is_integer(node: exp.Expr) -> bool:
-    while isinstance(node, exp.Paren | exp.Neg):
-        node = node.this
-    return bool(node.is_int or node.is_type(*exp.DataType.INTEGER_TYPES))

@@ -38,6 +38,15 @@ class RunReport:
     text: dict[str, StageCounts] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Give what each stage took, as EXPLAIN shows it."""
+        found: dict[str, dict[str, Any]] = {name: {"rows": rows} for name, rows in self.rows.items()}
+        for name, counts in self.text.items():
+            found[name] = {"rows": counts.passed, "candidates": counts.candidates, "calls": counts.calls}
+        for name, seconds in self.seconds.items():
+            found[name]["seconds"] = round(seconds, 4)
+        return found
+
 
 @dataclass(frozen=True)
 class Runner:
