@@ -87,6 +87,8 @@ def is_plural(words: str) -> bool:
     head = re.split(r" (?:with|and|on|in|of|al|à|a la) ", words)[0].split()[-1].lower()
     if head in _MASS or words.lower() in _MASS:
         return False
+    if words.startswith(("oysters ", "eggs ", "moules ")):
+        return True
     return head in _MANY or (head.endswith("s") and not head.endswith(("ss", "us", "is"))) or " and fries" in words
 
 

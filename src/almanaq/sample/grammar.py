@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,7 @@ class Concept:
     pizza: tuple[str, ...] = ()
 
 
+@cache
 def read_toml(name: str) -> dict[str, Any]:
     """Give a data file of this package as a dictionary."""
     with (HERE / name).open("rb") as file:
@@ -85,10 +86,9 @@ def attributes() -> Mapping[str, Attribute]:
 @lru_cache(maxsize=1)
 def concepts() -> Mapping[str, Concept]:
     """Give every concept by name."""
-    entries = read_toml("concepts.toml").items()
     return {
-        name: Concept(name=name, **{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()})
-        for name, entry in entries
+        name: Concept(name, entry["kind"], **{k: tuple(v) for k, v in entry.items() if k != "kind"})
+        for name, entry in read_toml("concepts.toml").items()
     }
 
 

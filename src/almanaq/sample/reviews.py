@@ -204,11 +204,13 @@ def _lead(piece: _Piece, before: _Piece | None, dice: Dice) -> str:
         lead = dice.pick(_FOOD)
     else:
         return ""
-    return lead if lead.endswith(": ") and piece.mentions or _PRONOUN.match(piece.text) else ""
+    return lead if (lead.endswith(": ") and piece.mentions) or _PRONOUN.match(piece.text) else ""
 
 
 def _joined(pieces: Sequence[_Piece], dice: Dice, *, excited: bool) -> Review:
-    text, mentions, before = "", [], None
+    text = ""
+    mentions: list[Mention] = []
+    before: _Piece | None = None
     for piece in pieces:
         lead = _lead(piece, before, dice)
         words = piece.text if not _ARTICLE.match(piece.text) else piece.text[0].lower() + piece.text[1:]
