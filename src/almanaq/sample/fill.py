@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from almanaq.sample.dice import Dice
 from almanaq.sample.grammar import Concept, read_toml
@@ -58,10 +58,15 @@ def _mains(dishes: Sequence[str], concept: Concept) -> list[str]:
 
 def fits(template: str, slots: Slots, said: Collection[str] = ()) -> bool:
     """Tell whether every slot of the template has words, and its food words that are not in `said`."""
-    names = [match["name"] for match in _SLOT.finditer(template)]
+    names = _names(template)
     food = [n for n in names if n.startswith(("dish", "savory"))]
     left = [w for w in slots[food[0]] if w not in said] if food else []
     return all(slots.get(n) for n in names) and len(left) >= len(set(food))
+
+
+@cache
+def _names(template: str) -> tuple[str, ...]:
+    return tuple(match["name"] for match in _SLOT.finditer(template))
 
 
 def fill(template: str, slots: Slots, dice: Dice, said: set[str] | None = None) -> str:
@@ -89,7 +94,7 @@ def is_plural(words: str) -> bool:
         return False
     if words.startswith(("oysters ", "eggs ", "moules ")):
         return True
-    return head in _MANY or (head.endswith("s") and not head.endswith(("ss", "us", "is"))) or " and fries" in words
+    return head in _MANY or (head.endswith("s") and not head.endswith(("ss", "us"))) or " and fries" in words
 
 
 def _article(article: str | None, word: str) -> str:

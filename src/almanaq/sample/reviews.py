@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from almanaq.sample.dice import Dice
-from almanaq.sample.fill import fill, fits, slots_of
+from almanaq.sample.fill import Slots, fill, fits, slots_of
 from almanaq.sample.grammar import Wording, attributes, read_toml
 from almanaq.sample.restaurants import Restaurant
 
@@ -24,7 +24,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """One review with what it expresses and the templates that it was made of."""
+    """One review with what it expresses and its skeletons: the template, slots unfilled, of every clause in it."""
 
     text: str
     mentions: tuple[Mention, ...]
@@ -36,7 +36,7 @@ class _Piece:
     """A sentence or clause in the making: its words, its template, and the wordings at their offsets."""
 
     text: str
-    skeleton: str
+    skeletons: tuple[str, ...]
     mentions: tuple[Mention, ...] = ()
     good: bool | None = None
     kind: str = "mention"
@@ -81,9 +81,9 @@ class Reviewers:
                 return []
             said.add(template)
             good = {"food_good": True, "food_bad": False}.get(kind)
-            return [_Piece(fill(template, slots, dice, said), template, good=good, kind=kind)]
+            return [_Piece(fill(template, slots, dice, said), (template,), good=good, kind=kind)]
 
-        talking = [self._mention(restaurant, name, value, dice) for name, value in spoken]
+        talking = [self._mention(restaurant, each, slots, dice) for each in spoken]
         courses = dice.between(talk, talk + 1) or (not talking)
         food = [p for _ in range(courses) for p in filler(_food_kind(stars, dice))]
         asides = [p for _ in range(talk) if dice.chance(0.45) for p in filler("anecdote")]
@@ -94,8 +94,9 @@ class Reviewers:
             pieces += filler("closing_good" if stars > 3.9 else "closing_mixed" if stars > 3 else "closing_bad")
         return pieces
 
-    def _mention(self, restaurant: Restaurant, name: str, value: bool, dice: Dice) -> _Piece:
-        slots, attribute = slots_of(restaurant), attributes()[name]
+    def _mention(self, restaurant: Restaurant, said: tuple[str, bool], slots: Slots, dice: Dice) -> _Piece:
+        name, value = said
+        attribute = attributes()[name]
         choices = {
             w.text: w
             for w in attribute.wordings
@@ -104,7 +105,7 @@ class Reviewers:
         wording = choices[self._least_used(list(choices), dice) or ""]
         text = fill(wording.text, slots, dice)
         good = value is not attribute.true_is_bad
-        return _Piece(text, wording.id, (Mention(wording, 0, len(text)),), good)
+        return _Piece(text, (wording.text,), (Mention(wording, 0, len(text)),), good)
 
     def _least_used(self, templates: Sequence[str], dice: Dice) -> str | None:
         """Give one of three templates, the one used least: every template stays rare, and no pattern shows."""
@@ -176,7 +177,7 @@ def _compound(first: _Piece, second: _Piece, dice: Dice) -> _Piece:
     connective = dice.pick(_AGREEING if first.good is second.good else _OPPOSED)
     text = first.text + connective + second.text
     mentions = first.mentions + second.moved(len(first.text) + len(connective))
-    return _Piece(text, f"{first.skeleton}{connective}{second.skeleton}", mentions)
+    return _Piece(text, first.skeletons + second.skeletons, mentions)
 
 
 _LEADS = {
@@ -220,7 +221,7 @@ def _joined(pieces: Sequence[_Piece], dice: Dice, *, excited: bool) -> Review:
         text += words + _end(piece, dice, excited=excited, last=piece is pieces[-1])
         before = piece
     casual = dice.chance(0.05)
-    return Review(text.lower() if casual else text, tuple(mentions), tuple(p.skeleton for p in pieces))
+    return Review(text.lower() if casual else text, tuple(mentions), tuple(s for p in pieces for s in p.skeletons))
 
 
 def _end(piece: _Piece, dice: Dice, *, excited: bool, last: bool) -> str:
