@@ -1,0 +1,59 @@
+"""Lexical and dense evidence in one score: the sum of both, each in standard deviations above its mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from almanaq.corpus.table import Corpus, TableId
+from almanaq.retrieval.bm25 import BM25, BM25Index
+from almanaq.retrieval.dense import Dense, DenseIndex
+from almanaq.retrieval.protocols import Ranking
+from almanaq.retrieval.ranking import Scores, search
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """Makes indexes that fuse BM25 and dense scores.
+
+    Args:
+        weight: the worth of the dense score beside BM25's 1.
+    """
+
+    lexical: BM25
+    dense: Dense
+    weight: float = 1.0
+    name: str = "hybrid"
+
+    def index(self, corpus: Corpus, fields: Sequence[str]) -> HybridIndex:
+        """Index a corpus both ways. Raises as BM25 and Dense do."""
+        return HybridIndex(self.lexical.index(corpus, fields), self.dense.index(corpus, fields), self.weight)
+
+
+@dataclass(frozen=True)
+class HybridIndex:
+    """The two indexes of one corpus."""
+
+    lexical: BM25Index
+    dense: DenseIndex
+    weight: float
+
+    @property
+    def ids(self) -> Sequence[TableId]:
+        return self.lexical.ids
+
+    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
+        """Give for each question the k tables of the highest fused score."""
+        return search(self, questions, k)
+
+    def scores(self, questions: Sequence[str]) -> Scores:
+        """Give the fused scores, shape (questions, tables)."""
+        return standardized(self.lexical.sums(questions)) + self.weight * standardized(self.dense.scores(questions))
+
+
+def standardized(scores: Scores) -> Scores:
+    """Give each row in standard deviations above its mean; zeros for a row that tells no table from another."""
+    centred = scores - scores.mean(axis=1, keepdims=True)
+    spread = scores.std(axis=1, keepdims=True)
+    spread[spread < 1e-6] = 1.0
+    return centred / spread
