@@ -70,7 +70,9 @@ def _parse(name: str) -> Field:
     try:
         return Field(name.strip().lower())
     except ValueError:
-        raise UsageError(f"unknown field {name.strip()!r}{suggest(name.strip(), list(Field))}") from None
+        raise UsageError(
+            f"unknown field {name.strip()!r}{suggest(name.strip(), [field.value for field in Field])}"
+        ) from None
 
 
 def _rows(table: Table) -> Iterator[str]:

@@ -56,4 +56,5 @@ def standardized(scores: Scores) -> Scores:
     centred = scores - scores.mean(axis=1, keepdims=True)
     spread = scores.std(axis=1, keepdims=True)
     spread[spread < 1e-6] = 1.0
-    return centred / spread
+    standard: Scores = centred / spread
+    return standard

@@ -20,7 +20,8 @@ BATCH = 256  # questions scored at once: 256 MB of scores over a corpus of 250,0
 class Scorer(Protocol):
     """An index that scores every table of the corpus; `ids` names the columns, in corpus order."""
 
-    ids: Sequence[TableId]
+    @property
+    def ids(self) -> Sequence[TableId]: ...
 
     def scores(self, questions: Sequence[str]) -> Scores:
         """Give the scores, shape (questions, tables); -inf for a table that does not match at all."""
@@ -52,7 +53,8 @@ def top_k(scores: Scores, k: int) -> NDArray[np.intp]:
     else:
         chosen = np.arange(size)
     chosen = chosen[scores[chosen] > -np.inf]
-    return chosen[np.lexsort((chosen, -scores[chosen]))]
+    ranked: NDArray[np.intp] = chosen[np.lexsort((chosen, -scores[chosen]))]
+    return ranked
 
 
 def route_databases(ranking: Ranking) -> tuple[tuple[str, float], ...]:

@@ -87,13 +87,12 @@ class VectorStore:
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(self.file, timeout=_BUSY_SECONDS)) as connection:
-                connection.execute(
-                    "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
-                )
+                connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)")
                 yield connection
         except (sqlite3.Error, OSError) as error:
             raise SourceError(
-                f"cannot use the vector cache {self.file}: {error}; delete it, or name another folder in ALMANAQ_CACHE_DIR"
+                f"cannot use the vector cache {self.file}: {error}; delete it, "
+                "or name another folder in ALMANAQ_CACHE_DIR"
             ) from error
 
 

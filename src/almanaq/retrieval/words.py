@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _WORD = re.compile(r"\d+(?:\.\d+)+|\d+|[^\W\d_]+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
-STOPWORDS = frozenset(
-    "a an and are as at be been by did do does for from had has have how in into is it its of on or"
-    " that the their them then there these they this those to was were what when where which who whom whose why"
-    " will with".split()
-)
+_QUESTION_WORDS = """
+a an and are as at be been by did do does for from had has have how in into is it its of on or that the their them then
+there these they this those to was were what when where which who whom whose why will with
+"""
+
+STOPWORDS = frozenset(_QUESTION_WORDS.split())
 """Words of questions that say nothing of a table; dropped because in a small corpus they can look rare."""
 
 
@@ -28,7 +30,7 @@ class Analyzer:
     def __init__(self, language: str | None = "english") -> None:
         self.language = language
         self._stems: dict[str, str] = {}
-        self._stemmer: object | None = None
+        self._stemmer: Any = None
 
     def terms(self, text: str) -> list[str]:
         """Give the terms of a text in order, repeats kept."""
@@ -42,12 +44,13 @@ class Analyzer:
             self._stems.update(zip(unknown, self._stem(unknown), strict=True))
         return [self._stems[word] for word in found]
 
-    def _stem(self, found: list[str]) -> Iterable[str]:
+    def _stem(self, found: list[str]) -> list[str]:
         if self._stemmer is None:
             import Stemmer
 
             self._stemmer = Stemmer.Stemmer(self.language)
-        return self._stemmer.stemWords(found)  # type: ignore[attr-defined,no-any-return]
+        stems: list[str] = self._stemmer.stemWords(found)
+        return stems
 
 
 def words(text: str) -> Iterator[str]:
