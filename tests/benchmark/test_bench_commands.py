@@ -44,7 +44,7 @@ def run(data: Path, out: Path, *more: str):
 
 def test_find_prints_the_contracts_json(data: Path) -> None:
     result = call("find", "films by Kurosawa", "--corpus", str(data / "films"), "--retriever", "bm25", "--json")
-    (hit,) = json.loads(result.stdout)
+    hit = json.loads(result.stdout)[0]
     assert list(hit) == ["database_id", "table_id", "score", "title"]
     assert (hit["database_id"], hit["table_id"], hit["title"]) == ("db", "a", "Films of [Kurosawa]")
 

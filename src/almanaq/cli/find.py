@@ -122,5 +122,6 @@ def _print_table(hits: Sequence[Hit], tables: dict[object, Table]) -> None:
         title = " · ".join(part for part in (table.title, table.section) if part)
         # Cells hold brackets that must not be read as markup.
         row = (str(rank), f"{hit.score:.2f}", hit.id.database, hit.id.table, title, columns)
-        grid.add_row(*(Text(part, overflow="ellipsis") for part in row))
+        # Folded, not cut: an id that is cut cannot be used.
+        grid.add_row(*(Text(part, overflow="fold") for part in row))
     Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(grid)

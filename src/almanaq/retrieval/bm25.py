@@ -27,7 +27,7 @@ WEIGHTS: Mapping[Field, float] = {
     Field.TITLE: 3.0,
     Field.SECTION: 1.0,
     Field.DESCRIPTION: 1.0,
-    Field.HEADER: 1.0,
+    Field.HEADER: 2.0,
     Field.KEYS: 0.5,
     Field.CELLS: 1.0,
 }

@@ -1,4 +1,7 @@
-"""Lexical and dense evidence in one score: the sum of both, each in standard deviations above its mean."""
+"""Lexical and dense evidence in one score: the sum of both, each in standard deviations above its mean.
+
+A table also gains by its database's other tables: questions of a database speak of several of its tables at once.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.retrieval.bm25 import BM25, BM25Index
+from almanaq.retrieval.company import Databases, group_by_database
 from almanaq.retrieval.dense import Dense, DenseIndex
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search
@@ -18,25 +22,30 @@ class Hybrid:
 
     Args:
         weight: the worth of the dense score beside BM25's 1.
+        company: the worth of the best scores of a table's database beside its own.
     """
 
     lexical: BM25
     dense: Dense
     weight: float = 1.0
+    company: float = 0.5
     name: str = "hybrid"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> HybridIndex:
         """Index a corpus both ways. Raises as BM25 and Dense do."""
-        return HybridIndex(self.lexical.index(corpus, fields), self.dense.index(corpus, fields), self.weight)
+        lexical, dense = self.lexical.index(corpus, fields), self.dense.index(corpus, fields)
+        return HybridIndex(lexical, dense, group_by_database(lexical.ids), self.weight, self.company)
 
 
 @dataclass(frozen=True)
 class HybridIndex:
-    """The two indexes of one corpus."""
+    """The two indexes of one corpus, and which of its tables share a database."""
 
     lexical: BM25Index
     dense: DenseIndex
+    databases: Databases
     weight: float
+    company: float
 
     @property
     def ids(self) -> Sequence[TableId]:
@@ -48,7 +57,8 @@ class HybridIndex:
 
     def scores(self, questions: Sequence[str]) -> Scores:
         """Give the fused scores, shape (questions, tables)."""
-        return standardized(self.lexical.sums(questions)) + self.weight * standardized(self.dense.scores(questions))
+        own = standardized(self.lexical.sums(questions)) + self.weight * standardized(self.dense.scores(questions))
+        return own + self.company * self.databases.pooled(own) if self.company else own
 
 
 def standardized(scores: Scores) -> Scores:
