@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
+from postgres_server import find_binaries, run_server
 
 from almanaq.suql.databases.protocol import Database
 from almanaq.suql.databases.registry import open_database
@@ -60,6 +61,22 @@ def _connection(folder: Path) -> object:
     return duckdb.connect(_duckdb_file(folder))
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server with the four places."""
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip("no PostgreSQL here: apt-get install postgresql")
+    with run_server(binaries) as url:
+        import psycopg
+
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE TABLE places (id bigint PRIMARY KEY, name text, rating float8, opened date)")
+            connection.cursor().executemany("INSERT INTO places VALUES (%s, %s, %s, %s)", ROWS)
+        connection.close()
+        yield url
+
+
 SOURCES: dict[str, Callable[[Path], object]] = {
     "duckdb": _duckdb_file,
     "sqlite": _sqlite_file,
@@ -69,10 +86,11 @@ SOURCES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.fixture(params=SOURCES)
+@pytest.fixture(params=[*SOURCES, "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """The four places, in one of the forms."""
-    source = SOURCES[request.param](tmp_path)
+    chosen = SOURCES.get(request.param)
+    source = chosen(tmp_path) if chosen else request.getfixturevalue(request.param)
     opened = open_database(source)
     yield opened
     opened.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,14 +9,12 @@ from typing import Any
 import duckdb
 
 from almanaq.suql.catalog.infer import ENUM_VALUES, ColumnSample, infer_kind
+from almanaq.suql.catalog.reading import SAMPLE_ROWS, declared_column, flatten, relation_names, shown_samples
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey
 from almanaq.suql.databases.duckdb_session import quote
 
-SAMPLE_ROWS = 1000
-"""Rows from the beginning of a relation that samples and inference look at: cheap on a relation of any size."""
 _SAMPLE_CHARACTERS = 400
-_SHOWN_SAMPLES, _SHOWN_CHARACTERS = 5, 80
 _PG_TYPES = {
     "tinyint": "smallint",
     "utinyint": "smallint",
@@ -34,7 +31,6 @@ _PG_TYPES = {
     "timestamp_ms": "timestamp",
     "timestamp_ns": "timestamp",
 }
-_MARK = re.compile(r"\b(FREE_TEXT|ENUM)\b(?:\[\])?[\s:;,.\u2013-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +54,7 @@ class CatalogReader:
             " WHERE database_name = $1 AND NOT internal UNION ALL SELECT schema_name, view_name, comment, false"
             " FROM duckdb_views() WHERE database_name = $1 AND NOT internal ORDER BY ALL"
         )
-        names = _relation_names([(schema, table) for schema, table, _, _ in places])
+        names = relation_names([(schema, table) for schema, table, _, _ in places])
         constraints = self._constraints()
         relations = tuple(
             self._relation(names, (schema, table), comment, constraints[schema, table] if is_table else None)
@@ -136,10 +132,10 @@ class CatalogReader:
         rows = self._rows(f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {SAMPLE_ROWS}", bare=True)
         columns = []
         for position, column in enumerate(relation.columns):
-            values = _flat(row[position] for row in rows)
+            values = flatten(row[position] for row in rows)
             if column.type == "text" and column.kind is ColumnKind.STRUCTURED:
                 column = self._inferred(relation, column, values, infer_prose=infer_prose)
-            columns.append(replace(column, samples=_shown(values)))
+            columns.append(replace(column, samples=shown_samples(values)))
         return replace(relation, columns=tuple(columns))
 
     def _inferred(self, relation: Relation, column: Column, values: tuple[str, ...], *, infer_prose: bool) -> Column:
@@ -151,28 +147,11 @@ class CatalogReader:
         return column if found.kind is ColumnKind.FREE_TEXT and not infer_prose else found
 
 
-def _relation_names(places: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Give each relation its name in queries: the table's where no other schema has it, else schema.table."""
-    schemas = defaultdict(set)
-    for schema, table in places:
-        schemas[table.casefold()].add(schema)
-    return {(s, t): t if len(schemas[t.casefold()]) == 1 else f"{s}.{t}" for s, t in places}
-
-
 def _column(name: str, duck_type: Any, comment: str | None) -> Column:
     array = duck_type.id in ("list", "array")
     element = duck_type.children[0][1] if array else duck_type
     values = tuple(element.children[0][1]) if element.id == "enum" else ()
-    marks = {mark for mark, _ in _marks(comment)}
-    type_ = _pg_type(element)
-    kind = ColumnKind.ENUM if values else ColumnKind.STRUCTURED
-    if type_ == "text" and marks:
-        kind = ColumnKind.FREE_TEXT if "FREE_TEXT" in marks else ColumnKind.ENUM
-    return Column(name, type_, kind, array, values, description=_MARK.sub("", comment or "", count=1).strip())
-
-
-def _marks(comment: str | None) -> list[tuple[str, int]]:
-    return [(match[1], match.start()) for match in _MARK.finditer(comment or "")]
+    return declared_column(name, _pg_type(element), array=array, values=values, comment=comment or "")
 
 
 def _pg_type(duck_type: Any) -> str:
@@ -200,17 +179,3 @@ def _sample_expression(column: Column) -> str:
     if column.array and column.type == "text":
         return f"list_transform({name}[:20], lambda x: left(CAST(x AS VARCHAR), {_SAMPLE_CHARACTERS}))"
     return f"left(CAST({name} AS VARCHAR), {_SAMPLE_CHARACTERS})" if column.type != "bytea" else "NULL"
-
-
-def _flat(values: Any) -> tuple[str, ...]:
-    """Give the non-null values, the elements of arrays among them."""
-    flat: list[str] = []
-    for value in values:
-        flat.extend(v for v in (value if isinstance(value, list) else [value]) if v is not None)
-    return tuple(flat)
-
-
-def _shown(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Give a few distinct values, cut to a length that a listing can show."""
-    cut = (v if len(v) <= _SHOWN_CHARACTERS else v[: _SHOWN_CHARACTERS - 1] + "…" for v in values if v.strip())
-    return tuple(dict.fromkeys(cut))[:_SHOWN_SAMPLES]

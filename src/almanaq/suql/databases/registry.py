@@ -47,7 +47,7 @@ def _open_text(source: str, schema: Schema | None) -> Database:
     if source.startswith(_SAMPLE):
         return _open_sample(source.removeprefix(_SAMPLE), schema)
     if match := _URL.match(source):
-        return _open_url(match["scheme"].lower())
+        return _open_url(source, match["scheme"].lower(), schema)
     path = find_path(source)
     beside = schema_path(path)
     return _open_path(path, read_schema(beside) if schema is None and beside.is_file() else schema)
@@ -80,9 +80,13 @@ def _open_sample(name: str, schema: Schema | None) -> Database:
     return open_tables(tables, name=_SAMPLE + name, schema=schema or (read_schema(toml) if toml else None))
 
 
-def _open_url(scheme: str) -> Database:
+def _open_url(url: str, scheme: str, schema: Schema | None) -> Database:
     if scheme in ("postgres", "postgresql"):
-        raise MissingExtraError("psycopg", "postgres", "a PostgreSQL source")
+        try:
+            from almanaq.suql.databases.postgres import PostgresDatabase
+        except ImportError as error:
+            raise MissingExtraError("psycopg", "postgres", "a PostgreSQL source") from error
+        return PostgresDatabase(url, schema=schema)
     if scheme in ("spark+sc", "sc"):
         raise MissingExtraError("pyspark", "spark", "a Spark source")
     known = ("postgresql", "spark+sc")
