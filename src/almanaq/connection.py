@@ -9,7 +9,8 @@ from almanaq.errors import UnsupportedError, UsageError, suggest
 from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
-    from almanaq.agent.conversation import Response, Turn
+    from almanaq.agent.conversation import Response
+    from almanaq.agent.history import Turn
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.suql.catalog.relations import Catalog
     from almanaq.suql.databases.protocol import Database
@@ -131,7 +132,13 @@ class Connection:
         return self.engine.analyze(suql, params, options=options)
 
     def ask(self, question: str, history: Sequence[Turn] = ()) -> Response:
-        """Answer a question in plain words; the reply says which query was run and cites the evidence."""
+        """Answer a question in plain words; the reply says which query was run and cites the evidence.
+
+        A request that fails is a reply with the status `failed` and its error; nothing is raised for it.
+
+        Args:
+            history: the turns so far, the oldest first: `response.turn()` of each reply.
+        """
         from almanaq.agent.conversation import Agent
 
         return Agent(self.engine, self._models).respond(question, history)

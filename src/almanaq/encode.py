@@ -62,7 +62,9 @@ def result_record(result: Result) -> dict[str, Any]:
 
 
 def response_record(response: Response) -> dict[str, Any]:
-    """Give the contract's JSON of a reply to a question."""
+    """Give the contract's JSON of a reply to a question; a reply without a query has a trace of nothing."""
+    from almanaq.suql.execution.result import Trace
+
     return {
         "status": response.status,
         "answer": response.answer,
@@ -73,7 +75,7 @@ def response_record(response: Response) -> dict[str, Any]:
         "evidence": [[evidence_record(e) for e in row] for row in response.evidence],
         "searched": plain(response.searched),
         "relaxed": plain(response.relaxed),
-        "trace": trace_record(response.trace),
+        "trace": trace_record(response.trace or Trace()),
     }
 
 

@@ -19,7 +19,7 @@ def dogs(request):
     document = request["messages"][-1]["content"].partition("<untrusted")[2]
     yes = "Dogs" in document
     literals = properties.get("verdicts", {}).get("properties", {})
-    reply = {"value": "Yes" if yes else "No", "verdicts": {literal: "yes" if yes else "no" for literal in literals}}
+    reply = {"value": "Yes" if yes else "No", "verdicts": dict.fromkeys(literals, "yes" if yes else "no")}
     reply["quotes"] = [{"passage": 1, "quote": "Dogs get a bowl of water"}] if yes else []
     return {name: reply[name] for name in properties}
 

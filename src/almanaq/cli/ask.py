@@ -31,7 +31,10 @@ def ask(
     deadline: Deadline = None,
     no_cache: NoCache = False,
 ) -> None:
-    """Answer a question about a source: prints the reply, the query that was run, and the quotes it rests on."""
+    """Answer a question about a source.
+
+    Prints the reply, the query that was run, its rows, and the quotes that they rest on.
+    """
     from almanaq.cli.output import write_json
     from almanaq.cli.terminal import console, progress, warn
     from almanaq.encode import response_record
@@ -41,12 +44,12 @@ def ask(
         response = connection.ask(question)
     if json:
         write_json(response_record(response))
-    else:
+    elif response.error is None:
         print_response(response, console())
-    warn(response.trace.warnings)
-    if response.status == "failed":
-        warn([f"the question could not be answered: {response.answer}"])
-        raise typer.Exit(1)
+    if response.trace is not None:
+        warn(response.trace.warnings)
+    if response.error is not None:
+        raise response.error
 
 
 def print_response(response: Response, out: Console) -> None:
@@ -63,4 +66,5 @@ def print_response(response: Response, out: Console) -> None:
     if response.columns:
         print_rows(response.columns, response.rows, out)
     print_evidence(response.evidence, out)
-    out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))
+    if response.trace is not None:
+        out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))

@@ -12,6 +12,8 @@ from almanaq.cli.options import Db, Embedder, MaxCalls, Model, NoCache, Request,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from almanaq.agent.history import Turn
+
 LEAVE = frozenset({"exit", "quit", "bye", ":q"})
 
 
@@ -28,29 +30,27 @@ def chat(
     max_calls: MaxCalls = None,
     no_cache: NoCache = False,
 ) -> None:
-    """Talk with a source, one question per line; each reply knows what was said before.
+    """Talk with a source, one question per line.
 
-    An empty line is passed over; "exit", or the end of the input, leaves.
+    Each reply knows what was said before. An empty line is passed over; "exit", or the end of the input, leaves.
     """
     from almanaq.cli.ask import print_response
     from almanaq.cli.terminal import console, progress, warn
-    from almanaq.errors import AlmanaqError
 
     request = Request(db, model, embedder, schema, max_calls, cache=not no_cache)
     out = console()
     with connected(request) as connection:
         history: list[Turn] = []
         for question in _questions():
-            try:
-                with progress("thinking …"):
-                    response = connection.ask(question, history)
-            except AlmanaqError as error:
+            with progress("thinking …"):
+                response = connection.ask(question, history)
+            history.append(response.turn())
+            if response.error is None:
+                print_response(response, out)
+                out.print()
+            else:
                 # One question that fails must not lose the conversation.
-                warn([str(error)])
-                continue
-            history.append(Turn(question, response))
-            print_response(response, out)
-            out.print()
+                warn([str(response.error)])
 
 
 def _questions() -> Iterator[str]:

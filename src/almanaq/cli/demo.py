@@ -28,9 +28,9 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(model: Model = None, embedder: Embedder = None) -> None:
-    """Ask three questions of a bundled sample of restaurants and their reviews; needs no key and no network.
+    """Ask three questions of the bundled sample.
 
-    For each: the query in SUQL, its plan, the rows, and a quoted review.
+    It holds restaurants and their reviews, and needs no key and no network. Printed for each question: the query in SUQL, its plan, the rows, and a quoted review.
     """
     from almanaq.cli.terminal import console
 
@@ -50,6 +50,8 @@ def _show(connection: Connection, title: str, question: str, out: Console) -> No
 
     with progress(question):
         response = connection.ask(question)
+    if response.error is not None:
+        raise response.error
     out.print(Rule(Text(title, style="bold"), align="left"))
     if response.suql:
         _heading("SUQL", out)
@@ -62,7 +64,8 @@ def _show(connection: Connection, title: str, question: str, out: Console) -> No
         print_evidence(response.evidence, out, per_row=1)
     _heading("Reply", out)
     out.print(Text(response.answer))
-    out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))
+    if response.trace is not None:
+        out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))
     out.print()
 
 

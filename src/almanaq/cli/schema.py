@@ -18,9 +18,9 @@ def schema(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)],
     schema: Schema = None,
 ) -> None:
-    """Print the relations and columns of a source, as TOML to save as SOURCE.almanaq.toml and edit.
+    """Print the relations and columns of a source.
 
-    A column is structured, free_text (prose that answer() reads) or enum (a closed set of values).
+    The TOML may be saved as SOURCE.almanaq.toml and edited. A column is structured, free_text (prose that answer() reads) or enum (a closed set of values).
     """
     from almanaq.cli.output import write_text
     from almanaq.suql.catalog.schema_file import describe

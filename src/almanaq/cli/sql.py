@@ -67,7 +67,10 @@ def sql(
     no_cache: NoCache = False,
     no_link: NoLink = False,
 ) -> None:
-    """Run a SUQL query: SQL with answer(text, 'question') and summary(text)."""
+    """Run a SUQL query, or explain it.
+
+    SUQL is SQL with answer(text, 'question') and summary(text), which may stand anywhere an expression may.
+    """
     if explain and analyze:
         raise UsageError("--explain and --analyze exclude each other: one runs the query, the other does not")
     if verbose and not explain:
