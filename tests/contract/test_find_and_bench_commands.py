@@ -104,8 +104,8 @@ def test_bench_list_names_datasets_and_retrievers(almanaq, conforms):
     ("flag", "value", "code", "parts"),
     [
         ("--task", "table-retreival", 2, ["table-retreival", "table-retrieval"]),
-        ("--dataset", "tinny", 1, ["tinny"]),
-        ("--split", "validaton", 1, ["validaton", "validation"]),
+        ("--dataset", "tinny", 2, ["tinny"]),
+        ("--split", "validaton", 2, ["validaton", "validation"]),
         ("--retriever", "bm52", 2, ["bm52", "bm25"]),
         ("--fields", "title,headers", 2, ["headers", "header"]),
         ("--k", "0", 2, ["k"]),

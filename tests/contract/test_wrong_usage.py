@@ -16,7 +16,7 @@ SELECT = "SELECT 1"
         (["sql", SELECT, "--db", "sample:restaurants", "--fromat", "json"], ["--fromat", "--format"]),
         (["sql", SELECT, "--db", "sample:restaurants", "--format", "yaml"], ["yaml", "table", "json", "csv"]),
         (["sql", SELECT, "--db", "sample:restaurants", "--order", "sideways"], ["sideways", "similarity", "table"]),
-        (["sql", SELECT, "--db", "sample:restaurants", "--max-calls", "many"], ["--max-calls", "many"]),
+        (["sql", SELECT, "--db", "sample:restaurants", "--max-calls", "many"], ["--max-calls", "integer"]),
         (["sql", SELECT, "--db", "sample:restaurants", "--max-calls", "-1"], ["max-calls", "-1"]),
         (["sql", SELECT, "--db", "sample:restaurants", "--speculation", "0.5"], ["speculation", "0.5"]),
         (["sql", SELECT, "--db", "sample:restaurants", "--speculation", "nan"], ["speculation"]),

@@ -56,13 +56,13 @@ def print_response(response: Response, out: Console) -> None:
     """Print a reply, the query behind it and the quotes it rests on."""
     from rich.text import Text
 
-    from almanaq.cli.terminal import print_evidence, print_rows, summary_line
+    from almanaq.cli.terminal import print_evidence, print_query, print_rows, summary_line
 
     out.print(Text(response.answer))
     if not response.suql:
         return
     out.print()
-    out.print(Text(response.suql, style="cyan"))
+    print_query(response.suql, out)
     if response.columns:
         print_rows(response.columns, response.rows, out)
     print_evidence(response.evidence, out)

@@ -30,7 +30,8 @@ def register(app: typer.Typer) -> None:
 def demo(model: Model = None, embedder: Embedder = None) -> None:
     """Ask three questions of the bundled sample.
 
-    It holds restaurants and their reviews, and needs no key and no network. Printed for each question: the query in SUQL, its plan, the rows, and a quoted review.
+    It holds restaurants and their reviews, and needs no key and no network. Printed for each question: the query in
+    SUQL, its plan, the rows, and a quoted review.
     """
     from almanaq.cli.terminal import console
 
@@ -46,7 +47,7 @@ def _show(connection: Connection, title: str, question: str, out: Console) -> No
     from rich.rule import Rule
     from rich.text import Text
 
-    from almanaq.cli.terminal import print_evidence, print_rows, progress, summary_line
+    from almanaq.cli.terminal import print_evidence, print_query, print_rows, progress, summary_line
 
     with progress(question):
         response = connection.ask(question)
@@ -55,7 +56,7 @@ def _show(connection: Connection, title: str, question: str, out: Console) -> No
     out.print(Rule(Text(title, style="bold"), align="left"))
     if response.suql:
         _heading("SUQL", out)
-        out.print(Text(response.suql, style="cyan"))
+        print_query(response.suql, out)
         _heading("Plan", out)
         out.print(Text(str(connection.explain(response.suql)).rstrip("\n"), style="dim"))
         _heading("Rows", out)

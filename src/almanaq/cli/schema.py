@@ -20,7 +20,8 @@ def schema(
 ) -> None:
     """Print the relations and columns of a source.
 
-    The TOML may be saved as SOURCE.almanaq.toml and edited. A column is structured, free_text (prose that answer() reads) or enum (a closed set of values).
+    The TOML may be saved as SOURCE.almanaq.toml and edited. A column is structured, free_text (prose that answer()
+    reads) or enum (a closed set of values).
     """
     from almanaq.cli.output import write_text
     from almanaq.suql.catalog.schema_file import describe

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
@@ -16,7 +17,16 @@ if TYPE_CHECKING:
     from almanaq.suql.execution.result import Evidence, Result, Trace
 
 CELL = 400
+"""Longest cell, in characters."""
 QUOTE = 300
+"""Longest quote, in characters."""
+
+# BETWEEN is a token so that its AND does not start a line.
+_TOKEN = re.compile(
+    r"""'(?:[^']|'')*'|"[^"]*"|[()]|\b(?:BETWEEN\s+\S+\s+AND|FROM|WHERE|GROUP\s+BY|HAVING|ORDER\s+BY|LIMIT|OFFSET"""
+    r"""|UNION|INTERSECT|EXCEPT|(?:LEFT\s+|RIGHT\s+|FULL\s+|CROSS\s+|INNER\s+)?JOIN|AND|OR)\b""",
+    re.IGNORECASE,
+)
 
 
 def console(file: IO[str] | None = None) -> Console:
@@ -78,6 +88,30 @@ def print_evidence(evidence: Sequence[Sequence[Evidence]], out: Console, per_row
             place = f"{quote.relation}.{quote.column} of {quote.key}, passage {quote.passage + 1}"
             out.print(Text(f'  "{shorten(quote.quote, QUOTE)}"', style="italic"))
             out.print(Text(f"    {place}: {quote.question}", style="dim"))
+
+
+def print_query(suql: str, out: Console) -> None:
+    """Print a query one clause to a line; what is copied from there is the query itself."""
+    from rich.text import Text
+
+    out.print(Text(layout(suql), style="cyan"), soft_wrap=True)
+
+
+def layout(suql: str) -> str:
+    """Break a query of one line before its clauses and conditions; quoted text and parentheses stay whole."""
+    if "\n" in suql.strip():
+        return suql.strip()
+    lines, depth, start = [], 0, 0
+    for match in _TOKEN.finditer(suql):
+        token = match.group().upper()
+        depth += (token == "(") - (token == ")")
+        breaks = token[0].isalpha() and not token.startswith("BETWEEN")
+        if breaks and depth == 0 and match.start() > 0:
+            lines.append(suql[start : match.start()].strip())
+            start = match.start()
+    return "\n".join(
+        f"  {line}" if line[:3].upper() in ("AND", "OR ") else line for line in [*lines, suql[start:].strip()]
+    )
 
 
 def cell_text(value: Any) -> str:
