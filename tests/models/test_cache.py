@@ -113,7 +113,8 @@ asyncio.run(main())
 
 def run_workers(server: StandInServer, file: Path, processes: int, requests: int) -> None:
     arguments = [sys.executable, "-c", WORKER, server.url, str(file), str(requests)]
-    started = [subprocess.Popen(arguments, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) for _ in range(processes)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    started = [subprocess.Popen(arguments, env=environment) for _ in range(processes)]
     assert [process.wait(60) for process in started] == [0] * processes
 
 
@@ -131,8 +132,12 @@ def test_processes_at_the_same_work_share_calls(tmp_path: Path) -> None:
 
 def test_a_lease_of_a_process_that_died_is_taken_over(tmp_path: Path) -> None:
     file = tmp_path / "c.sqlite"
-    code = f"from almanaq.models.reply_cache import ReplyCache; from pathlib import Path; c = ReplyCache(Path({str(file)!r})); assert c.lease(b'k'); c.close()"
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    code = (
+        "from pathlib import Path; from almanaq.models.reply_cache import ReplyCache;"
+        f"cache = ReplyCache(Path({str(file)!r})); assert cache.lease(b'k'); cache.close()"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     dead_leased, other = ReplyCache(file), ReplyCache(file)
     assert dead_leased.lease(b"k")
     assert not other.lease(b"k")

@@ -53,16 +53,20 @@ def test_a_fault_of_one_call_is_a_failed_call(prompt: Prompt, fault: str) -> Non
 
 
 def test_a_call_that_hangs_is_given_up(prompt: Prompt) -> None:
-    with StandInServer(lambda _: REPLY, faults=Faults(["hang"])) as server:
-        with pytest.raises(FailedCall, match=r"no reply within 0\.2 s"):
-            asyncio.run(OpenAIModel("m", server.url, timeout=0.2).complete(prompt))
+    with (
+        StandInServer(lambda _: REPLY, faults=Faults(["hang"])) as server,
+        pytest.raises(FailedCall, match=r"no reply within 0\.2 s"),
+    ):
+        asyncio.run(OpenAIModel("m", server.url, timeout=0.2).complete(prompt))
     assert server.ledger.calls == 1
 
 
 def test_a_failed_call_still_tells_what_it_cost(prompt: Prompt) -> None:
-    with StandInServer(lambda _: REPLY, faults=Faults(["empty"]), hidden_tokens=500) as server:
-        with pytest.raises(ModelCallError, match="empty, after 500 hidden tokens") as caught:
-            asyncio.run(OpenAIModel("m", server.url).complete(prompt))
+    with (
+        StandInServer(lambda _: REPLY, faults=Faults(["empty"]), hidden_tokens=500) as server,
+        pytest.raises(ModelCallError, match="empty, after 500 hidden tokens") as caught,
+    ):
+        asyncio.run(OpenAIModel("m", server.url).complete(prompt))
     assert caught.value.usage.output_tokens == server.ledger.output_tokens >= 500  # type: ignore[attr-defined]
 
 
@@ -97,9 +101,11 @@ def test_what_a_server_refuses_is_left_out_from_then_on(prompt: Prompt, refused:
     ],
 )
 def test_what_no_call_can_mend_names_the_setting(prompt: Prompt, key: str, model: str, url: str, setting: str) -> None:
-    with StandInServer(lambda _: REPLY, key="right", models=("m",)) as server:
-        with pytest.raises(ModelError, match=setting) as caught:
-            asyncio.run(OpenAIModel(model, url.format(url=server.url), key).complete(prompt))
+    with (
+        StandInServer(lambda _: REPLY, key="right", models=("m",)) as server,
+        pytest.raises(ModelError, match=setting) as caught,
+    ):
+        asyncio.run(OpenAIModel(model, url.format(url=server.url), key).complete(prompt))
     assert not isinstance(caught.value, ModelCallError)
 
 
@@ -118,9 +124,7 @@ def test_embeddings_are_unit_vectors_in_the_order_of_the_texts() -> None:
     np.testing.assert_array_equal(one, batched)
 
 
-def test_an_embedder_names_the_setting_to_change() -> None:
-    with StandInServer(models=("m",), key="k") as server:
-        with pytest.raises(ModelError, match="OPENAI_API_KEY"):
-            OpenAIEmbedder("m", server.url, "x").embed(["a"])
-        with pytest.raises(ModelError, match="--model"):
-            OpenAIEmbedder("n", server.url, "k").embed(["a"])
+@pytest.mark.parametrize(("model", "key", "setting"), [("m", "wrong", "OPENAI_API_KEY"), ("n", "k", "--model")])
+def test_an_embedder_names_the_setting_to_change(model: str, key: str, setting: str) -> None:
+    with StandInServer(models=("m",), key="k") as server, pytest.raises(ModelError, match=setting):
+        OpenAIEmbedder(model, server.url, key).embed(["a"])

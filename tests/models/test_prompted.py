@@ -107,9 +107,7 @@ def test_a_summary_has_its_own_prompt() -> None:
 
 
 def test_a_value_of_another_type_is_asked_for_again_and_then_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "almanaq.values.parse_typed", lambda text, _: text if text.isdigit() else None, raising=False
-    )
+    monkeypatch.setattr("almanaq.values.parse_typed", lambda text, _: text if text.isdigit() else None, raising=False)
     call = TextCall("answer", REVIEWS, "how many?", type="integer")
     assert read(ScriptedModel(['{"value": 12, "quotes": []}']), call).value == "12"
     second = ScriptedModel(['{"value": "a dozen", "quotes": []}', '{"value": "12", "quotes": []}'])
@@ -204,7 +202,7 @@ def test_a_linker_gives_a_subset_of_the_values() -> None:
 
 
 def test_a_linker_shows_the_most_similar_values_of_a_long_list() -> None:
-    values = tuple(f"value number {n}" for n in range(2000)) + ("burger joints",)
+    values = (*(f"value number {n}" for n in range(2000)), "burger joints")
     model = ScriptedModel({"link": {"values": ["burger joints"]}})
     assert asyncio.run(PromptedLinker(model).link(LinkRequest("burger", "kind", values))) == ("burger joints",)
     assert model.prompts[0].messages[1].content.count("\n- ") == 200

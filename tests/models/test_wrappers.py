@@ -11,12 +11,13 @@ import pytest
 
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
 from almanaq.models.budget import Budget
+from almanaq.models.cached import CachedModel
 from almanaq.models.failure import FailedCall
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
 from almanaq.models.registry import ModelSettings, wrapped
-from almanaq.models.wrappers import WRAPPERS, CachedModel, ConcurrentModel, MeteredModel, RetryingModel
+from almanaq.models.wrappers import WRAPPERS, ConcurrentModel, MeteredModel, RetryingModel
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
 
@@ -25,7 +26,7 @@ def numbered(prompt: Prompt, number: int) -> Prompt:
 
 
 def test_the_order_is_cache_retry_slots_budget() -> None:
-    assert WRAPPERS == (CachedModel, RetryingModel, ConcurrentModel, MeteredModel)
+    assert (CachedModel, RetryingModel, ConcurrentModel, MeteredModel) == WRAPPERS
 
 
 def test_a_retry_waits_as_long_as_the_server_asks(prompt: Prompt) -> None:
@@ -49,9 +50,8 @@ def test_what_cannot_succeed_is_not_tried_again(prompt: Prompt) -> None:
 
 
 def test_the_last_failure_is_raised_with_the_cost_of_all(prompt: Prompt) -> None:
-    with StandInServer(lambda _: "", faults=Faults()) as server:
-        with pytest.raises(FailedCall, match="empty") as caught:
-            asyncio.run(RetryingModel(OpenAIModel("m", server.url), attempts=3, base=0).complete(prompt))
+    with StandInServer(lambda _: "", faults=Faults()) as server, pytest.raises(FailedCall, match="empty") as caught:
+        asyncio.run(RetryingModel(OpenAIModel("m", server.url), attempts=3, base=0).complete(prompt))
     assert caught.value.usage.calls == server.ledger.calls == 3
     assert caught.value.usage.input_tokens == server.ledger.input_tokens
 
@@ -121,7 +121,7 @@ def test_under_every_fault_all_calls_end_and_the_meter_equals_the_ledger(prompt:
         return await asyncio.gather(*asked, return_exceptions=True)
 
     with StandInServer(lambda r: r["messages"][1]["content"], faults=Faults(rates=rates, latency=0.001)) as server:
-        metered = MeteredModel(OpenAIModel("m", server.url, timeout=1.0, price=price), budget, price)
+        metered = MeteredModel(OpenAIModel("m", server.url, timeout=2.0, price=price), budget, price)
         ended = asyncio.run(many(RetryingModel(ConcurrentModel(metered, 32), base=0.002), 200))
     assert all(isinstance(item, Completion | ModelCallError) for item in ended)
     assert sum(isinstance(item, Completion) for item in ended) == server.ledger.answered >= 195

@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from almanaq.models.vectors import normalised
 from almanaq.models.words import STOPWORDS, stem, words
 
 _LETTERS_WEIGHT = 0.25
@@ -31,9 +32,7 @@ class LexicalEmbedder:
                 if word not in STOPWORDS:
                     places, weights = _features(word, self._dimensions)
                     np.add.at(row, places, weights * np.float32(1 + np.log(count)))
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        normalised: NDArray[np.float32] = vectors / np.where(lengths > 0, lengths, 1)
-        return normalised
+        return normalised(vectors)
 
 
 @lru_cache(maxsize=65_536)

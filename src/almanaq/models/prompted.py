@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TypeVar
 
 from almanaq.models.failure import FailedCall
@@ -173,7 +174,9 @@ async def asked(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P])
     try:
         return parse(again.text), usage, 1
     except MalformedReply as problem:
-        raise FailedCall(f"the model's reply cannot be used, twice: {problem}", retryable=False, usage=usage) from problem
+        raise FailedCall(
+            f"the model's reply cannot be used, twice: {problem}", retryable=False, usage=usage
+        ) from problem
 
 
 def _finding(reply: TextReply) -> str:
@@ -193,7 +196,5 @@ def _best_quotes(replies: Sequence[TextReply], value: str | None) -> tuple[Quote
 
 
 def _type_parser() -> Callable[[str, str], str | None]:
-    from almanaq import values
-
-    parse: Callable[[str, str], str | None] = values.parse_typed
+    parse: Callable[[str, str], str | None] = import_module("almanaq.values").parse_typed
     return parse

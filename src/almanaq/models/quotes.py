@@ -37,6 +37,6 @@ def _find(words: str, piece: Piece) -> Quote | None:
     start = piece.text.find(wanted)
     if start >= 0:
         return Quote(piece.passage, piece.start + start, wanted)
-    pattern = r"\s+".join(re.escape(word).replace("‹", "[‹<]") for word in wanted.split())
+    pattern = r"\s+".join(re.escape(word).replace("\u2039", "[\u2039<]") for word in wanted.split())
     match = re.search(pattern, piece.text, re.IGNORECASE)
     return None if match is None else Quote(piece.passage, piece.start + match.start(), match[0])

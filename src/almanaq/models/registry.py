@@ -102,8 +102,9 @@ def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedd
 
 def wrapped(model: LanguageModel, settings: ModelSettings, cache: bool) -> LanguageModel:
     """Give a model inside the standard wrappers, in the order of wrappers.WRAPPERS."""
+    from almanaq.models.cached import CachedModel
     from almanaq.models.reply_cache import ReplyCache, default_cache_file
-    from almanaq.models.wrappers import WRAPPERS, CachedModel, ConcurrentModel, MeteredModel, RetryingModel
+    from almanaq.models.wrappers import WRAPPERS, ConcurrentModel, MeteredModel, RetryingModel
 
     file = (settings.cache_file or default_cache_file()) if cache else None
     arguments: dict[object, dict[str, object]] = {

@@ -36,7 +36,7 @@ def reply_schema(call: TextCall) -> dict[str, object]:
     properties: dict[str, object] = {"value": value}
     if call.compared:
         verdict = {"type": "string", "enum": list(_VERDICTS)}
-        properties["verdicts"] = _object({literal: verdict for literal in call.compared})
+        properties["verdicts"] = _object(dict.fromkeys(call.compared, verdict))
     properties["quotes"] = {"type": "array", "items": quote}
     return _object(properties)
 
@@ -67,7 +67,9 @@ def parse_reply(text: str, call: TextCall) -> ParsedReply:
     content = parse_object(text)
     known = {"value", "verdicts", "quotes"}
     if "value" not in content or set(content) - known:
-        raise MalformedReply(f"its keys are {sorted(content)}, expected value, quotes" + ", verdicts" * bool(call.compared))
+        raise MalformedReply(
+            f"its keys are {sorted(content)}, expected value, quotes" + ", verdicts" * bool(call.compared)
+        )
     value = _value(content["value"], call.options)
     return ParsedReply(value, _verdicts(content.get("verdicts"), call.compared), _quotes(content.get("quotes", [])))
 
@@ -81,7 +83,7 @@ def _value(value: object, options: Sequence[str]) -> str | None:
         return None
     if not isinstance(value, str):
         raise MalformedReply('"value" must be a string or null')
-    if not value.strip() or canonical(value) in {"null", "none", "n/a", "unknown"} and not options:
+    if not value.strip() or (canonical(value) in {"null", "none", "n/a", "unknown"} and not options):
         return None
     if options:
         spelled = {canonical(option): option for option in reversed(options)}

@@ -101,7 +101,7 @@ class MeteredModel:
     async def complete(self, prompt: Prompt) -> Completion:
         """Give the reply; raises BudgetExceeded before a call that might not fit."""
         most = self._most(prompt)
-        while not self.budget.reserve(most):
+        while not self.budget.reserve(most):  # noqa: ASYNC110 - calls settle in any loop; an asyncio.Event has one
             await asyncio.sleep(0.005)
         spent = Usage(calls=1)
         try:

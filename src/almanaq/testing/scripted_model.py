@@ -10,7 +10,9 @@ from almanaq.models.protocols import Completion, Prompt, Usage
 from almanaq.models.tokens import estimate_tokens
 
 Reply = str | Mapping[str, object] | Exception
-Script = Sequence[Reply] | Mapping[str, "Sequence[Reply] | Reply | Callable[[Prompt], Reply]"] | Callable[[Prompt], Reply]
+Script = (
+    Sequence[Reply] | Mapping[str, "Sequence[Reply] | Reply | Callable[[Prompt], Reply]"] | Callable[[Prompt], Reply]
+)
 
 
 class ScriptedModel:

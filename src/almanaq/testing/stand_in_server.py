@@ -130,9 +130,8 @@ class StandInServer:
         outcome = await self._outcome(method, path.partition("?")[0], headers, body)
         payload = outcome.body
         extra = "".join(f"{name}: {value}\r\n" for name, value in outcome.headers.items())
-        reply_head = (
-            f"HTTP/1.1 {outcome.status} -\r\ncontent-type: application/json\r\ncontent-length: {len(payload)}\r\n{extra}\r\n"
-        )
+        sizes = f"content-type: application/json\r\ncontent-length: {len(payload)}\r\n"
+        reply_head = f"HTTP/1.1 {outcome.status} -\r\n{sizes}{extra}\r\n"
         writer.write(reply_head.encode() + (payload[: len(payload) // 2] if outcome.cut else payload))
         await writer.drain()
         return not outcome.cut
@@ -168,7 +167,9 @@ class StandInServer:
     def _chat(self, request: Request, fault: str | None) -> Outcome:
         reply = self._reply(request)
         text = reply if isinstance(reply, str) else json.dumps(reply)
-        text = {"off_schema": '{"unexpected": true}', "not_json": "I would say: yes!", "empty": ""}.get(fault or "", text)
+        text = {"off_schema": '{"unexpected": true}', "not_json": "I would say: yes!", "empty": ""}.get(
+            fault or "", text
+        )
         read = sum(len(str(message["content"]).split()) for message in request["messages"])
         written = len(text.split()) + self._hidden
         self.ledger.input_tokens += read

@@ -6,20 +6,22 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from almanaq.models.words import stem
 
 _SENTENCE = re.compile(r"[^.!?\n]*(?:(?:\.(?=\S)|[.!?](?=\d))[^.!?\n]*)*[.!?]*")
 _TURN = re.compile(
-    r";|\s[-–—]+\s|—|,?\s(?=(?:but|however|although|though|yet|whereas|except that|while)\b)", re.IGNORECASE
+    r";|\s[-\u2013\u2014]+\s|\u2014|,?\s(?=(?:but|however|although|though|yet|whereas|except that|while)\b)",
+    re.IGNORECASE,
 )
-_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 
-NEGATORS = frozenset(
-    "not no never none nothing nobody nowhere neither nor without hardly barely scarcely cannot lack lacks lacked"
-    " zero".split()
-)
-_HEDGES = frozenset("might maybe perhaps supposedly apparently allegedly heard reportedly possibly could wish if".split())
+_NEGATORS = """not no never none nothing nobody nowhere neither nor without hardly barely scarcely cannot lack lacks
+    lacked zero"""
+_DOUBTING = """might maybe perhaps supposedly apparently allegedly heard reportedly possibly could wish if"""
+NEGATORS = frozenset(_NEGATORS.split())
+_HEDGES = frozenset(_DOUBTING.split())
 _CONTRACTED = {"can't": ["cannot"], "won't": ["will", "not"], "cant": ["cannot"], "dont": ["do", "not"]}
 _NEGATION_REACH = 5
 
@@ -60,7 +62,7 @@ def _clauses(passage: str) -> Iterator[Clause]:
             continue
         cuts = [sentence.start(), *(m.end() for m in _TURN.finditer(passage, *sentence.span())), sentence.end()]
         question = sentence[0].rstrip().endswith("?")
-        for start, end in zip(cuts, cuts[1:], strict=False):
+        for start, end in pairwise(cuts):
             text = passage[start:end].strip()
             if text:
                 place = passage.index(text, start)
@@ -73,7 +75,7 @@ def tokens_of(text: str) -> list[str]:
     """Give the words of a clause as its stems are made of them: "isn't" is two words, "dog's" is "dog"."""
     found: list[str] = []
     for match in _TOKEN.finditer(text):
-        word = match[0].casefold().replace("’", "'")
+        word = match[0].casefold().replace("\u2019", "'")
         head, mark, tail = word.partition("'")
         if word in _CONTRACTED:
             found += _CONTRACTED[word]

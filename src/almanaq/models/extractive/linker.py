@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from almanaq.models.protocols import LinkRequest
 from almanaq.models.similar import similarity
 from almanaq.models.words import stems
@@ -54,17 +56,14 @@ class LocalLinker:
         literal = canonical(request.literal)
         wanted = frozenset(stems(literal))
         meanings = [other for other in _synonyms(wanted) if other]
-        tests = (
+        tests: tuple[Callable[[str], bool], ...] = (
             lambda value: canonical(value) == literal,
             lambda value: bool(wanted) and _whole(wanted, value),
             lambda value: any(_whole(other, value) for other in meanings),
             lambda value: len(literal) > 3 and similarity(literal, canonical(value)) >= _SPELLING,
         )
-        for test in tests:
-            found = tuple(value for value in request.values if test(value))
-            if found:
-                return found
-        return ()
+        found = (tuple(value for value in request.values if test(value)) for test in tests)
+        return next((values for values in found if values), ())
 
 
 def _whole(wanted: frozenset[str], value: str) -> bool:
@@ -75,4 +74,10 @@ def _whole(wanted: frozenset[str], value: str) -> bool:
 
 def _synonyms(wanted: frozenset[str]) -> list[frozenset[str]]:
     groups = [[frozenset(stems(word)) for word in group] for group in _SAME]
-    return [other for group in groups if any(word and word <= wanted for word in group) for other in group if other != wanted]
+    return [
+        other
+        for group in groups
+        if any(word and word <= wanted for word in group)
+        for other in group
+        if other != wanted
+    ]

@@ -16,13 +16,11 @@ _ASKING = re.compile(
     r"don't|didn't|hasn't|haven't|can't|won't)\b",
     re.IGNORECASE,
 )
-_GENERIC = frozenset(
-    stem(word)
-    for word in """restaurant place spot location establishment venue food serve offer provide good great nice best
+_GENERIC_WORDS = """restaurant place spot location establishment venue food serve offer provide good great nice best
     available allow allowed really any there people customer reviewer review mention say talk find get go make
     someone one know known suitable option options eat dine meal bring welcome like movie film document text passage
-    friendly quality excellent bad easy""".split()
-)
+    friendly quality excellent bad easy"""
+_GENERIC = frozenset(stem(word) for word in _GENERIC_WORDS.split())
 """Words that nearly every text of the kind holds: they do not tell what is asked for."""
 
 _DOUBT = 0.35

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
-from almanaq.models.extractive.clauses import clauses
+from almanaq.models.extractive.clauses import clauses, tokens_of
 from almanaq.models.extractive.polarity import asks_yes_or_no, polarity
 from almanaq.models.extractive.spans import best_span
 from almanaq.models.extractive.summary import central_sentences
 from almanaq.models.protocols import Quote, TextCall, TextReply
-from almanaq.models.words import stems
+from almanaq.models.words import stem
 from almanaq.values import canonical
 
 _YES = frozenset({"yes", "true"})
@@ -47,7 +48,9 @@ def _is_yes_or_no(call: TextCall) -> bool:
     spoken = {canonical(word) for word in (*call.options, *call.compared)}
     if call.options:
         return bool(spoken & _YES) and bool(spoken & _NO)
-    return call.type == "boolean" or bool(spoken & (_YES | _NO)) or (call.type == "text" and asks_yes_or_no(call.question))
+    return (
+        call.type == "boolean" or bool(spoken & (_YES | _NO)) or (call.type == "text" and asks_yes_or_no(call.question))
+    )
 
 
 def _yes_or_no(call: TextCall) -> TextReply:
@@ -109,13 +112,12 @@ def _supported(call: TextCall, quote: Quote, literal: str) -> bool:
 
 
 def _place(words: str, within: str) -> int | None:
-    wanted = " ".join(stems(words))
+    wanted = " ".join(stem(token) for token in tokens_of(words))
     at = f" {within} ".find(f" {wanted} ") if wanted else -1
     return None if at < 0 else at
 
 
 def _type_parser() -> Callable[[str, str], str | None]:
-    from almanaq import values
-
-    parse: Callable[[str, str], str | None] = values.parse_typed
+    # By name: a reader of text alone works without the part that parses types.
+    parse: Callable[[str, str], str | None] = import_module("almanaq.values").parse_typed
     return parse

@@ -27,7 +27,7 @@ _MONEY = re.compile(
 _TIME = re.compile(r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?\s?(?:am|pm)?\b|\b\d{1,2}\s?(?:am|pm)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:\s?(?:%|percent|million|billion|thousand))?(?!\w)")
 _NAME = re.compile(
-    r"\b[A-Z][\w'’.&-]*[\w](?:\s+(?:(?:of|the|de|la|le|van|von|and|&)\s+)?[A-Z][\w'’.&-]*[\w])*"
+    r"\b[A-Z][\w'\u2019.&-]*[\w](?:\s+(?:(?:of|the|de|la|le|van|von|and|&)\s+)?[A-Z][\w'\u2019.&-]*[\w])*"
 )
 _PLACE = re.compile(r"\b(?:in|at|near|on|from|to)\s+(?:the\s+)?(" + _NAME.pattern + ")")
 
@@ -121,7 +121,7 @@ def _candidates(clause: Clause, kind: str, question: str) -> Iterator[tuple[int,
 
 def _counts(match: re.Match[str], text: str, question: str) -> int:
     """Say how well a number fits: it counts a thing that was asked for (2), it could (1), it looks like a year (0)."""
-    following = set(stems(text[match.end() : match.end() + 24])[:2])
+    following = set(stems(text[match.end() : match.end() + 24])[:1])
     if following & set(stems(question)):
         return 2
     return 0 if _YEAR.fullmatch(match[0]) else 1

@@ -16,7 +16,9 @@ def central_sentences(passages: Sequence[str]) -> tuple[Quote, ...]:
     """Give up to three clauses that together say most of what the document says most often."""
     spread = Counter(word for passage in passages for word in set(stems(passage)))
     candidates = [
-        (number, clause, Counter(stems(clause.text))) for number, passage in enumerate(passages) for clause in clauses(passage)
+        (number, clause, Counter(stems(clause.text)))
+        for number, passage in enumerate(passages)
+        for clause in clauses(passage)
     ]
     chosen: list[tuple[int, Clause]] = []
     said: set[str] = set()

@@ -20,7 +20,7 @@ _FENCE = re.compile(r"<(?=\s*/?\s*(?:untrusted|data|document|passage|system|user
 
 def escape(text: str) -> str:
     """Give untrusted text in which nothing can be taken for a fence: its opening bracket becomes a similar sign."""
-    return _FENCE.sub("‹", text)
+    return _FENCE.sub("\u2039", text)
 
 
 @dataclass(frozen=True, slots=True)
