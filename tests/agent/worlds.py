@@ -62,13 +62,23 @@ FILMS = (
     Relation(
         "directors",
         ("directors",),
-        (Column("director_id", "integer"), Column("name", "text"), Column("country", "text"), Column("birth_date", "date")),
+        (
+            Column("director_id", "integer"),
+            Column("name", "text"),
+            Column("country", "text"),
+            Column("birth_date", "date"),
+        ),
         key=("director_id",),
     ),
     Relation(
         "awards",
         ("awards",),
-        (Column("award_id", "integer"), Column("film_id", "integer"), Column("award_name", "text"), Column("year", "integer")),
+        (
+            Column("award_id", "integer"),
+            Column("film_id", "integer"),
+            Column("award_name", "text"),
+            Column("year", "integer"),
+        ),
         key=("award_id",),
         foreign_keys=((("film_id",), "films", ("film_id",)),),
     ),
@@ -108,7 +118,12 @@ STAFF = (
     Relation(
         "departments",
         ("departments",),
-        (Column("dept_id", "integer"), Column("dept_name", "text"), Column("city", "text"), Column("budget", "numeric")),
+        (
+            Column("dept_id", "integer"),
+            Column("dept_name", "text"),
+            Column("city", "text"),
+            Column("budget", "numeric"),
+        ),
         key=("dept_id",),
     ),
 )
@@ -132,7 +147,9 @@ Reads = Callable[[str, str], str | None]
 class World:
     """A QueryEngine over rows given in Python: text functions are per-row calls, errors are those of the contract."""
 
-    def __init__(self, relations: Sequence[Relation], rows: dict[str, list[tuple[object, ...]]], read: Reads | None = None) -> None:
+    def __init__(
+        self, relations: Sequence[Relation], rows: dict[str, list[tuple[object, ...]]], read: Reads | None = None
+    ) -> None:
         self.catalog = Catalog(tuple(relations))
         self._read = read or (lambda text, question: None)
         self._con = duckdb.connect()

@@ -7,39 +7,61 @@ from typing import Literal
 
 Kind = Literal["greeting", "thanks", "goodbye", "about", "language", "acknowledgement", "empty"]
 
-_KINDS: tuple[tuple[Kind, str], ...] = (
+_KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     (
         "greeting",
-        r"(hi|hiya|hello|hey|good (morning|afternoon|evening)|howdy|greetings)( there| everyone| all)?( how are you( doing)?( today)?)?|how are you( doing)?( today)?|how is it going|what is up",
+        (
+            r"(hi|hiya|hello|hey|good (morning|afternoon|evening)|howdy|greetings)( there| everyone| all)?"
+            r"( how are you( doing)?( today)?)?",
+            r"how are you( doing)?( today)?|how is it going|what is up",
+        ),
     ),
     (
         "thanks",
-        r"(ok |okay |great |perfect |cool |awesome |no )*(thanks|thank you|thx|many thanks|cheers|much appreciated)( you)?( so| very)?( much| a lot)?( .{0,40})?",
+        (
+            r"(ok |okay |great |perfect |cool |awesome |no )*(thanks|thank you|thx|many thanks|cheers|much appreciated)"
+            r"( you)?( so| very)?( much| a lot)?( for .{0,40}| that .{0,40})?( bye)?",
+        ),
     ),
     (
         "goodbye",
-        r"(good ?bye|bye( bye)?|see you( later| soon)?|good night|that is all|i am done|quit|exit)( then| now| thanks| thank you)*",
+        (
+            r"(good ?bye|bye( bye)?|see you( later| soon)?|good night|that is all|i am done|quit|exit)"
+            r"( then| now| thanks| thank you| for now)*",
+        ),
     ),
     (
         "about",
-        r"(who|what) are you|what can you (do|answer|help( me)? with)|how do you work|help( me)?|are you (a |an )?(bot|robot|human|machine|ai|person|real).*|what is your name|what can i ask( you)?|who (made|built|created) you",
+        (
+            r"(who|what) are you|what can you (do|answer|help( me)? with)|how do you work|help( me)?",
+            r"are you (a |an )?(bot|robot|human|machine|ai|person|real).*|what is your name|what can i ask( you)?",
+            r"who (made|built|created) you",
+        ),
     ),
     (
         "language",
-        r"(do|can) you (speak|understand|talk|answer in|write) (in )?\w+|habla .*|parlez.*|sprichst.*|sprechen.*",
+        (
+            r"(do|can) you (speak|understand|talk|answer in|write) (in )?\w+",
+            r"habla .*|parlez.*|sprichst.*|sprechen.*",
+        ),
     ),
     (
         "acknowledgement",
-        r"(ok|okay|great|perfect|cool|awesome|nice|yes|no|sure|alright|got it|sounds good|i see|interesting|wow|never ?mind|lol|haha)( ok| okay| great| then| that is all)*|(that|this|it) (is|sounds|looks) (great|good|perfect|nice|awesome|fine|helpful)|tell me a joke|sing .*|i love you|you are (great|awesome|helpful|nice|funny).*",
+        (
+            r"(ok|okay|great|perfect|cool|awesome|nice|yes|no|sure|alright|got it|sounds good|i see|interesting|wow"
+            r"|never ?mind|lol|haha)( ok| okay| great| then| that is all)*",
+            r"(that|this|it) (is|sounds|looks) (great|good|perfect|nice|awesome|fine|helpful)",
+            r"(tell me a joke|sing .*|i love you|you are (great|awesome|helpful|nice|funny).*)",
+        ),
     ),
 )
-_COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
+_COMPILED = tuple((kind, re.compile("|".join(f"(?:{p})" for p in patterns))) for kind, patterns in _KINDS)
 _SHORT = (("'s", " is"), ("'m", " am"), ("'re", " are"), ("whats", "what is"), ("thats", "that is"))
 
 
 def small_talk(text: str) -> Kind | None:
     """Give the kind of small talk that a text is as a whole, None when it says anything else."""
-    plain = text.casefold().replace("’", "'")
+    plain = text.casefold().replace("\u2019", "'")
     for short, full in _SHORT:
         plain = plain.replace(short, full)
     plain = " ".join(re.sub(r"[^\w ]+", " ", plain).split())

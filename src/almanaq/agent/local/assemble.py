@@ -17,12 +17,16 @@ from almanaq.agent.local.links import ColumnLink, Links, NumberLink, ValueLink
 from almanaq.agent.local.phrases import Phrase, content, phrases
 from almanaq.agent.local.reading import Condition, Item, Reading
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
-from almanaq.agent.local.words import singular, stems
+from almanaq.agent.local.words import singular, stems, word_set
 from almanaq.suql.catalog.relations import Relation
 
 DEFAULT_LIMIT = 5
 SEARCH_LIMIT = 3
-_ASKING = frozenset("does do is are can has have did was were how what".split())
+_ASKING = word_set(
+    """
+    does do is are can has have did was were how what
+    """
+)
 _SUMMARY = re.compile(
     r"\b(summar\w+|tell me (?:more )?about|what do (?:people|they|reviewers) (?:say|think))\b", re.IGNORECASE
 )
@@ -147,7 +151,7 @@ class Assembler:
         texts, questions = self._texts()
         order, counted = self._order()
         absent = self._absent()
-        select, group, distinct = self._select(conditions, questions, counted)
+        select, group, distinct = self._select([*(c.place for c in conditions), *(i.place for i, _ in order if i.place)], questions, counted)
         unused = self._unused(bool(order) or counted is not None)
         return Reading(
             self.main,
@@ -224,7 +228,7 @@ class Assembler:
         return tuple(found)
 
     def _select(
-        self, conditions: list[Condition], questions: list[Item], counted: Relation | None
+        self, mentioned: list[Place], questions: list[Item], counted: Relation | None
     ) -> tuple[tuple[Item, ...], tuple[Place, ...], bool]:
         """Give the SELECT list, the groups, and whether duplicates are dropped."""
         if self.count_at is not None or self.aggregates:
@@ -240,7 +244,7 @@ class Assembler:
         if asked:
             shown = (named, *asked) if self.entity and named not in asked else asked
             return (*(Item(p) for p in shown), *questions), (), self._distinct(asked)
-        shown = targets.facts(self.own, [c.place for c in conditions]) if not questions else (named,)
+        shown = targets.facts(self.own, mentioned) if not questions else (named,)
         return (*(Item(p) for p in shown), *questions), (), False
 
     def _count(self) -> Item:
@@ -268,7 +272,8 @@ class Assembler:
 
     def _plural(self, after: int) -> bool:
         """Say whether the noun of a superlative is in the plural: "the best restaurants"."""
-        for word in self.links.words[after : after + 4]:
+        named = [self.links.words[r.first] for r in self.links.relations if self.main in r.relations]
+        for word in named[:1] or self.links.words[after : after + 4]:
             if word.folded != word.stem and (
                 word.folded.endswith("s") or word.stem in ("person", "child", "man", "woman")
             ):
@@ -279,9 +284,9 @@ class Assembler:
         links = self.links
         found = [v.text for v in links.values if v not in [each for each, _ in self.values]]
         found += [links.text(n.first, n.last) for n in links.numbers if n not in [each for each, _ in self.numbers]]
-        if not ordered:
+        if not ordered and not self.aggregates:
             found += [links.text(o.first, o.last) for o in links.orders if o.superlative]
-        if self.prose(None) is None or self.count_at is not None and not self.phrases:
+        if self.prose(None) is None or (self.count_at is not None and not self.phrases):
             found += [links.words[i].text for i in range(len(links.words)) if content(links, i)]
         return tuple(found)
 

@@ -9,11 +9,14 @@ from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.links import Links, NumberLink, ValueLink
 from almanaq.agent.local.reading import Condition
 from almanaq.agent.local.schema_index import Meaning, Place
+from almanaq.agent.local.words import word_set
 from almanaq.suql.catalog.relations import ColumnKind
 
 Paths = Mapping[str, tuple[Hop, ...]]
-_PLACES = frozenset(
-    "city location country state address area neighborhood district region town nation continent venue".split()
+_PLACES = word_set(
+    """
+    city location country state address area neighborhood district region town nation continent venue
+    """
 )
 
 

@@ -4,39 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-IGNORED = frozenset(
-    """a an the please can could would should will shall may might do does did done i i'm i'd i've me my mine we we're
-    our us you your yours u it its it's they their them he she his her him this these those there here hi hello hey ok
-    okay yes thanks thank is are was were be been being am isn't what what's whats which who whom whose how when why
-    that where's where to of in on at by from into as if then than so just also too very really quite pretty any some
-    each every all both such one ones thing things something anything somewhere anywhere place places spot spots
-    joint joints option options kind kinds sort type types around near nearby area within among across
-    show list give tell find get name see know want wanna need like looking look search searching recommend
-    recommends recommended recommendation recommendations suggest suggestion suggestions suggested try go going went
-    visit come coming have has had having there's they're let let's help think feel prefer love loves
-    eat eating dine grab today tonight tomorrow now week next year years currently currently-open
-    again more most less least exist exists existing available display return report provide me's with and or but
-    belong belongs contain contains records record entries entry information info details detail data database table
-    much many number count different distinct total per worth good great nice decent favorite favourite
-    ever about not no only same given order sorted sort ordered well""".split()
+from almanaq.agent.local.words import word_set
+
+IGNORED = word_set(
+    """
+    a an the please can could would should will shall may might do does did done i i'm i'd i've me my mine we we're
+    our us you your yours u it its it's they their them he she his her him this these those there here hi hello hey
+    ok okay yes thanks thank is are was were be been being am isn't what what's whats which who whom whose how when
+    why that where's where to of in on at by from into as if then than so just also too very really quite pretty any
+    some each every all both such one ones thing things something anything somewhere anywhere place places spot
+    spots joint joints option options kind kinds sort type types around near nearby area within among across show
+    list give tell find get name see know want wanna need like looking look search searching recommend recommends
+    recommended recommendation recommendations suggest suggestion suggestions suggested try go going went visit come
+    coming have has had having there's they're let let's help think feel prefer love loves eat eating dine grab
+    today tonight tomorrow now week next year years currently currently-open again more most less least exist exists
+    existing available display return report provide me's with and or but belong belongs contain contains records
+    record entries entry information info details detail data database table much many number count different
+    distinct total per worth good great nice decent favorite favourite ever about not no only same given order
+    sorted ordered well average mean avg maximum minimum max min sum born came out earn earns earning paid made make
+    makes say says said people reviewers customers mention mentions else other descending ascending desc asc using
+    according use used old
+    """
 )
 """Words that carry no condition of their own; some are cues for the words beside them."""
 
-GLUE = frozenset(
-    """a an the of to in on at for or by from my your our their his her its as into is are it you i we that they very really
-    really too so with about good during over after before while through be get can not""".split()
+GLUE = word_set(
+    """
+    a an the of to in on at for or by from my your our their his her its as into is are it you i we that they very
+    really too so with about good during over after before while through be get can not
+    """
 )
 """Words that may stand inside a phrase but neither begin nor end one."""
 
-ENTITY_WORDS = frozenset(
-    "place places spot spots somewhere anywhere joint joints option options one ones anything something".split()
+ENTITY_WORDS = word_set(
+    """
+    place places spot spots somewhere anywhere joint joints option options one ones anything something
+    """
 )
 """Words that stand for a row of whatever the source is about."""
 
-QUALITY = frozenset(
-    "good great nice decent favorite favourite excellent amazing awesome fantastic solid recommend".split()
+QUALITY = word_set(
+    """
+    good great nice decent favorite favourite excellent amazing awesome fantastic solid recommend
+    """
 )
-NEGATIONS = frozenset("not no non without except excluding neither nor never isn't aren't doesn't don't avoid".split())
+NEGATIONS = word_set(
+    """
+    not no non without except excluding neither nor never isn't aren't doesn't don't avoid
+    """
+)
 
 SYNONYMS: tuple[frozenset[str], ...] = tuple(
     frozenset(group.split(","))
@@ -86,26 +102,78 @@ SYNONYMS: tuple[frozenset[str], ...] = tuple(
 """Groups of words that name one value or one relation."""
 
 ROLE_WORDS: Mapping[str, frozenset[str]] = {
-    "name": frozenset("name title fullname label".split()),
-    "rating": frozenset("rating star stars score grade".split()),
-    "price": frozenset("price cost fee fare rent amount budget".split()),
-    "pay": frozenset("salary wage pay income earning".split()),
-    "age": frozenset("age".split()),
-    "birth": frozenset("birth birthday born birthdate dob".split()),
-    "year": frozenset("year date time founded released opened built established created day month since".split()),
-    "length": frozenset("length duration runtime minute hour time".split()),
-    "size": frozenset("size population area capacity employee surface seat attendance seating".split()),
-    "height": frozenset("height elevation altitude".split()),
-    "weight": frozenset("weight mass".split()),
-    "speed": frozenset("speed velocity mph kmh horsepower".split()),
-    "distance": frozenset("distance mile km kilometer kilometre".split()),
-    "address": frozenset("address street location venue city".split()),
-    "phone": frozenset("phone telephone tel mobile".split()),
-    "hours": frozenset("hours opening hour open schedule".split()),
-    "reviews": frozenset("review reviews vote rating_count comment".split()),
-    "email": frozenset("email mail".split()),
-    "site": frozenset("website url site homepage".split()),
-    "dishes": frozenset("dish dishes menu food item cuisine".split()),
+    "name": frozenset(["name", "title", "fullname", "label"]),
+    "rating": word_set(
+        """
+    rating star stars score grade
+    """
+    ),
+    "price": word_set(
+        """
+    price cost fee fare rent amount budget
+    """
+    ),
+    "pay": word_set(
+        """
+    salary wage pay income earning
+    """
+    ),
+    "age": frozenset(["age"]),
+    "birth": word_set(
+        """
+    birth birthday born birthdate dob
+    """
+    ),
+    "year": word_set(
+        """
+    year date time founded released opened built established created day month since
+    """
+    ),
+    "length": word_set(
+        """
+    length duration runtime minute hour time
+    """
+    ),
+    "size": word_set(
+        """
+    size population area capacity employee surface seat attendance seating
+    """
+    ),
+    "height": frozenset(["height", "elevation", "altitude"]),
+    "weight": frozenset(["weight", "mass"]),
+    "speed": word_set(
+        """
+    speed velocity mph kmh horsepower
+    """
+    ),
+    "distance": word_set(
+        """
+    distance mile km kilometer kilometre
+    """
+    ),
+    "address": word_set(
+        """
+    address street location venue city
+    """
+    ),
+    "phone": frozenset(["phone", "telephone", "tel", "mobile"]),
+    "hours": word_set(
+        """
+    hours opening hour open schedule
+    """
+    ),
+    "reviews": word_set(
+        """
+    review reviews vote rating_count comment
+    """
+    ),
+    "email": frozenset(["email", "mail"]),
+    "site": frozenset(["website", "url", "site", "homepage"]),
+    "dishes": word_set(
+        """
+    dish dishes menu food item cuisine
+    """
+    ),
 }
 """What a column is about, by the words of its name."""
 
@@ -190,7 +258,24 @@ SUPERLATIVES: Mapping[str, tuple[tuple[str, bool], ...]] = {
 NUMBER_WORDS = {
     word: value
     for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen".split()
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+        ]
     )
 } | {"twenty": 20, "thirty": 30, "fifty": 50, "hundred": 100, "dozen": 12}
 
@@ -305,29 +390,37 @@ ADJECTIVE_ENDINGS = (
     "esque",
     "ary",
 )
-ADJECTIVES = frozenset(
-    """quiet loud clean dirty warm casual fancy fresh spicy vegan vegetarian halal kosher open slow fast quick busy big
-    small modern calm safe cool hip trendy dark bright late cozy cosy noisy crowded relaxed funny scary sad sunny lively
-    cheerful formal informal kid-friendly dog-friendly pet-friendly family-friendly lgbt-friendly friendly healthy tasty
-    crunchy creamy rude kind smart stylish chill chic rustic classy intimate special unusual traditional local original
-    long short strong weak hard easy free private unique overpriced underrated outdoor indoor comfortable wheelchair-accessible
-    accessible polite upbeat touristy laid-back hot cold flavorful gluten-free emotional historical musical magical""".split()
+ADJECTIVES = word_set(
+    """
+    quiet loud clean dirty warm casual fancy fresh spicy vegan vegetarian halal kosher open slow fast quick busy big
+    small modern calm safe cool hip trendy dark bright late cozy cosy noisy crowded relaxed funny scary sad sunny
+    lively cheerful formal informal kid-friendly dog-friendly pet-friendly family-friendly lgbt-friendly friendly
+    healthy tasty crunchy creamy rude kind smart stylish chill chic rustic classy intimate special unusual
+    traditional local original long short strong weak hard easy free private unique overpriced underrated outdoor
+    indoor comfortable wheelchair-accessible accessible polite upbeat touristy laid-back hot cold flavorful
+    gluten-free emotional historical musical magical
+    """
 )
-NOT_ADJECTIVES = frozenset(
-    """music traffic picnic magic comic garlic clinic mechanic restaurant parent event student plant assistant patient
-    talent president accident agent content rent tent archive drive table vegetable library salary glossary
-    elephant croissant basic handful attendant""".split()
+NOT_ADJECTIVES = word_set(
+    """
+    music traffic picnic magic comic garlic clinic mechanic restaurant parent event student plant assistant patient
+    talent president accident agent content rent tent archive drive table vegetable library salary glossary elephant
+    croissant basic handful attendant
+    """
 )
-FOODS = frozenset(
-    """pizza pasta ramen sushi sashimi burger burgers taco tacos burrito burritos noodle noodles soup salad steak steaks
-    sandwich sandwiches dumpling dumplings curry pho dessert desserts cake cakes cheesecake pie tiramisu gelato sorbet
-    crepe crepes waffle waffles pancake pancakes croissant croissants bagel bagels bread breakfast brunch coffee espresso
-    latte tea boba matcha wine wines beer beers cocktail cocktails sake tequila whiskey margarita margaritas lobster crab
-    shrimp oyster oysters clam seafood fish salmon tuna poke chicken duck beef pork lamb rib ribs barbecue bbq bacon egg
-    eggs tofu falafel hummus kebab shawarma gyro paella tapas risotto lasagna gnocchi ravioli carbonara mussel mussels
-    fries fondue cheese chowder chili nachos enchiladas quesadilla tamales churros donut donuts doughnut doughnuts cookie
-    cookies chocolate milkshake milkshakes smoothie juice yogurt biryani naan samosa dosa tandoori udon soba tempura
-    katsu bibimbap kimchi bulgogi dimsum hotpot congee wonton wontons omelette avocado toast schnitzel bratwurst
-    empanadas ceviche arepas jambalaya gumbo grits meatballs tartare foie caviar""".split()
+FOODS = word_set(
+    """
+    pizza pasta ramen sushi sashimi burger burgers taco tacos burrito burritos noodle noodles soup salad steak
+    steaks sandwich sandwiches dumpling dumplings curry pho dessert desserts cake cakes cheesecake pie tiramisu
+    gelato sorbet crepe crepes waffle waffles pancake pancakes croissant croissants bagel bagels bread breakfast
+    brunch coffee espresso latte tea boba matcha wine wines beer beers cocktail cocktails sake tequila whiskey
+    margarita margaritas lobster crab shrimp oyster oysters clam seafood fish salmon tuna poke chicken duck beef
+    pork lamb rib ribs barbecue bbq bacon egg eggs tofu falafel hummus kebab shawarma gyro paella tapas risotto
+    lasagna gnocchi ravioli carbonara mussel mussels fries fondue cheese chowder chili nachos enchiladas quesadilla
+    tamales churros donut donuts doughnut doughnuts cookie cookies chocolate milkshake milkshakes smoothie juice
+    yogurt biryani naan samosa dosa tandoori udon soba tempura katsu bibimbap kimchi bulgogi dimsum hotpot congee
+    wonton wontons omelette avocado toast schnitzel bratwurst empanadas ceviche arepas jambalaya gumbo grits
+    meatballs tartare foie caviar
+    """
 )
 """Common dishes and drinks: they send a phrase to a column of dishes, where there is one."""

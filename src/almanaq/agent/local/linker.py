@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from almanaq.agent.local.lexicon import IGNORED, NEGATIONS
+from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS
 from almanaq.agent.local.links import ColumnLink, Links, RelationLink, ValueLink
 from almanaq.agent.local.numbers import link_numbers, number
 from almanaq.agent.local.orders import link_orders
@@ -12,7 +12,9 @@ from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
 from almanaq.agent.local.words import identifier_stems, split, stems
 
 _LONGEST = 8
-_QUOTED = re.compile(r"[\"“”‘]([^\"“”’]{2,60})[\"“”’]|(?<!\w)'([^']{2,60})'(?!\w)")
+_QUOTED = re.compile(
+    "[\"\u201c\u201d\u2018]([^\"\u201c\u201d\u2019]{2,60})[\"\u201c\u201d\u2019]|(?<!\\w)'([^']{2,60})'(?!\\w)"
+)
 _COLUMN_WORDS = {
     "rated": "rating",
     "phone": "phone",
@@ -51,9 +53,11 @@ def link(question: str, index: SchemaIndex) -> Links:
     _columns(links, index, least=2)
     _values(links, index, range(1, 0, -1))
     _columns(links, index, least=1)
+    _options(links, index)
     _misspelt(links, index)
     _parts_of_names(links, index)
     _roles(links, index)
+    _kin(links, index)
     links.values.sort(key=lambda v: v.first)
     links.columns.sort(key=lambda c: c.first)
     return links
@@ -115,6 +119,14 @@ def _plain(links: Links, first: int, last: int) -> bool:
         if number(word.text) is None and (word.folded not in IGNORED or proper):
             return False
     return last - first < 3
+
+
+def _options(links: Links, index: SchemaIndex) -> None:
+    """Link words that are part of the values of an ENUM, unless they only describe."""
+    for i, word in enumerate(links.words):
+        ordinary = word.folded in IGNORED or word.folded in ADJECTIVES or len(word.stem) < 4
+        if links.free(i, i + 1) and not ordinary and index.options_with(word.stem):
+            _add_value(links, (i, i + 1), index.options_with(word.stem))
 
 
 def _relations(links: Links, index: SchemaIndex) -> None:
@@ -189,6 +201,18 @@ def _roles(links: Links, index: SchemaIndex) -> None:
             links.take(i, i + 1, "column")
 
 
-def identifier_words(name: str) -> str:
-    """Give an identifier as words."""
-    return " ".join(identifier_stems(name))
+def _kin(links: Links, index: SchemaIndex) -> None:
+    """Link verbs that share their stem with a relation's name: "directed" speaks of directors."""
+    for i, word in enumerate(links.words):
+        if not links.free(i, i + 1) or word.folded in IGNORED or len(word.stem) < 5:
+            continue
+        root = word.stem.removesuffix("ed").removesuffix("ing")
+        named = [
+            r
+            for r in index.catalog.relations
+            for part in identifier_stems(r.name)
+            if len(root) >= 5 and part.startswith(root)
+        ]
+        if named:
+            links.relations.append(RelationLink(i, tuple(named), verb=True))
+            links.take(i, i + 1, "relation")

@@ -79,10 +79,11 @@ class ColumnLink:
 
 @dataclass(frozen=True, slots=True)
 class RelationLink:
-    """A noun that names a relation, or several."""
+    """A noun that names a relation, or several; or a `verb` of the same stem."""
 
     first: int
     relations: tuple[Relation, ...]
+    verb: bool = False
 
 
 @dataclass

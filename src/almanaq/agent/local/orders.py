@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from almanaq.agent.local.lexicon import QUALITY, SUPERLATIVES
 from almanaq.agent.local.links import Links, OrderLink
+from almanaq.agent.local.words import word_set
 
 _OPPOSITES = {
     "expensive": (("price", True),),
@@ -27,8 +28,10 @@ _HEADS = {
     "top": True,
 }
 _LEAST = {"least": False, "lowest": False, "fewest": False, "smallest": False, "minimum": False}
-_NOT_UNITS = frozenset(
-    "in of for at with that which who the a an and or is are , ? ; place spot one restaurant".split()
+_NOT_UNITS = word_set(
+    """
+    in of for at with that which who the a an and or is are , ? ; place spot one restaurant
+    """
 )
 
 
@@ -76,8 +79,12 @@ def _add(links: Links, order: OrderLink) -> None:
 
 def _sorted_by(links: Links, i: int) -> None:
     """Link "sorted by X [descending]", "in descending order of X", "from youngest to oldest"."""
-    cued = links.folded(i) in ("sorted", "ordered", "sort", "order", "ranked")
-    if not cued or links.folded(i + 1) not in ("by", "of"):
+    cued = links.folded(i) in ("sorted", "ordered", "sort", "order", "ranked") and links.folded(i + 1) in ("by", "of")
+    counted = tuple(links.folded(i + k) for k in range(3)) == ("by", "number", "of")
+    if counted and links.free(i, i + 3):
+        links.orders.insert(0, OrderLink(i, i + 3, (), _units(links, i + 3), True, superlative=False))
+        links.take(i, i + 3, "order")
+    if not cued:
         return
     rest = {links.folded(k) for k in range(max(i - 2, 0), len(links.words))}
     descending = bool(rest & {"descending", "desc", "decreasing", "highest", "most"})

@@ -12,12 +12,15 @@ from almanaq.agent.local.links import Links
 from almanaq.agent.local.phrases import phrases
 from almanaq.agent.local.reading import Reading
 from almanaq.agent.local.schema_index import SchemaIndex, Values
+from almanaq.agent.local.words import word_set
 from almanaq.agent.parser import Failure, Parsed
 from almanaq.agent.small_talk import small_talk
 from almanaq.suql.catalog.relations import Catalog, Relation
 
-_SEARCHES = frozenset(
-    "find recommend recommendation recommendations suggest suggestion suggestions search where looking eat which".split()
+_SEARCHES = word_set(
+    """
+    find recommend recommendation recommendations suggest suggestion suggestions search where looking eat which
+    """
 )
 
 

@@ -17,6 +17,7 @@ from almanaq.agent.local.lexicon import (
     QUALITY,
 )
 from almanaq.agent.local.links import Links
+from almanaq.agent.local.words import word_set
 
 _SERVING = {
     "serves": "serve",
@@ -26,15 +27,31 @@ _SERVING = {
     "offer": "offer",
     "offering": "offer",
 }
-_OWNING = frozenset("with has have having had without featuring features plus".split())
-_VERBS = frozenset(
-    "take takes accept accepts allow allows deliver delivers play plays host hosts welcome welcomes speak speaks sell sells make makes cook cooks use uses provide provides require requires teach teaches like likes work works know knows show shows".split()
+_OWNING = word_set(
+    """
+    with has have having had without featuring features plus
+    """
 )
-_OCCASIONS = frozenset(
-    """date anniversary birthday party celebration kid child family group couple business meeting lunch dinner breakfast
-    brunch picnic wedding vegetarian vegan toddler baby friend parent tourist remote work studying night""".split()
+_VERBS = word_set(
+    """
+    take takes accept accepts allow allows deliver delivers play plays host hosts welcome welcomes speak speaks sell
+    sells make makes cook cooks use uses provide provides require requires teach teaches like likes work works know
+    knows show shows
+    """
 )
-_DISH_CUES = frozenset("serve serves serving dish dishes drink drinks menu order eat craving taste".split())
+_OCCASIONS = word_set(
+    """
+    date anniversary birthday party celebration kid child family group couple business meeting lunch dinner
+    breakfast brunch picnic wedding vegetarian vegan toddler baby friend parent tourist remote work studying night
+    """
+)
+_MOVING = word_set("bring take walk come go drive bike get")
+_EMPTY = word_set("food cuisine dish meal shop restaurant place thing stuff time item fare person")
+_DISH_CUES = word_set(
+    """
+    serve serves serving dish dishes drink drinks menu order eat craving taste
+    """
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +91,8 @@ def runs(links: Links) -> Iterator[tuple[int, int]]:
             elif links.folded(k) not in GLUE and not (links.folded(k) == "or" and content(links, k + 1)):
                 break
             k += 1
-        yield i, last
+        if any(links.stem(k) not in _EMPTY for k in range(i, last) if content(links, k)):
+            yield i, last
         i = last
 
 
@@ -97,7 +115,8 @@ def adjective(word: str) -> bool:
 
 def _phrase(links: Links, first: int, last: int, noun: str) -> Phrase:
     cue, wanted = _cue(links, first)
-    words = _spoken(links.text(first, last))
+    opening = first - 1 if cue and links.folded(first - 1) in ("a", "an", "the") else first
+    words = _spoken(links.text(opening, last))
     dish = cue in _DISH_CUES or any(links.folded(k) in FOODS for k in range(first, last))
     return Phrase(first, last, words, _question(words, cue, noun, dish), wanted, dish)
 
@@ -135,12 +154,14 @@ def _question(words: str, cue: str, noun: str, dish: bool) -> str:
         return f"{stated[2]} the {stated[1]} {stated[3]}?"
     if opening in _VERBS:
         return f"does this {noun} {_bare(opening)} {' '.join(parts[1:])}".rstrip() + "?"
+    if adjective(opening) and len(parts) > 2 and parts[1] == "to":
+        return f"is this {noun} {opening} enough {' '.join(parts[1:])}?"
     if cue in ("serve", "offer"):
         return f"does this {noun} {cue} {words}?"
     if cue == "about":
         return f"is this {noun} about {words}?"
     if cue == "can":
-        return f"can you {words} at this {noun}?"
+        return f"can you {words} {'to' if opening in _MOVING else 'at'} this {noun}?"
     if cue == "for" or (not cue and _stem_in(head, _OCCASIONS)):
         return f"is this {noun} good for {words}?"
     if cue == "to":

@@ -42,7 +42,7 @@ class Place:
         """Whether the column only identifies or refers: a key that nobody asks about by value."""
         folded = self.column.name.casefold()
         refers = any(folded in map(str.casefold, own) for own, _, _ in self.relation.foreign_keys)
-        return refers or bool(self.stems) and self.stems[-1] in ("id", "uuid", "key") or folded in ("rowid", "index")
+        return refers or (bool(self.stems) and self.stems[-1] in ("id", "uuid", "key")) or folded in ("rowid", "index")
 
 
 Meaning = tuple[Place, str]
@@ -83,6 +83,7 @@ class SchemaIndex:
         self._meanings: dict[tuple[str, ...], list[Meaning]] = {}
         self._spellings: dict[str, list[tuple[str, ...]]] = {}
         self._parts: dict[str, set[Meaning]] = {}
+        self._options: dict[str, list[Meaning]] = {}
         for places in self.places.values():
             for one in places:
                 self._add(one, values)
@@ -106,6 +107,8 @@ class SchemaIndex:
             known.append((one, value))
             for part in parts if "name" in one.roles else ():
                 self._parts.setdefault(part, set()).add((one, value))
+            for part in parts if one.column.kind is ColumnKind.ENUM and len(parts) > 1 else ():
+                self._options.setdefault(part, []).append((one, value))
 
     def meanings(self, parts: tuple[str, ...]) -> tuple[Meaning, ...]:
         """Give the values that these words spell, or that a synonym of theirs spells."""
@@ -114,6 +117,10 @@ class SchemaIndex:
             return tuple(found)
         group = _SYNONYMS.get(" ".join(parts), frozenset())
         return tuple(m for word in sorted(group) for m in self._meanings.get(stems(word), ()))
+
+    def options_with(self, word: str) -> tuple[Meaning, ...]:
+        """Give the values of ENUMs that have this word among theirs: "coffee" is in "coffee & tea"."""
+        return tuple(self._options.get(word, ()))
 
     def misspelt(self, parts: tuple[str, ...]) -> tuple[Meaning, ...]:
         """Give the values nearest in spelling to these words, within the tolerance for their length."""

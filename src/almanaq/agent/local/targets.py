@@ -91,8 +91,8 @@ def counted(links: Links) -> int | None:
     """Give the index of the word after "how many" or "number of", None when nothing is counted."""
     for i in range(len(links.words) - 1):
         pair = (links.folded(i), links.folded(i + 1))
-        superlative = any(o.first <= i < o.last for o in links.orders)
-        if not superlative and (pair == ("how", "many") or pair in (("number", "of"), ("count", "of"))):
+        spent = any(o.first <= i < o.last for o in links.orders) or links.used[i] == "column"
+        if not spent and (pair == ("how", "many") or pair in (("number", "of"), ("count", "of"))):
             return i + 2
     return 0 if links.folded(0) == "count" else None
 
@@ -152,7 +152,7 @@ def order_items(order: OrderLink, places: Sequence[Place], paths: Paths) -> tupl
             and not p.identifier
             and not paths[p.relation.name]
         ]
-        found = [p for p in found if p.kind != "text" or role == "price" and _scale(p)]
+        found = [p for p in found if p.kind != "text" or (role == "price" and _scale(p))]
         if role in ("size", "length", "rating", "reviews", "year", "age", "height", "pay"):
             found = [p for p in found if p.kind != "text"]
         if role == "year":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _WORD = re.compile(
-    r"[$€£]?\d+(?:,\d{3})*(?:\.\d+)?(?:[kKmM](?![a-zA-Z]))?\+?|[^\W\d_](?:[\w]|['’.&-](?=[^\W_]))*|[,;?!]|<=|>=|[<>=]|[$]+"
+    r"[$€£]?\d+(?:,\d{3})*(?:\.\d+)?(?:[kKmM](?![a-zA-Z]))?\+?|[^\W\d_](?:[\w]|['\u2019.&-](?=[^\W_]))*|[,;?!]|<=|>=|[<>=]|[$]+"
 )
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _IRREGULAR = {
@@ -53,7 +53,7 @@ class Word:
 def split(question: str) -> tuple[Word, ...]:
     """Give the words of a question, its punctuation marks and comparison signs included."""
     found = []
-    for match in _WORD.finditer(question.replace("’", "'")):
+    for match in _WORD.finditer(question.replace("\u2019", "'")):
         text = match.group()
         found.append(Word(text, text.casefold(), stem(text), match.start(), match.end()))
     return tuple(found)
@@ -83,7 +83,7 @@ def stem(word: str) -> str:
 @lru_cache(maxsize=65536)
 def stems(text: str) -> tuple[str, ...]:
     """Give the stems of the words of a value or of a run of text; punctuation drops out."""
-    return tuple(stem(part) for part in re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.replace("’", "'")))
+    return tuple(stem(part) for part in re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.replace("\u2019", "'")))
 
 
 @lru_cache(maxsize=16384)
@@ -120,3 +120,8 @@ def singular(name: str) -> str:
     """Give an identifier as words in the singular: `hotel_rooms` becomes "hotel room"."""
     parts = [part.casefold() for part in _PARTS.findall(name)] or [name]
     return " ".join([*parts[:-1], stem(parts[-1])])
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Give the words of a list written as running text."""
+    return frozenset(text.split())
