@@ -144,6 +144,10 @@ STAFF_ROWS = {
 Reads = Callable[[str, str], str | None]
 
 
+def _silent(text: str, question: str) -> str | None:  # noqa: ARG001
+    return None
+
+
 class World:
     """A QueryEngine over rows given in Python: text functions are per-row calls, errors are those of the contract."""
 
@@ -151,7 +155,7 @@ class World:
         self, relations: Sequence[Relation], rows: dict[str, list[tuple[object, ...]]], read: Reads | None = None
     ) -> None:
         self.catalog = Catalog(tuple(relations))
-        self._read = read or (lambda text, question: None)
+        self._read = read or _silent
         self._con = duckdb.connect()
         self.queries: list[str] = []
         for relation in relations:
@@ -160,6 +164,10 @@ class World:
             for row in rows[relation.name]:
                 self._con.execute(f'INSERT INTO "{relation.name}" VALUES ({", ".join("?" * len(row))})', row)
         self._con.create_function("answer_", self._answer, ["VARCHAR", "VARCHAR"], "VARCHAR", null_handling="special")
+
+    def close(self) -> None:
+        """Let go of the database: DuckDB complains at exit of connections left with functions of ours."""
+        self._con.close()
 
     def _answer(self, text: str | None, question: str) -> str | None:
         return self._read(text, question) if text else None

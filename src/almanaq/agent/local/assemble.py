@@ -151,7 +151,9 @@ class Assembler:
         texts, questions = self._texts()
         order, counted = self._order()
         absent = self._absent()
-        select, group, distinct = self._select([*(c.place for c in conditions), *(i.place for i, _ in order if i.place)], questions, counted)
+        select, group, distinct = self._select(
+            [*(c.place for c in conditions), *(i.place for i, _ in order if i.place)], questions, counted
+        )
         unused = self._unused(bool(order) or counted is not None)
         return Reading(
             self.main,

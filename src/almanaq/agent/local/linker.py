@@ -216,3 +216,9 @@ def _kin(links: Links, index: SchemaIndex) -> None:
         if named:
             links.relations.append(RelationLink(i, tuple(named), verb=True))
             links.take(i, i + 1, "relation")
+        elif (
+            len(root) >= 5
+            and root != word.stem
+            and any(part.startswith(root) for p in index.all_places() for part in p.stems)
+        ):
+            links.take(i, i + 1, "column")
