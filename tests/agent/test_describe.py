@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one case or row per line reads best
 """Words for queries."""
 
 from __future__ import annotations

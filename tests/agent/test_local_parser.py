@@ -1,3 +1,4 @@
+# ruff: noqa: E501, ARG005 - one case or row per line reads best; fakes have the signatures of what they stand for
 """The local parser: what the words of a question become, compared as conditions rather than as text."""
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from . import worlds
 from almanaq.agent.local import LocalParser
 from almanaq.suql.catalog.relations import Catalog
+
+from . import worlds
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ _AGGREGATES: dict[type[exp.Expr], str] = {
 
 
 def describe(suql: str) -> str:
-    """Give a phrase like "restaurants whose price is cheap, highest rating first"; what has no words is shown as SQL."""
+    """Give a phrase like "restaurants whose price is cheap, highest rating first"; SQL for what has no words."""
     try:
         tree = sqlglot.parse_one(suql, read="postgres")
     except sqlglot.errors.SqlglotError:
@@ -141,7 +141,8 @@ def _not(node: exp.Expr) -> str:
 
 
 def _null(node: exp.Expr) -> str:
-    return f"{_expression(node.this)} is {'missing' if isinstance(node.expression, exp.Null) else _literal(node.expression)}"
+    what = "missing" if isinstance(node.expression, exp.Null) else _literal(node.expression)
+    return f"{_expression(node.this)} is {what}"
 
 
 _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from almanaq.agent.history import Turn
@@ -18,7 +18,7 @@ class Parsed:
     """What a parser made of a question.
 
     Attributes:
-        status: `query` with `suql`; `no_query` when the question needs no data; `clarify` with a question back in `reply`.
+        status: `query` with `suql`; `no_query` when the question needs no data; `clarify` asks back with `reply`.
         reply: what to say when there is no query; "" leaves it to the responder.
         unused: words of the question that the query leaves out.
         corrections: (as written, as understood) for misspelt names and values.
@@ -30,7 +30,7 @@ class Parsed:
     reply: str = ""
     unused: tuple[str, ...] = ()
     corrections: tuple[tuple[str, str], ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)

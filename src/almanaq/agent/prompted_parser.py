@@ -59,8 +59,8 @@ class PromptedParser:
             if reply is not None:
                 return _parsed(reply, usage)
         raise ModelCallError(
-            f"{self._model.name} gave no readable query in {_ATTEMPTS} replies (the last began {completion.text[:60]!r}); "
-            "ask again, or choose another model with --model"
+            f"{self._model.name} gave no readable query in {_ATTEMPTS} replies "
+            f"(the last began {completion.text[:60]!r}); ask again, or choose another model with --model"
         )
 
     def prompt(

@@ -76,8 +76,8 @@ _SMALL_TALK = {
     "greeting": "Hello! Ask me something about the data here, and I will show what I searched for and what I found.",
     "thanks": "You are welcome.",
     "goodbye": "Goodbye.",
-    "about": "I answer questions about the tables of this source: I turn a question into a query, run it, and show the rows "
-    "with the words they rest on. No language model is at work here; I link the words of a question to the data.",
+    "about": "I answer questions about the tables of this source: I turn a question into a query, run it, and show the "
+    "rows with the words they rest on. No language model is at work here; I link the words of a question to the data.",
     "language": "Without a language model I understand questions in English only.",
     "acknowledgement": "All right.",
     "empty": "I did not get a question.",

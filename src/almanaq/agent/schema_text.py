@@ -52,7 +52,7 @@ def _comment(column: Column) -> str:
 
 def _safe(text: str) -> str:
     """Give cell text on one short line that cannot end the tags around the schema."""
-    flat = " ".join(text.split()).replace("<", "‹").replace(">", "›")
+    flat = " ".join(text.split()).replace("<", "\u2039").replace(">", "\u203a")
     return flat if len(flat) <= _SAMPLE_LENGTH else flat[: _SAMPLE_LENGTH - 1] + "…"
 
 

@@ -16,9 +16,10 @@ MOST_TABLES = 12
 
 
 def choose_tables(question: str, catalog: Catalog) -> tuple[str, ...]:
-    """Give the relations whose names, columns, values and samples share words with the question, rare words weighing more.
+    """Give the relations that share words with the question, the best first; rare words weigh more.
 
-    Relations that a chosen one refers to come along, so that joins can be written.
+    Names, columns, values, samples and descriptions count. Relations that a chosen one refers to come along, so that
+    joins can be written.
     """
     asked = {w.stem for w in split(question) if w.folded not in IGNORED and w.text[0].isalnum()}
     bags = {r.name: _weights(r) for r in catalog.relations}

@@ -48,8 +48,21 @@ class Assembler:
 
     @cached_property
     def numbers(self) -> list[tuple[NumberLink, Place]]:
-        found = ((n, number_place(n, self.reach, self.paths)) for n in self.links.numbers)
+        counts = self.having[1] if self.having else None
+        found = ((n, number_place(n, self.reach, self.paths)) for n in self.links.numbers if n is not counts)
         return [(n, p) for n, p in found if p is not None]
+
+    @cached_property
+    def having(self) -> tuple[Relation, NumberLink] | None:
+        """Give the relation whose partner rows a number counts, as in "singers with at least two concerts"."""
+        for number in self.links.numbers:
+            for link in self.links.relations:
+                if number.last <= link.first <= number.last + 1:
+                    for relation in link.relations:
+                        way = self.paths.get(relation.name, ())
+                        if way and not all(hop.single for hop in way):
+                            return relation, number
+        return None
 
     @cached_property
     def placed(self) -> list[tuple[ColumnLink, Place]]:
@@ -150,25 +163,27 @@ class Assembler:
         conditions += self._boolean()
         texts, questions = self._texts()
         order, counted = self._order()
-        absent = self._absent()
+        counted = counted or (self.having[0] if self.having and self.count_at is None else None)
+        mentioned = [*(c.place for c in conditions), *(i.place for i, _ in order if i.place)]
         select, group, distinct = self._select(
-            [*(c.place for c in conditions), *(i.place for i, _ in order if i.place)], questions, counted
+            mentioned, questions, counted, ranked=_by_count(order), searches=bool(texts)
         )
         unused = self._unused(bool(order) or counted is not None)
         return Reading(
             self.main,
             self.paths,
             select,
-            (*conditions, *texts),
-            group,
-            order,
-            counted,
-            absent,
-            distinct,
-            self._limit(bool(texts)),
-            unused,
-            tuple((v.text, m[1]) for v, m in self.values if v.corrected),
-            self._score(len(conditions), bool(order), unused),
+            conditions=(*conditions, *texts),
+            group=group,
+            order=order,
+            counted=counted,
+            having=count_condition(self.having[1]) if self.having and self.count_at is None else None,
+            absent=self._absent(),
+            distinct=distinct,
+            limit=self._limit(bool(texts)),
+            unused=unused,
+            corrections=tuple((v.text, m[1]) for v, m in self.values if v.corrected),
+            score=self._score(len(conditions), bool(order), unused),
         )
 
     def _boolean(self) -> list[Condition]:
@@ -230,7 +245,7 @@ class Assembler:
         return tuple(found)
 
     def _select(
-        self, mentioned: list[Place], questions: list[Item], counted: Relation | None
+        self, mentioned: list[Place], questions: list[Item], counted: Relation | None, *, ranked: bool, searches: bool
     ) -> tuple[tuple[Item, ...], tuple[Place, ...], bool]:
         """Give the SELECT list, the groups, and whether duplicates are dropped."""
         if self.count_at is not None or self.aggregates:
@@ -239,12 +254,21 @@ class Assembler:
             return (*(Item(p) for p in group), *computed), group, False
         named = targets.name_place(self.own)
         asked = self.asked
+        if counted is None and ranked:
+            shown = asked or (named,)
+            return (*(Item(p) for p in shown), Item(None, "COUNT(*)")), shown, False
         if counted is not None:
             keys = [p for p in self.own if p.column.name in self.main.key and p is not named]
             shown = asked or (named,)
             return (*(Item(p) for p in shown), Item(None, "COUNT(*)")), tuple(dict.fromkeys((*keys, *shown))), False
+        if asked and searches:
+            return tuple(Item(p) for p in targets.facts(self.own, [*asked, *mentioned])), (), False
         if asked:
-            shown = (named, *asked) if self.entity and named not in asked else asked
+            shown = (
+                (named, *asked)
+                if named not in asked and (self.entity or targets.wh_places(self.links, self.own))
+                else asked
+            )
             return (*(Item(p) for p in shown), *questions), (), self._distinct(asked)
         shown = targets.facts(self.own, mentioned) if not questions else (named,)
         return (*(Item(p) for p in shown), *questions), (), False
@@ -285,12 +309,15 @@ class Assembler:
     def _unused(self, ordered: bool) -> tuple[str, ...]:
         links = self.links
         found = [v.text for v in links.values if v not in [each for each, _ in self.values]]
-        found += [links.text(n.first, n.last) for n in links.numbers if n not in [each for each, _ in self.numbers]]
+        found += [links.text(n.first, n.last) for n in links.numbers if not self._understood(n)]
         if not ordered and not self.aggregates:
             found += [links.text(o.first, o.last) for o in links.orders if o.superlative]
         if self.prose(None) is None or (self.count_at is not None and not self.phrases):
             found += [links.words[i].text for i in range(len(links.words)) if content(links, i)]
         return tuple(found)
+
+    def _understood(self, number: NumberLink) -> bool:
+        return any(n is number for n, _ in self.numbers) or bool(self.having and self.having[1] is number)
 
     def _score(self, conditions: int, ordered: bool, unused: tuple[str, ...]) -> float:
         """Weigh how much of the question is covered, and how directly."""
@@ -302,7 +329,19 @@ class Assembler:
         far = [p for _, p in self.placed] + [m[0] for _, m in self.values] + [p for _, p in self.numbers]
         score += sum(1.0 - 0.6 * len(self.paths[p.relation.name]) for p in far)
         whole = self.prose(None)
-        return score + (0.5 if whole is not None and self.phrases else 0.0) - 1.0 * len(self._absent() and ())
+        return score + (0.5 if whole is not None and self.phrases else 0.0) + 2.0 * bool(self.having)
+
+
+def _by_count(order: tuple[tuple[Item, bool], ...]) -> bool:
+    return any(item.place is None for item, _ in order)
+
+
+def count_condition(number: NumberLink) -> str:
+    """Write a comparison of the number of rows in a group."""
+    texts = [sql.number(n) for n in number.numbers]
+    if number.operator == "between":
+        return f"COUNT(*) BETWEEN {texts[0]} AND {texts[1]}"
+    return f"COUNT(*) {number.operator} {texts[0]}"
 
 
 def link_stems(link: ColumnLink) -> tuple[str, ...]:

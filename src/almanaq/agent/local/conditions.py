@@ -37,7 +37,7 @@ def _value_score(links: Links, value: ValueLink, place: Place, paths: Paths) -> 
 
 
 def value_conditions(chosen: Sequence[tuple[ValueLink, Meaning]], links: Links) -> Iterable[Condition]:
-    """Write the conditions, values of one column together: OR for one cell, and for arrays where the asker says "or"."""
+    """Write the conditions, values of one column together: OR for one cell; for arrays, where the asker says so."""
     groups: dict[tuple[str, str, bool], list[tuple[ValueLink, Meaning]]] = {}
     for value, meaning in chosen:
         key = (meaning[0].relation.name, meaning[0].column.name, value.negated)
@@ -81,7 +81,7 @@ def number_place(number: NumberLink, places: Iterable[Place], paths: Paths) -> P
     if best and best[0] >= 1:
         return best[1]
     own = [p for _, p in scored if p.kind == "number" and not p.identifier and not paths[p.relation.name]]
-    return own[0] if len(own) == 1 else None
+    return own[0] if len(own) == 1 and not number.year else None
 
 
 def _number_score(number: NumberLink, place: Place, paths: Paths) -> float:

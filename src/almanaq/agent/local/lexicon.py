@@ -8,6 +8,7 @@ from almanaq.agent.local.words import word_set
 
 IGNORED = word_set(
     """
+    someone somebody anyone everyone mood must trying insist
     a an the please can could would should will shall may might do does did done i i'm i'd i've me my mine we we're
     our us you your yours u it its it's they their them he she his her him this these those there here hi hello hey
     ok okay yes thanks thank is are was were be been being am isn't what what's whats which who whom whose how when

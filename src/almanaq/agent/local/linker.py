@@ -123,6 +123,11 @@ def _plain(links: Links, first: int, last: int) -> bool:
 
 def _options(links: Links, index: SchemaIndex) -> None:
     """Link words that are part of the values of an ENUM, unless they only describe."""
+    for first in range(len(links.words) - 1):
+        parts = _parts(links, first, first + 2)
+        found = index.options_with(*parts) if links.free(first, first + 2) and len(parts) == 2 else ()
+        if found and not set(parts) <= IGNORED:
+            _add_value(links, (first, first + 2), found)
     for i, word in enumerate(links.words):
         ordinary = word.folded in IGNORED or word.folded in ADJECTIVES or len(word.stem) < 4
         if links.free(i, i + 1) and not ordinary and index.options_with(word.stem):

@@ -48,7 +48,8 @@ class LocalParser:
     def parse(
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
     ) -> Parsed:
-        """Give the query of the best reading; a failed query has no second form here."""
+        """Give the query of the best reading; a failed query has no second form here, and history is not read."""
+        del history
         if small_talk(question) is not None or failures:
             return Parsed("no_query")
         found = readings(question, self.index(catalog))

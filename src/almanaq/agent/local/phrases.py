@@ -45,6 +45,7 @@ _OCCASIONS = word_set(
     breakfast brunch picnic wedding vegetarian vegan toddler baby friend parent tourist remote work studying night
     """
 )
+_SEEKING = word_set("looking look search searching ask asking mood")
 _MOVING = word_set("bring take walk come go drive bike get")
 _EMPTY = word_set("food cuisine dish meal shop restaurant place thing stuff time item fare person")
 _DISH_CUES = word_set(
@@ -115,10 +116,18 @@ def adjective(word: str) -> bool:
 
 def _phrase(links: Links, first: int, last: int, noun: str) -> Phrase:
     cue, wanted = _cue(links, first)
-    opening = first - 1 if cue and links.folded(first - 1) in ("a", "an", "the") else first
+    opening = _article(links, first) if cue else first
     words = _spoken(links.text(opening, last))
     dish = cue in _DISH_CUES or any(links.folded(k) in FOODS for k in range(first, last))
     return Phrase(first, last, words, _question(words, cue, noun, dish), wanted, dish)
+
+
+def _article(links: Links, first: int) -> int:
+    """Give the index of the article that opens a phrase, "very" between them forgiven; `first` when there is none."""
+    before = first - 1
+    while links.folded(before) in ("very", "really", "quite", "pretty"):
+        before -= 1
+    return before if links.folded(before) in ("a", "an", "the") else first
 
 
 def _cue(links: Links, first: int) -> tuple[str, bool]:
@@ -131,6 +140,8 @@ def _cue(links: Links, first: int) -> tuple[str, bool]:
         if word in NEGATIONS:
             wanted = not wanted
             cue = cue or ("with" if word in ("without", "no") else "")
+        elif word == "for" and links.folded(k - 1) in _SEEKING:
+            break
         elif not cue and (word in _OWNING or word in _SERVING or word in ("for", "to", "about", "can")):
             cue = "with" if word in _OWNING else _SERVING.get(word, word)
             if word == "without":
@@ -152,6 +163,8 @@ def _question(words: str, cue: str, noun: str, dish: bool) -> str:
     stated = re.match(r"(?:the )?(.+?) (is|are) (.+)$", words)
     if stated:
         return f"{stated[2]} the {stated[1]} {stated[3]}?"
+    if cue == "to" and opening in _VERBS:
+        return f"is this {noun} a good place to {words}?"
     if opening in _VERBS:
         return f"does this {noun} {_bare(opening)} {' '.join(parts[1:])}".rstrip() + "?"
     if adjective(opening) and len(parts) > 2 and parts[1] == "to":

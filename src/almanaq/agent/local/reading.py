@@ -40,6 +40,7 @@ class Reading:
     Attributes:
         paths: how every other relation is reached from the main one.
         counted: a relation whose rows per main row are counted ("the most concerts"), or None.
+        having: a condition on that count.
         unused: words of the question that the query does not use.
         score: how well it covers the question; comparable between readings of one question.
     """
@@ -51,6 +52,7 @@ class Reading:
     group: tuple[Place, ...] = ()
     order: tuple[tuple[Item, bool], ...] = ()
     counted: Relation | None = None
+    having: str | None = None
     absent: tuple[Relation, ...] = ()
     distinct: bool = False
     limit: int | None = None
@@ -100,6 +102,8 @@ class _Writer:
             parts.append("WHERE " + " AND ".join(where))
         if reading.group:
             parts.append("GROUP BY " + ", ".join(sql.column(p, qualified) for p in reading.group))
+        if reading.having:
+            parts.append(f"HAVING {reading.having}")
         if reading.order:
             keys = (item.render(qualified) + (" DESC" if down else " ASC") for item, down in reading.order)
             parts.append("ORDER BY " + ", ".join(keys))

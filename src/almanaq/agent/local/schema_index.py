@@ -118,9 +118,9 @@ class SchemaIndex:
         group = _SYNONYMS.get(" ".join(parts), frozenset())
         return tuple(m for word in sorted(group) for m in self._meanings.get(stems(word), ()))
 
-    def options_with(self, word: str) -> tuple[Meaning, ...]:
-        """Give the values of ENUMs that have this word among theirs: "coffee" is in "coffee & tea"."""
-        return tuple(self._options.get(word, ()))
+    def options_with(self, *parts: str) -> tuple[Meaning, ...]:
+        """Give the values of ENUMs that hold these words in a row: "coffee" is in "coffee & tea"."""
+        return tuple(m for m in self._options.get(parts[0], ()) if _holds(stems(m[1]), parts))
 
     def misspelt(self, parts: tuple[str, ...]) -> tuple[Meaning, ...]:
         """Give the values nearest in spelling to these words, within the tolerance for their length."""
