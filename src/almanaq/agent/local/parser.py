@@ -41,7 +41,7 @@ class LocalParser:
         """Give the catalog made searchable; kept for the next question."""
         key = tuple(r.name for r in catalog.relations)
         kept = self._indexes.get(key)
-        if kept is None or kept.catalog is not catalog:
+        if kept is None or kept.catalog != catalog:
             kept = self._indexes[key] = SchemaIndex(catalog, self._values)
         return kept
 
