@@ -49,7 +49,7 @@ class NaiveConnection:
         self.oracle.close()
 
 
-def found(mutation: Mutation, count: int = 80) -> list[str]:
+def found(mutation: Mutation, count: int = 150) -> list[str]:
     """Give the kinds of failure that the referee finds with a mutation."""
     kinds = []
     for ready in prepared(count):
@@ -112,7 +112,7 @@ def test_an_engine_that_is_right_passes() -> None:
     ids=["limit", "offset", "where", "order", "distinct", "null", "outer join"],
 )
 def test_an_engine_that_errs_is_caught(mutation: Mutation) -> None:
-    assert "wrong rows" in found(mutation, 80)
+    assert "wrong rows" in found(mutation, 150)
 
 
 def test_a_window_of_ties_may_hold_any_of_them_but_no_other_row() -> None:
