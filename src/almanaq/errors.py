@@ -30,6 +30,10 @@ class AlmanaqError(Exception):
     exit_code = 1
 
 
+# The root under the name that DB-API 2.0 gives it.
+Error = AlmanaqError
+
+
 class UsageError(AlmanaqError):
     """A flag, setting or name that does not exist."""
 

@@ -1,12 +1,371 @@
-"""Values as people write them: canonical text, numbers, dates, durations, yes and no."""
+"""Values as people write them: canonical text, numbers, dates, times, durations, yes and no.
+
+Every parser takes the whole text or nothing: `None` means "not surely that", never a guess. A reading that depends on
+where the writer lives ("02/03/1968") is not sure.
+"""
 
 from __future__ import annotations
 
 import re
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 
 _SPACE = re.compile(r"\s+")
+_LONGEST = 80
+"""No number, date or time is written in more characters; longer text is refused at once."""
 
 
 def canonical(text: str) -> str:
-    """Give the form in which two replies that mean one value are equal (semantics 4): trimmed, white space and case folded."""
+    """Give the form in which two replies that mean one value are equal (semantics 4): space and case folded."""
     return _SPACE.sub(" ", text).strip().casefold()
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+_CURRENCIES = (
+    r"US\$|A\$|C\$|CA\$|AU\$|NZ\$|HK\$|S\$|R\$|[$€£¥₹₩₽₺฿]|USD|EUR|GBP|JPY|CHF|INR|CNY|AUD|CAD|SEK|NOK|DKK|RMB|Rs\.?"
+)
+_SCALES = {
+    "hundred": 2,
+    "k": 3,
+    "thousand": 3,
+    "m": 6,
+    "mn": 6,
+    "mio": 6,
+    "million": 6,
+    "millions": 6,
+    "b": 9,
+    "bn": 9,
+    "billion": 9,
+    "billions": 9,
+    "tn": 12,
+    "trillion": 12,
+    "trillions": 12,
+}
+_NUMBER = re.compile(
+    rf"(?P<open>\()?(?P<sign>[+-])?\s?(?P<before>{_CURRENCIES})?\s?(?P<inner>[+-])?"
+    r"(?P<digits>[0-9](?:[0-9.,' ]*[0-9])?\.?|\.[0-9]+)(?P<exponent>[eE][+-]?[0-9]{1,3})?"
+    rf"(?:\s?(?P<scale>[A-Za-z]+?))??(?:\s?(?P<after>%|percent|per cent|{_CURRENCIES}))?(?P<close>\))?",
+    re.ASCII,
+)
+_PLAIN = re.compile(r"[0-9]*\.?[0-9]*", re.ASCII)
+_GROUPED = (
+    re.compile(r"([0-9]{1,3}(?:,[0-9]{3})+)(\.[0-9]*)?", re.ASCII),  # 1,234.5
+    re.compile(r"([0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3})(\.[0-9]*)?", re.ASCII),  # 12,34,567.5
+    re.compile(r"([0-9]{1,3}(?:[ '][0-9]{3})+)([.,][0-9]*)?", re.ASCII),  # 1 234,5 and 1'234.5
+    re.compile(r"([0-9]{1,3}(?:\.[0-9]{3})+)(,[0-9]*)", re.ASCII),  # 1.234,5
+    re.compile(r"([0-9]{1,3}(?:\.[0-9]{3}){2,})()", re.ASCII),  # 1.234.567
+    re.compile(r"([0-9]+)(,(?:[0-9]{1,2}|[0-9]{4,}))", re.ASCII),  # 1,5: no group of thousands has this length
+)
+_SPELLED_SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2212": "-", "\u2019": "'"})
+
+
+def parse_quantity(text: str) -> tuple[Decimal, str] | None:
+    """Give the number that `text` writes and its unit (a currency as written, "%", or ""), or None.
+
+    Understood: "1,234", "1 234", "1.234,5", "US$3m", "3.5 million", "12%", "(5)" (negative, as in accounts), "1e5".
+    "12%" is 12 with the unit "%". "1,234" and "1.234" are read as in English. A bare "m" or "b" is a scale only after
+    a currency or as a capital: "3 m" may be metres.
+    """
+    text = text.translate(_SPELLED_SPACES).strip()
+    match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None or bool(match["open"]) != bool(match["close"]):
+        return None
+    signs = [s for s in (match["sign"], match["inner"], "(" if match["open"] else None) if s]
+    unit = (match["before"] or "") if match["after"] is None else match["after"]
+    scale = _scale(match["scale"], bool(match["before"] or match["after"]))
+    digits = _digits(match["digits"])
+    if len(signs) > 1 or (match["before"] and match["after"]) or scale is None or digits is None:
+        return None
+    value = Decimal(digits + (match["exponent"] or "")).scaleb(scale)
+    if value and not -308 <= value.adjusted() <= 308:
+        return None
+    return (-value if signs and signs[0] in "-(" else value), "%" if unit.startswith("per") else unit
+
+
+def parse_number(text: str) -> Decimal | None:
+    """Give the number that `text` writes, or None; "12%" is 12 (see `parse_quantity`)."""
+    quantity = parse_quantity(text)
+    return None if quantity is None else quantity[0]
+
+
+def parse_integer(text: str) -> int | None:
+    """Give the whole number that `text` writes ("1,234", "3 million", "4.0"), or None."""
+    number = parse_number(text)
+    return int(number) if number is not None and number == number.to_integral_value() else None
+
+
+def _scale(word: str | None, priced: bool) -> int | None:
+    """Give the power of ten that a word after a number stands for, None when it is no scale."""
+    if not word:
+        return 0
+    if len(word) == 1 and not priced and word in "mb":
+        return None
+    return _SCALES.get(word.lower())
+
+
+def _digits(written: str) -> str | None:
+    """Give the digits with a point for the decimal mark and no grouping, None when the grouping is not a known one."""
+    if _PLAIN.fullmatch(written):
+        return written
+    for pattern in _GROUPED:
+        if match := pattern.fullmatch(written):
+            return re.sub(r"[,.' ]", "", match[1]) + (match[2] or "").replace(",", ".")
+    return None
+
+
+# --- dates -----------------------------------------------------------------------------------------------------------
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "jan january",
+            "feb february",
+            "mar march",
+            "apr april",
+            "may",
+            "jun june",
+            "jul july",
+            "aug august",
+            "sep sept september",
+            "oct october",
+            "nov november",
+            "dec december",
+        ),
+        start=1,
+    )
+    for name in names.split()
+}
+_WEEKDAY = re.compile(r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s+", re.I)
+_DATES = (
+    re.compile(r"(?P<y>[0-9]{4})[-/.](?P<m>[0-9]{1,2})[-/.](?P<d>[0-9]{1,2})", re.ASCII),
+    re.compile(
+        r"(?P<d>[0-9]{1,2})(?:st|nd|rd|th)?[\s-]+(?:of\s+)?(?P<m>[a-z]+)\.?,?[\s-]+(?P<y>[0-9]{4})", re.I | re.A
+    ),
+    re.compile(r"(?P<m>[a-z]+)\.?\s+(?P<d>[0-9]{1,2})(?:st|nd|rd|th)?,?\s+(?P<y>[0-9]{4})", re.I | re.A),
+    re.compile(r"(?P<y>[0-9]{4})[\s-]+(?P<m>[a-z]+)\.?[\s-]+(?P<d>[0-9]{1,2})", re.I | re.A),
+    re.compile(r"(?P<d>[0-9]{1,2})\.\s?(?P<m>[0-9]{1,2})\.\s?(?P<y>[0-9]{4})", re.ASCII),
+)
+_SLASHED = re.compile(r"([0-9]{1,2})[/-]([0-9]{1,2})[/-]([0-9]{4})", re.ASCII)
+
+
+def parse_date(text: str) -> date | None:
+    """Give the day that `text` names, or None.
+
+    Understood: "1968-02-15", "15 February 1968", "Feb 15, 1968", "15.02.1968" (dots are day first), and "02/15/1968"
+    where only one order is possible. A year or a month alone names no day; two-digit years name no year.
+    """
+    text = text.strip()
+    if len(text) > _LONGEST or not any(c.isdigit() for c in text):
+        return None
+    text = _WEEKDAY.sub("", text, count=1)
+    for pattern in _DATES:
+        if match := pattern.fullmatch(text):
+            month = int(match["m"]) if match["m"].isdigit() else _MONTHS.get(match["m"].lower(), 0)
+            return _day(int(match["y"]), month, int(match["d"]))
+    if match := _SLASHED.fullmatch(text):
+        first, second, year = (int(part) for part in match.groups())
+        readings = {d for d in (_day(year, first, second), _day(year, second, first)) if d}
+        return readings.pop() if len(readings) == 1 else None
+    return None
+
+
+def _day(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+_ZONE = re.compile(
+    r"(?P<rest>.*[0-9m])\s?(?:(?P<utc>Z|UTC|GMT)|(?P<sign>[+-])(?P<h>[0-9]{2}):?(?P<m>[0-9]{2})?)", re.I | re.A
+)
+_MOMENT = re.compile(
+    r"(?P<day>.*?[0-9])(?:T|,?\s+(?:at\s+)?)(?P<time>[0-9]{1,2}(?:[:.][0-9]{2}.*|\s?[ap]\.?m\.?))", re.I | re.A
+)
+
+
+def parse_timestamp(text: str) -> datetime | None:
+    """Give the moment that `text` names, without a zone (with one: in UTC), or None; a day is its midnight."""
+    text = text.strip()
+    if len(text) > _LONGEST:
+        return None
+    day = parse_date(text)
+    if day is not None:
+        return datetime.combine(day, time())
+    zone = _ZONE.fullmatch(text)
+    if zone is not None and zone["sign"] and ":" not in zone["rest"]:
+        zone = None  # the "-15" of a date
+    match = _MOMENT.fullmatch(zone["rest"] if zone else text)
+    parsed = (parse_date(match["day"]), parse_time(match["time"])) if match else (None, None)
+    if parsed[0] is None or parsed[1] is None:
+        return None
+    moment = datetime.combine(parsed[0], parsed[1])
+    return _to_utc(moment, zone) if zone else moment
+
+
+def _to_utc(moment: datetime, zone: re.Match[str]) -> datetime | None:
+    """Take the offset of a written zone away."""
+    if zone["utc"]:
+        return moment
+    offset = timedelta(hours=int(zone["h"]), minutes=int(zone["m"] or 0))
+    try:
+        return moment - offset if zone["sign"] == "+" else moment + offset
+    except OverflowError:
+        return None
+
+
+# --- times and durations ---------------------------------------------------------------------------------------------
+
+_TIME = re.compile(
+    r"(?P<h>[0-9]{1,2})(?:[:.](?P<m>[0-9]{2})(?::(?P<s>[0-9]{2})(?:\.(?P<f>[0-9]{1,9}))?)?)?\s?(?P<half>[ap])?(?:\.?m\.?)?",
+    re.I | re.A,
+)
+_CLOCK = re.compile(r"(?:(?P<h>[0-9]+):(?=[0-9]{1,2}:))?(?P<m>[0-9]+):(?P<s>[0-9]{2}(?:\.[0-9]{1,9})?)", re.ASCII)
+_UNITS = {
+    "d": 86400,
+    "day": 86400,
+    "days": 86400,
+    "h": 3600,
+    "hr": 3600,
+    "hrs": 3600,
+    "hour": 3600,
+    "hours": 3600,
+    "m": 60,
+    "min": 60,
+    "mins": 60,
+    "minute": 60,
+    "minutes": 60,
+    "s": 1,
+    "sec": 1,
+    "secs": 1,
+    "second": 1,
+    "seconds": 1,
+}
+_PART = re.compile(r"([0-9]+(?:\.[0-9]{1,9})?)\s?([a-z]+)\.?,?\s*(?:and\s+)?", re.I | re.A)
+
+
+def parse_time(text: str) -> time | None:
+    """Give the time of day that `text` names ("13:45", "1:45 pm", "5pm", "noon", "10:00:30.5"), or None."""
+    folded = canonical(text[: _LONGEST + 1])
+    if folded in ("noon", "midnight"):
+        return time(12) if folded == "noon" else time()
+    match = _TIME.fullmatch(folded)
+    if match is None or (match["half"] is None and (match["m"] is None or "m" in folded)):
+        return None
+    if match["half"] is None and ":" not in folded:
+        return None  # "1.45" is a number
+    hour = int(match["h"])
+    if match["half"]:
+        if not 1 <= hour <= 12 or "m" not in folded:
+            return None
+        hour = hour % 12 + (12 if match["half"] == "p" else 0)
+    micro = int((match["f"] or "0").ljust(6, "0")[:6])
+    minute, second = int(match["m"] or 0), int(match["s"] or 0)
+    return time(hour, minute, second, micro) if hour < 24 and minute < 60 and second < 60 else None
+
+
+def parse_duration(text: str) -> timedelta | None:
+    """Give the length of time that `text` writes ("2:13.32" is minutes, "1:02:03", "1h 5m", "90 min"), or None."""
+    folded = canonical(text[: _LONGEST + 1])
+    if len(folded) > _LONGEST:
+        return None
+    if match := _CLOCK.fullmatch(folded):
+        hours, minutes, seconds = int(match["h"] or 0), int(match["m"]), float(match["s"])
+        return (
+            _span(hours * 3600 + minutes * 60, seconds) if seconds < 60 and (minutes < 60 or not match["h"]) else None
+        )
+    parts = [(float(number), _UNITS.get(unit)) for number, unit in _PART.findall(folded)]
+    sizes = [size for _, size in parts if size is not None]
+    whole = not _PART.sub("", folded) and len(sizes) == len(parts)
+    if not parts or not whole or sizes != sorted(set(sizes), reverse=True):
+        return None
+    return _span(0, sum(number * size for (number, _), size in zip(parts, sizes, strict=True)))
+
+
+def _span(base: int, seconds: float) -> timedelta | None:
+    try:
+        return timedelta(seconds=base) + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
+
+
+# --- yes and no ------------------------------------------------------------------------------------------------------
+
+_TRUTH = {"yes": True, "y": True, "true": True, "t": True, "1": True} | {
+    "no": False,
+    "n": False,
+    "false": False,
+    "f": False,
+    "0": False,
+}
+
+
+def parse_boolean(text: str) -> bool | None:
+    """Give what "yes", "no", "true", "false", "y", "n", "t", "f", "1" and "0" mean, or None."""
+    return _TRUTH.get(canonical(text).rstrip(".!"))
+
+
+# --- by the name of a type -------------------------------------------------------------------------------------------
+
+
+def parse_typed(text: str, type: str) -> str | None:
+    """Give `text` as DuckDB and PostgreSQL both cast it to `type`, or None when it cannot be read so.
+
+    `type` is an AnswerType of the models. A number is in plain digits, an integer within 64 bits, a date and a
+    timestamp in ISO form, a time as HH:MM:SS[.ffffff] (a duration of less than a day counts as one), a boolean
+    "true" or "false". Text is trimmed; blank text is None. A full stop at the end is ignored.
+    """
+    stripped = text.strip()
+    if type == "text":
+        return stripped or None
+    bare = stripped[:-1].rstrip() if stripped.endswith(".") and not stripped.endswith(".m.") else stripped
+    return _WRITERS[type](bare)
+
+
+def _write_number(text: str) -> str | None:
+    number = parse_number(text)
+    if number is None:
+        return None
+    return format(number, "f") if -20 <= number.adjusted() <= 30 else format(number, "E")
+
+
+def _write_integer(text: str) -> str | None:
+    number = parse_integer(text)
+    return str(number) if number is not None and -(2**63) <= number < 2**63 else None
+
+
+def _write_date(text: str) -> str | None:
+    moment = parse_timestamp(text)
+    return None if moment is None else moment.date().isoformat()
+
+
+def _write_timestamp(text: str) -> str | None:
+    moment = parse_timestamp(text)
+    return None if moment is None else moment.isoformat(sep=" ")
+
+
+def _write_time(text: str) -> str | None:
+    moment = parse_time(text)
+    if moment is None:
+        span = parse_duration(text)
+        if span is None or not timedelta(0) <= span < timedelta(days=1):
+            return None
+        moment = (datetime.min + span).time()
+    return moment.isoformat()
+
+
+def _write_boolean(text: str) -> str | None:
+    truth = parse_boolean(text)
+    return None if truth is None else str(truth).lower()
+
+
+_WRITERS = {
+    "number": _write_number,
+    "integer": _write_integer,
+    "date": _write_date,
+    "timestamp": _write_timestamp,
+    "time": _write_time,
+    "boolean": _write_boolean,
+}

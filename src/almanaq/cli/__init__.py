@@ -1,0 +1,60 @@
+"""The command line: one file per command; this one turns errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from almanaq.errors import AlmanaqError, BudgetExceeded
+
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+def main() -> int:
+    """Run the command line; give its exit code: 0 done, 1 failed, 2 wrong usage, 3 refused or stopped by a budget."""
+    from almanaq.cli.app import app
+
+    try:
+        app(prog_name="almanaq")
+    except AlmanaqError as error:
+        return _report(error)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except Exception as error:
+        return _report_defect(error)
+    return 0
+
+
+def _report(error: AlmanaqError) -> int:
+    """Print an error raised on purpose, and give its exit code."""
+    _traceback_if_asked()
+    print(f"almanaq: {error}", file=sys.stderr)
+    if isinstance(error, BudgetExceeded) and error.partial is None:
+        print("almanaq: nothing was printed: no row was sure", file=sys.stderr)
+    return error.exit_code
+
+
+def _report_defect(error: Exception) -> int:
+    """Print an error that nobody foresaw: one line, and how to see the rest."""
+    _traceback_if_asked()
+    text = " ".join(str(error).split())
+    print(f"almanaq: unexpected {type(error).__name__}: {text}", file=sys.stderr)
+    if not _debug():
+        print("almanaq: this is a defect; set ALMANAQ_DEBUG=1 to see where, and please report it", file=sys.stderr)
+    return 1
+
+
+def _traceback_if_asked() -> None:
+    if _debug():
+        import traceback
+
+        traceback.print_exc()
+
+
+def _debug() -> bool:
+    return os.environ.get("ALMANAQ_DEBUG", "") not in ("", "0")

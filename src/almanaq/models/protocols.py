@@ -50,6 +50,8 @@ class Prompt:
     Attributes:
         name: the prompt file it was made from; `version` is that file's hash (part of every cache key).
         schema: JSON schema of the reply; None asks for plain text.
+        fence: the random token that marks off untrusted text in the messages; new in every request, so it is no part
+            of the request's identity. Empty when nothing is fenced.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Prompt:
     messages: tuple[Message, ...]
     schema: Mapping[str, object] | None = None
     max_output_tokens: int = 1024
+    fence: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ class TableIndex(Protocol):
 class Retriever(Protocol):
     """Makes indexes over declared fields of a corpus."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex: ...

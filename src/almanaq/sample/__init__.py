@@ -1,0 +1,64 @@
+"""The bundled sample: an invented restaurants database whose reviews express known attributes (docs/sample.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from almanaq.errors import SourceError, UsageError, suggest
+
+__all__ = ["SAMPLES", "Sample", "load", "path", "schema_path"]
+
+SAMPLES = ("restaurants",)
+_DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A bundled database in memory.
+
+    Attributes:
+        tables: a pyarrow.Table per relation name.
+        schema: the content of its schema file, by relation name: description, key, columns with their kinds.
+    """
+
+    name: str
+    tables: Mapping[str, Any]
+    schema: Mapping[str, Any]
+
+
+def path(name: str) -> Path:
+    """Give the Parquet file of a sample; its name without the suffix is the relation's.
+
+    Raises:
+        UsageError: there is no such sample.
+        SourceError: the file is missing from this installation.
+    """
+    return _file(name, ".parquet")
+
+
+def schema_path(name: str) -> Path:
+    """Give the schema file (`NAME.almanaq.toml`) of a sample. Raises as `path` does."""
+    return _file(name, ".almanaq.toml")
+
+
+def load(name: str) -> Sample:
+    """Give a sample's tables and schema. Raises as `path` does."""
+    import tomllib
+
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path(name))
+    schema = tomllib.loads(schema_path(name).read_text(encoding="utf-8"))
+    return Sample(name, {name: table}, schema)
+
+
+def _file(name: str, suffix: str) -> Path:
+    if name not in SAMPLES:
+        raise UsageError(f"there is no bundled sample {name!r}{suggest(name, SAMPLES)}")
+    file = _DATA / f"{name}{suffix}"
+    if not file.is_file():
+        raise SourceError(f"{file} is missing from this installation of almanaq: install it again")
+    return file

@@ -1,1 +1,166 @@
 """The compiler on one screen: parse, bind, plan, optimize, execute."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sqlglot import exp
+
+from almanaq.models.protocols import Models
+from almanaq.suql.catalog.answer_types import cast_answers
+from almanaq.suql.catalog.binder import BoundQuery, bind
+from almanaq.suql.catalog.linking import link_enums
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.databases.protocol import Database
+from almanaq.suql.execution.explain import Explanation, explain_plan
+from almanaq.suql.execution.result import Result
+from almanaq.suql.execution.runner import Runner
+from almanaq.suql.execution.similarity import EmbedderSimilarity
+from almanaq.suql.optimizer import RULES, Rule, optimize, steps
+from almanaq.suql.options import Options
+from almanaq.suql.plan.builder import build_plan
+from almanaq.suql.plan.estimate import estimate
+from almanaq.suql.plan.lower import lower
+from almanaq.suql.plan.stages import LogicalPlan, Plan
+from almanaq.suql.syntax.parse import parse
+
+T = TypeVar("T")
+
+
+class Engine:
+    """Runs SUQL queries over one database with one set of models.
+
+    Args:
+        rules: the optimizer's rules; for tests of each alone.
+    """
+
+    def __init__(
+        self, database: Database, models: Models, *, options: Options | None = None, rules: tuple[Rule, ...] = RULES
+    ) -> None:
+        self._database, self._options, self._rules = database, options or Options(), rules
+        self._models = models
+        self._similarity = EmbedderSimilarity(models.embedder)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The relations of the source."""
+        return self._database.catalog()
+
+    def run(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Result:
+        """Run a query and give its rows, the evidence for them and a trace.
+
+        Raises:
+            QueryError: the query is at fault; DatabaseError, ModelError, BudgetExceeded: running it failed.
+        """
+        return run_now(self.arun(query, parameters, options=options))
+
+    async def arun(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Result:
+        """Run a query from asynchronous code; cancelling stops the database and every call under way."""
+        chosen = options or self._options
+        plan = self.plan(query, parameters, options=chosen)
+        runner = Runner(self._database, self.catalog, self._models, self._similarity)
+        result, _ = await runner.run(plan, chosen, suql=query)
+        return result
+
+    async def stream(self, query: str, parameters: Sequence[object] = ()) -> AsyncIterator[tuple[Any, ...]]:
+        """Yield the rows of a query."""
+        for row in (await self.arun(query, parameters)).rows:
+            yield row
+
+    def check(self, query: str) -> None:
+        """Raise QueryError unless a query can be parsed and its names resolved; runs nothing."""
+        self._bind(query, ())
+
+    def plan(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Plan:
+        """Give the plan of a query; asks neither the database nor a model."""
+        return lower(optimize(self.logical_plan(query, parameters, options=options), self._rules))
+
+    def logical_plan(
+        self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None
+    ) -> LogicalPlan:
+        """Give the plan of a query before the optimizer's rules."""
+        bound = self._bind(query, parameters)
+        tree, links = link_enums(cast_answers(bound.tree), self.catalog, link=(options or self._options).link)
+        return build_plan(tree, bound.names, self.catalog, links)
+
+    def explain(
+        self,
+        query: str,
+        parameters: Sequence[object] = (),
+        *,
+        verbose: bool = False,
+        options: Options | None = None,
+    ) -> Explanation:
+        """Give the plan of a query with what each stage is expected to take; asks neither the database nor a model.
+
+        Args:
+            verbose: also give the plan after each rule.
+        """
+        chosen = options or self._options
+        logical = self.logical_plan(query, parameters, options=chosen)
+        plan = lower(optimize(logical, self._rules))
+        shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
+        return explain_plan(plan, estimate(plan, self.catalog), steps=shown, approximate=_approximate(chosen))
+
+    def analyze(
+        self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None
+    ) -> Explanation:
+        """Run a query and give its plan with expected and actual figures side by side."""
+        chosen = options or self._options
+        plan = self.plan(query, parameters, options=chosen)
+        runner = Runner(self._database, self.catalog, self._models, self._similarity)
+        result, report = run_now(runner.run(plan, chosen, suql=query))
+        actual = report.figures()
+        actual["result"] = {"rows": len(result.rows), "calls": result.trace.text_calls, "seconds": round(result.trace.seconds, 3)}
+        return explain_plan(plan, estimate(plan, self.catalog), actual=actual, approximate=_approximate(chosen))
+
+    def values(self, relation: str, column: str, limit: int) -> list[str]:
+        """Give distinct values of a column as text, the most frequent first."""
+        found = self.catalog.relation(relation)
+        name = exp.to_identifier(column, quoted=True).sql(self._database.dialect)
+        place = ".".join(exp.to_identifier(part, quoted=True).sql(self._database.dialect) for part in found.location)
+        sql = (
+            f"SELECT CAST({name} AS VARCHAR) AS v FROM {place} WHERE {name} IS NOT NULL "
+            f"GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {int(limit)}"
+        )
+        with self._database.session() as session:
+            return [str(value) for value in session.fetch(sql)["v"].to_pylist()]
+
+    def _bind(self, query: str, parameters: Sequence[object]) -> BoundQuery:
+        return bind(parse(query, parameters), self.catalog, query)
+
+
+def _approximate(options: Options) -> bool:
+    return options.candidates is not None or options.passages is not None
+
+
+@dataclass
+class _Outcome:
+    value: Any = None
+    error: BaseException | None = None
+
+
+def run_now(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, also where an event loop runs already (a notebook): then in a thread of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    outcome = _Outcome()
+
+    def run() -> None:
+        try:
+            outcome.value = asyncio.run(work)
+        except BaseException as error:  # handed to the caller
+            outcome.error = error
+
+    thread = threading.Thread(target=run, name="almanaq")
+    thread.start()
+    thread.join()
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value  # type: ignore[no-any-return]

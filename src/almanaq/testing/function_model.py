@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from almanaq.models.protocols import LinkRequest, TextCall, TextReply, Usage
+from almanaq.models.protocols import TextCall, TextReply, Usage
 from almanaq.values import canonical
 
 
@@ -24,7 +24,7 @@ class FunctionModel:
 
     name = "function"
     remote = False
-    paid = True
+    paid = False
 
     def __init__(self, function: Callable[[str, str], str | None], latency: float = 0.0) -> None:
         self._function = function
@@ -45,7 +45,3 @@ class FunctionModel:
             literal: None if value is None else canonical(value) == canonical(literal) for literal in call.compared
         }
         return TextReply(value, verdicts, usage=Usage(calls=1))
-
-    async def link(self, request: LinkRequest) -> tuple[str, ...]:
-        """Link equal spellings only: a function is never asked what words mean."""
-        return tuple(v for v in request.values if canonical(v) == canonical(request.literal))

@@ -1,0 +1,67 @@
+# `make` lists the targets. Everything is installed into .venv, with the versions of constraints.txt.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+# Neither another project's packages nor a habit of this shell may reach into .venv.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE PYTHONSTARTUP VIRTUAL_ENV PIP_TARGET PIP_PREFIX PIP_USER
+
+PYTHON ?=
+JOBS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check install --constraint constraints.txt
+INPUTS := pyproject.toml constraints.txt
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+.PHONY: setup
+setup: $(VENV)/.installed-test ## create .venv with everything that development needs
+
+.PHONY: demo
+demo: $(VENV)/.installed-local ## ask three questions of the bundled sample
+	@$(BIN)/almanaq demo
+
+.PHONY: check
+check: $(VENV)/.installed-test ## style, types, layers, import time, generated files: under two minutes
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/project -m "not slow"
+
+.PHONY: test
+test: $(VENV)/.installed-test ## all tests: under ten minutes
+	$(BIN)/python -m pytest --numprocesses $(JOBS) $(TESTS)
+
+.PHONY: docs
+docs: $(VENV)/.installed-test ## write the generated parts of README and docs, and the golden help texts
+	$(BIN)/python scripts/tables.py --write
+	$(BIN)/python scripts/help.py --write
+
+.PHONY: bench
+bench: $(VENV)/.installed-test ## run every experiment whose data is at hand again (ALMANAQ_DATA: folder of the datasets)
+	$(BIN)/python scripts/experiments.py
+
+.PHONY: clean
+clean: ## remove .venv and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+
+$(VENV)/bin/python:
+	@python=$$(PYTHON="$(PYTHON)" scripts/python.sh) && echo "creating $(VENV) with $$python" && "$$python" -m venv --clear $(VENV)
+
+# The stamps say with which inputs the environment was filled; a second `make` installs nothing.
+$(VENV)/.installed-local: $(INPUTS) | $(VENV)/bin/python
+	@echo "installing almanaq[local] into $(VENV) (about a minute)"
+	@$(PIP) --editable '.[local]'
+	@touch $@
+
+$(VENV)/.installed-test: $(INPUTS) | $(VENV)/bin/python
+	@echo "installing almanaq[local,test] into $(VENV) (about a minute)"
+	@$(PIP) --editable '.[local,test]'
+	@touch $@ $(VENV)/.installed-local

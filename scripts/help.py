@@ -1,0 +1,71 @@
+"""Write or check the golden help texts, one file per command, under tests/golden/help.
+
+`--write` writes them (`make docs`); without it, exit 1 and a list of the files that have drifted.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[1] / "tests" / "golden" / "help"
+PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+
+
+def commands() -> dict[str, list[str]]:
+    """Give the file name and the arguments of every command that the app has, groups included."""
+    from typer.main import get_command
+
+    from almanaq.cli.app import app
+
+    found = {"almanaq": []}
+    waiting = [([], get_command(app))]
+    while waiting:
+        path, group = waiting.pop()
+        for name, command in getattr(group, "commands", {}).items():
+            found[" ".join(["almanaq", *path, name]).replace(" ", "-")] = [*path, name]
+            waiting.append(([*path, name], command))
+    return dict(sorted(found.items()))
+
+
+def render() -> dict[Path, str]:
+    """Give the help text of every command, at a fixed width."""
+    return {FOLDER / f"{name}.txt": _help(arguments) for name, arguments in commands().items()}
+
+
+def drifted() -> list[str]:
+    """Name the golden files that are missing, stale, or left over from a command that is gone."""
+    wanted = render()
+    stale = [path.name for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    return sorted(stale + [path.name for path in FOLDER.glob("*.txt") if path not in wanted])
+
+
+def write() -> None:
+    """Make the golden files what the commands print now."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    wanted = render()
+    for path in FOLDER.glob("*.txt"):
+        if path not in wanted:
+            path.unlink()
+    for path, text in wanted.items():
+        path.write_text(text)
+
+
+def _help(arguments: list[str]) -> str:
+    run = subprocess.run(
+        [sys.executable, "-m", "almanaq", *arguments, "--help"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **PLAIN},
+        check=True,
+    )
+    return "\n".join(line.rstrip() for line in run.stdout.splitlines()) + "\n"
+
+
+if __name__ == "__main__":
+    if "--write" in sys.argv[1:]:
+        write()
+    elif stale := drifted():
+        sys.exit(f"drifted: {', '.join(stale)}; run `make docs` and read the difference")

@@ -1,0 +1,103 @@
+"""Write or check the measured tables in README.md and docs/, made from the committed results under experiments/.
+
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`. `--write` writes them (`make docs`); without it,
+exit 1 and a list of the files whose tables differ from the results.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+EXPERIMENTS = ROOT / "experiments"
+MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+DATASETS = ("ottqa", "fetaqa", "tabfact", "spider", "bird", "hybridqa")
+BY_DATABASE = ("spider", "bird")
+
+
+def retrieval() -> str:
+    """Table retrieval: each dataset and retriever, beside the best published figure."""
+    published = json.loads((EXPERIMENTS / "published.json").read_text())
+    rows = [_retrieval_row(record, published) for record in _records("table-retrieval")]
+    head = ("dataset (split)", "retriever", "measure", "@1", "@10", "best published (split)")
+    return _markdown(head, rows)
+
+
+def questions() -> str:
+    """The main job on the bundled sample: how many questions get the right rows."""
+    rows = [
+        (record["name"], record["model"], f"{record['right']} of {record['questions']}", record["judged_by"])
+        for record in _records("questions")
+    ]
+    return _markdown(("questions", "model", "right", "judged by"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {"retrieval": retrieval, "questions": questions}
+
+
+def documents() -> Iterator[tuple[Path, str, str]]:
+    """Yield every file with marked tables: its path, its text, and what its text should be."""
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        text = path.read_text()
+        if MARKED.search(text):
+            yield path, text, MARKED.sub(_fill, text)
+
+
+def drifted() -> list[str]:
+    """Name the files whose tables are not what the results say."""
+    return [str(path.relative_to(ROOT)) for path, text, wanted in documents() if text != wanted]
+
+
+def _fill(match: re.Match[str]) -> str:
+    before, name, _, after = match.groups()
+    if name not in TABLES:
+        raise SystemExit(f"unknown table {name!r}; known: {', '.join(TABLES)}")
+    return before + TABLES[name]() + after
+
+
+def _records(group: str) -> list[dict[str, Any]]:
+    """Give the committed results of one kind, those not yet run left out, in the order of DATASETS."""
+    found = [json.loads(path.read_text()) for path in sorted((EXPERIMENTS / group).glob("*.json"))]
+    done = [record for record in found if record.get("result", True)]
+    return sorted(done, key=_rank)
+
+
+def _rank(record: dict[str, Any]) -> tuple[int, str]:
+    result = record.get("result") or {}
+    dataset = result.get("dataset", "")
+    return (DATASETS.index(dataset) if dataset in DATASETS else len(DATASETS), result.get("retriever", ""))
+
+
+def _retrieval_row(record: dict[str, Any], published: dict[str, Any]) -> tuple[str, ...]:
+    result = record["result"]
+    measure = "database recall" if result["dataset"] in BY_DATABASE else "recall"
+    figures = [_figure(result["metrics"].get(f"{measure.replace(' ', '_')}@{k}")) for k in (1, 10)]
+    best = published.get(result["dataset"])
+    beside = f"{_figure(best['@1'])} / {_figure(best['@10'])} ({best['split']})" if best else "–"
+    return (f"{result['dataset']} ({result['split']})", result["retriever"], measure, *figures, beside)
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    if not rows:
+        return "*Not measured yet.*\n"
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
+
+
+if __name__ == "__main__":
+    if "--write" in sys.argv[1:]:
+        for path, text, wanted in documents():
+            if text != wanted:
+                path.write_text(wanted)
+    elif stale := drifted():
+        sys.exit(f"drifted: {', '.join(stale)}; run `make docs`")

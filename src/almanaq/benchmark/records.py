@@ -1,0 +1,87 @@
+"""Per-query records on disk: one JSON line each, appended as a run goes, whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from almanaq.corpus.table import TableId
+from almanaq.errors import BenchmarkError
+from almanaq.retrieval.protocols import Hit, Ranking
+
+_DIGITS = 6  # of a score: enough to order by, and the same on every machine that computes in float32
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What was found for one query, beside its gold tables."""
+
+    query_id: str
+    gold: tuple[TableId, ...]
+    hits: Ranking
+
+    def to_json(self) -> str:
+        """Give one line without its end."""
+        hits = [[*hit.id, round(hit.score, _DIGITS)] for hit in self.hits]
+        fields = {"query_id": self.query_id, "gold": [list(table) for table in self.gold], "hits": hits}
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def read_records(file: Path) -> Iterator[Record]:
+    """Give the records of a run in order; none where the file is not there.
+
+    A last line without its end was being written when the run was stopped: it is left out.
+
+    Raises:
+        BenchmarkError: a whole line is not a record.
+    """
+    for number, line in enumerate(_whole_lines(file), 1):
+        try:
+            fields: dict[str, Any] = json.loads(line)
+            hits = tuple(Hit(TableId(database, table), score) for database, table, score in fields["hits"])
+            yield Record(fields["query_id"], tuple(TableId(*table) for table in fields["gold"]), hits)
+        except (ValueError, KeyError, TypeError) as error:
+            raise BenchmarkError(f"{file}, line {number}: not a record: {error}") from error
+
+
+class Appender:
+    """Adds lines to a file, flushed to disk batch by batch; first cuts off a line that was not finished."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        whole = sum(len(line) for line in _whole_lines(file))
+        if file.exists() and file.stat().st_size > whole:
+            os.truncate(file, whole)
+
+    def add(self, lines: Iterable[str]) -> None:
+        """Append lines. Raises BenchmarkError when the disk is full or the file cannot be written."""
+        try:
+            with self._file.open("ab") as out:
+                out.write("".join(f"{line}\n" for line in lines).encode())
+                out.flush()
+                os.fsync(out.fileno())
+        except OSError as error:
+            raise BenchmarkError(f"cannot write {self._file}: {error}; what it held before is whole") from error
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file so that it holds all of the text or stays as it was. Raises BenchmarkError when it cannot."""
+    draft = file.with_name(file.name + ".part")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, file)
+    except OSError as error:
+        raise BenchmarkError(f"cannot write {file}: {error}") from error
+
+
+def _whole_lines(file: Path) -> Iterator[bytes]:
+    if not file.exists():
+        return
+    with file.open("rb") as lines:
+        for line in lines:
+            if line.endswith(b"\n"):
+                yield line

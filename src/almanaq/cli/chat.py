@@ -1,0 +1,67 @@
+"""`almanaq chat`: a conversation in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from almanaq.cli.options import Db, Embedder, MaxCalls, Model, NoCache, Request, Schema, connected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from almanaq.agent.history import Turn
+
+LEAVE = frozenset({"exit", "quit", "bye", ":q"})
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("chat")(chat)
+
+
+def chat(
+    db: Db,
+    model: Model = None,
+    embedder: Embedder = None,
+    schema: Schema = None,
+    max_calls: MaxCalls = None,
+    no_cache: NoCache = False,
+) -> None:
+    """Talk with a source, one question per line.
+
+    Each reply knows what was said before. An empty line is passed over; "exit", or the end of the input, leaves.
+    """
+    from almanaq.cli.ask import print_response
+    from almanaq.cli.terminal import console, progress, warn
+
+    request = Request(db, model, embedder, schema, max_calls, cache=not no_cache)
+    out = console()
+    with connected(request) as connection:
+        history: list[Turn] = []
+        for question in _questions():
+            with progress("thinking …"):
+                response = connection.ask(question, history)
+            history.append(response.turn())
+            if response.error is None:
+                print_response(response, out)
+                out.print()
+            else:
+                # One question that fails must not lose the conversation.
+                warn([str(response.error)])
+
+
+def _questions() -> Iterator[str]:
+    """Yield the lines that ask something, with a prompt where a person types them."""
+    prompt = "> " if sys.stdin.isatty() and sys.stdout.isatty() else ""
+    while True:
+        try:
+            line = input(prompt).strip()
+        except EOFError:
+            return
+        if line.casefold() in LEAVE:
+            return
+        if line:
+            yield line

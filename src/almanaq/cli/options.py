@@ -1,0 +1,114 @@
+"""Options that several commands share, and the connection they ask for."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from almanaq.connection import Connection
+
+SOURCE_HELP = (
+    "A .duckdb or .sqlite file, a folder of CSV, JSON Lines or Parquet files, one such file, "
+    "sample:restaurants, or a URL."
+)
+
+
+class Order(StrEnum):
+    """In which order candidates are tried when the query does not say."""
+
+    similarity = "similarity"
+    table = "table"
+
+
+Db = Annotated[str, typer.Option("--db", metavar="SOURCE", help=SOURCE_HELP)]
+Model = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="local (default: no language model) or openai:MODEL.")
+]
+Embedder = Annotated[
+    str | None,
+    typer.Option("--embedder", metavar="NAME", help="lexical, local, openai:MODEL, a path or a hub name."),
+]
+Schema = Annotated[
+    str | None,
+    typer.Option("--schema", metavar="FILE", help="Column kinds and descriptions; default SOURCE.almanaq.toml."),
+]
+MaxCalls = Annotated[
+    int | None,
+    typer.Option("--max-calls", metavar="N", help="Budget of model calls; default 1000, none for local."),
+]
+Speculation = Annotated[
+    float | None,
+    typer.Option("--speculation", metavar="X", help="Rows tried at once per row still needed; 1 wastes nothing."),
+]
+Deadline = Annotated[
+    float | None, typer.Option("--deadline", metavar="SECONDS", help="Interrupt a query that runs longer.")
+]
+OrderOption = Annotated[
+    Order | None, typer.Option("--order", help="In which order rows are tried when the query does not say.")
+]
+Strict = Annotated[
+    bool | None, typer.Option("--strict", help="Fail on a model call that failed, rather than count it as unknown.")
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither read nor write the cache of replies.")]
+NoLink = Annotated[bool, typer.Option("--no-link", help="Compare literals with ENUM columns as they are written.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The flags of a command that decide how to connect; None where a flag was not given."""
+
+    source: str
+    model: str | None = None
+    embedder: str | None = None
+    schema: str | None = None
+    max_calls: int | None = None
+    speculation: float | None = None
+    order: str | None = None
+    strict: bool | None = None
+    deadline: float | None = None
+    cache: bool = True
+    link: bool = True
+    passages: int | None = None
+    candidates: int | None = None
+
+
+@contextmanager
+def connected(request: Request) -> Iterator[Connection]:
+    """Give a connection with flags, environment and file taken into account; close it at the end."""
+    from almanaq.connection import connect
+    from almanaq.settings import read_settings
+
+    settings = read_settings(
+        model=request.model,
+        embedder=request.embedder,
+        max_calls=request.max_calls,
+        speculation=request.speculation,
+        order=request.order,
+        strict=request.strict,
+        deadline=request.deadline,
+    )
+    settings.export()
+    with connect(
+        request.source,
+        model=settings.model,
+        embedder=settings.embedder,
+        schema=request.schema,
+        cache=request.cache,
+        order=settings.order,
+        speculation=settings.speculation,
+        max_calls=settings.max_calls,
+        strict=settings.strict,
+        link=request.link,
+        deadline=settings.deadline,
+        passages=request.passages,
+        candidates=request.candidates,
+        concurrency=settings.concurrency,
+    ) as connection:
+        yield connection

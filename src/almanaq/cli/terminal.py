@@ -1,0 +1,153 @@
+"""What people see: tables, quotes and traces on stdout; progress and warnings on stderr."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+from almanaq.encode import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+    from almanaq.suql.execution.result import Evidence, Result, Trace
+
+CELL = 400
+"""Longest cell, in characters."""
+QUOTE = 300
+"""Longest quote, in characters."""
+
+# BETWEEN is a token so that its AND does not start a line.
+_TOKEN = re.compile(
+    r"""'(?:[^']|'')*'|"[^"]*"|[()]|\b(?:BETWEEN\s+\S+\s+AND|FROM|WHERE|GROUP\s+BY|HAVING|ORDER\s+BY|LIMIT|OFFSET"""
+    r"""|UNION|INTERSECT|EXCEPT|(?:LEFT\s+|RIGHT\s+|FULL\s+|CROSS\s+|INNER\s+)?JOIN|AND|OR)\b""",
+    re.IGNORECASE,
+)
+
+
+def console(file: IO[str] | None = None) -> Console:
+    """Give a console that fits the terminal, or 100 columns where there is none."""
+    from rich.console import Console
+
+    file = file or sys.stdout
+    width = None if file.isatty() else 100
+    return Console(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+@contextmanager
+def progress(message: str) -> Iterator[None]:
+    """Show a spinner on stderr while the work goes on; nothing unless stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with console(sys.stderr).status(message):
+        yield
+
+
+def warn(messages: Sequence[str]) -> None:
+    """Print warnings on stderr."""
+    for message in messages:
+        print(f"almanaq: {message}", file=sys.stderr)
+
+
+def print_result(result: Result, out: Console) -> None:
+    """Print rows, the quotes they rest on, and what the query took."""
+    print_rows(result.columns, result.rows, out)
+    print_evidence(result.evidence, out)
+    out.print(summary_line(len(result.rows), result.trace), style="dim")
+
+
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Console) -> None:
+    """Print rows as a table; a NULL is empty, long cells are cut."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        out.print("no rows")
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, name in enumerate(columns):
+        numeric = all(isinstance(row[index], int | float) for row in rows if row[index] is not None)
+        table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell_text(value)) for value in row))
+    out.print(table)
+
+
+def print_evidence(evidence: Sequence[Sequence[Evidence]], out: Console, per_row: int = 2) -> None:
+    """Print the first quotes of each row with the place they stand at."""
+    from rich.text import Text
+
+    for quotes in evidence:
+        for quote in quotes[:per_row]:
+            place = f"{quote.relation}.{quote.column} of {quote.key}, passage {quote.passage + 1}"
+            out.print(Text(f'  "{shorten(quote.quote, QUOTE)}"', style="italic"))
+            out.print(Text(f"    {place}: {quote.question}", style="dim"))
+
+
+def print_query(suql: str, out: Console) -> None:
+    """Print a query one clause to a line; what is copied from there is the query itself."""
+    from rich.text import Text
+
+    out.print(Text(layout(suql), style="cyan"), soft_wrap=True)
+
+
+def layout(suql: str) -> str:
+    """Break a query of one line before its clauses and conditions; quoted text and parentheses stay whole."""
+    if "\n" in suql.strip():
+        return suql.strip()
+    lines, depth, start = [], 0, 0
+    for match in _TOKEN.finditer(suql):
+        token = match.group().upper()
+        depth += (token == "(") - (token == ")")
+        breaks = token[0].isalpha() and not token.startswith("BETWEEN")
+        if breaks and depth == 0 and match.start() > 0:
+            lines.append(suql[start : match.start()].strip())
+            start = match.start()
+    return "\n".join(
+        f"  {line}" if line[:3].upper() in ("AND", "OR ") else line for line in [*lines, suql[start:].strip()]
+    )
+
+
+def cell_text(value: Any) -> str:
+    """Give a cell as a person reads it: NULL empty, an array as a list, at most `CELL` characters."""
+    if value is None:
+        return ""
+    shown = plain(value)
+    if isinstance(shown, list):
+        return shorten("; ".join(cell_text(item) for item in shown), CELL)
+    return shorten(str(shown), CELL)
+
+
+def shorten(text: str, limit: int) -> str:
+    """Give a text on one line, cut at a word where it is longer than `limit`."""
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    return line[:limit].rsplit(" ", 1)[0] + " …"
+
+
+def summary_line(rows: int, trace: Trace) -> str:
+    """Say in one line how many rows there are and what they took."""
+    parts = [_count(rows, "row"), _count(trace.text_calls, "text call")]
+    if trace.cached_calls:
+        parts.append(f"{trace.cached_calls} from the cache")
+    if trace.unknown_calls:
+        parts.append(f"{trace.unknown_calls} unknown")
+    if trace.input_tokens or trace.output_tokens:
+        parts.append(f"{trace.input_tokens:,} + {trace.output_tokens:,} tokens")
+    parts.append(f"{trace.seconds:.2f} s")
+    if not trace.exact:
+        parts.append("approximate")
+    if trace.partial:
+        parts.append("partial")
+    return " · ".join(parts)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

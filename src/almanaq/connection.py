@@ -1,0 +1,247 @@
+"""connect() and what it gives: a Connection that answers questions, runs SUQL and explains it; DB-API 2.0 cursors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+
+from almanaq.errors import UnsupportedError, UsageError, suggest
+from almanaq.suql.options import Options
+
+if TYPE_CHECKING:
+    from almanaq.agent.conversation import Response
+    from almanaq.agent.history import Turn
+    from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
+    from almanaq.suql.catalog.relations import Catalog
+    from almanaq.suql.databases.protocol import Database
+    from almanaq.suql.engine import Engine
+    from almanaq.suql.execution.explain import Explanation
+    from almanaq.suql.execution.result import Result
+
+Row = tuple[Any, ...]
+
+
+def connect(
+    source: Any,
+    *,
+    model: str | Reader | LanguageModel | Models = "local",
+    embedder: str | Embedder | None = None,
+    schema: str | None = None,
+    cache: bool = True,
+    order: Literal["similarity", "table"] = "similarity",
+    speculation: float = 2.0,
+    max_calls: int | None = None,
+    strict: bool = False,
+    link: bool = True,
+    deadline: float | None = None,
+    passages: int | None = None,
+    candidates: int | None = None,
+    concurrency: int = 64,
+) -> Connection:
+    """Open a source and give a connection to it; nothing is downloaded and nothing is written to the source.
+
+    Args:
+        source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON Lines or Parquet files, one such file,
+            `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, or an
+            ibis backend.
+        model: `local` (no language model), `openai:MODEL`, or an object with the methods of a Reader or LanguageModel.
+        embedder: `lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own.
+        schema: a TOML file with column kinds and descriptions; None: `SOURCE.almanaq.toml` where it exists.
+        cache: keep replies on disk, shared by processes; False still merges equal calls within a query.
+
+    The other arguments are those of `Options`, and hold for every query of the connection.
+
+    Raises:
+        SourceError: the source cannot be opened.
+        UsageError: there is no such model or embedder, or an option is out of its range.
+        MissingExtraError: the source or the model needs an optional dependency.
+    """
+    from almanaq.models.registry import open_models
+    from almanaq.suql.databases.registry import open_database
+    from almanaq.suql.engine import Engine
+
+    options = Options(order, speculation, max_calls, strict, link, deadline, passages, candidates, concurrency)
+    check_options(options)
+    database = open_database(source, schema=schema)
+    try:
+        models = open_models(model, embedder=embedder, cache=cache)
+    except BaseException:
+        database.close()
+        raise
+    return Connection(Engine(database, models, options=options), database, models)
+
+
+def check_options(options: Options) -> None:
+    """Raise UsageError for an option that is out of its range."""
+    if options.order not in ("similarity", "table"):
+        raise UsageError(f"order: {options.order!r} is unknown{suggest(str(options.order), ['similarity', 'table'])}")
+    least = {"speculation": 1, "max_calls": 0, "passages": 1, "candidates": 1, "concurrency": 1}
+    for name, bound in least.items():
+        value = getattr(options, name)
+        if value is not None and not bound <= value < float("inf"):
+            raise UsageError(f"{name}: {value!r} is out of range; give a number of {bound} or more")
+    if options.deadline is not None and not options.deadline > 0:
+        raise UsageError(f"deadline: {options.deadline!r} is out of range; give seconds, more than 0")
+
+
+class Connection:
+    """A source, the models that read it, and the options of its queries. Close it, or use it in `with`."""
+
+    def __init__(self, engine: Engine, database: Database, models: Models) -> None:
+        self._engine: Engine | None = engine
+        self._database, self._models = database, models
+
+    @property
+    def engine(self) -> Engine:
+        """The compiler behind this connection."""
+        if self._engine is None:
+            raise UsageError("this connection is closed; open another with almanaq.connect(…)")
+        return self._engine
+
+    @property
+    def catalog(self) -> Catalog:
+        """The relations of the source, with the kind of each column."""
+        return self.engine.catalog
+
+    def sql(self, suql: str, params: Sequence[Any] = (), *, options: Options | None = None) -> Result:
+        """Run a SUQL query and give its rows, the evidence for them and a trace.
+
+        Args:
+            params: values for the `?` in the query, in order.
+            options: choices for this query in place of the connection's.
+
+        Raises:
+            QueryError: the query is at fault; the message points at the place.
+            BudgetExceeded: too many calls were expected, or were made; `.partial` holds rows that are sure.
+            DatabaseError, ModelError: the database failed, or the model cannot be used at all.
+        """
+        return self.engine.run(suql, params, options=options)
+
+    def stream(self, suql: str, params: Sequence[Any] = ()) -> AsyncIterator[Row]:
+        """Yield the rows of a query as they are found; leaving the loop stops its model calls."""
+        return self.engine.stream(suql, params)
+
+    def explain(
+        self, suql: str, params: Sequence[Any] = (), *, verbose: bool = False, options: Options | None = None
+    ) -> Explanation:
+        """Give the plan with its predicted rows and calls; no model is called. `verbose` shows every rule's effect."""
+        return self.engine.explain(suql, params, verbose=verbose, options=options)
+
+    def analyze(self, suql: str, params: Sequence[Any] = (), *, options: Options | None = None) -> Explanation:
+        """Run a query and give its plan with predicted and actual rows and calls side by side."""
+        return self.engine.analyze(suql, params, options=options)
+
+    def ask(self, question: str, history: Sequence[Turn] = ()) -> Response:
+        """Answer a question in plain words; the reply says which query was run and cites the evidence.
+
+        A request that fails is a reply with the status `failed` and its error; nothing is raised for it.
+
+        Args:
+            history: the turns so far, the oldest first: `response.turn()` of each reply.
+        """
+        from almanaq.agent.conversation import Agent
+
+        return Agent(self.engine, self._models).respond(question, history)
+
+    def cursor(self) -> Cursor:
+        """Give a DB-API 2.0 cursor."""
+        return Cursor(self)
+
+    def commit(self) -> None:
+        """Do nothing: connections only read (DB-API 2.0)."""
+
+    def rollback(self) -> NoReturn:
+        """Raise UnsupportedError: there is never anything to undo (DB-API 2.0)."""
+        raise UnsupportedError("connections only read: there is nothing to roll back")
+
+    def close(self) -> None:
+        """Close the source; closing again does nothing."""
+        if self._engine is not None:
+            self._engine = None
+            self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class Cursor:
+    """A DB-API 2.0 cursor: runs one query at a time and hands out its rows.
+
+    Attributes:
+        arraysize: rows that `fetchmany` gives when no size is named.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self._result: Result | None = None
+        self._next = 0
+        self._closed = False
+
+    @property
+    def description(self) -> tuple[tuple[Any, ...], ...] | None:
+        """(name, Arrow type, and five times None) for each column; None before a query has run."""
+        if self._result is None:
+            return None
+        return tuple((f.name, str(f.type), None, None, None, None, None) for f in self._result.table.schema)
+
+    @property
+    def rowcount(self) -> int:
+        """The number of rows of the query, -1 before one has run."""
+        return -1 if self._result is None else len(self._result.rows)
+
+    @property
+    def result(self) -> Result:
+        """The whole Result of the last query, with evidence and trace."""
+        if self._closed:
+            raise UsageError("this cursor is closed; open another with connection.cursor()")
+        if self._result is None:
+            raise UsageError("no query has run on this cursor; call execute(…) first")
+        return self._result
+
+    def execute(self, operation: str, parameters: Sequence[Any] = ()) -> Self:
+        """Run a SUQL query, `?` standing for the parameters; errors are those of `Connection.sql`."""
+        if self._closed:
+            raise UsageError("this cursor is closed; open another with connection.cursor()")
+        self._result, self._next = None, 0
+        self._result = self.connection.sql(operation, parameters)
+        return self
+
+    def fetchone(self) -> Row | None:
+        """Give the next row, or None after the last."""
+        rows = self.fetchmany(1)
+        return rows[0] if rows else None
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """Give the next `size` rows, fewer at the end."""
+        start = self._next
+        rows = self.result.rows[start : start + (self.arraysize if size is None else size)]
+        self._next = start + len(rows)
+        return rows
+
+    def fetchall(self) -> list[Row]:
+        """Give all rows that were not fetched yet."""
+        return self.fetchmany(len(self.result.rows))
+
+    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+        """Do nothing, as DB-API 2.0 allows."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Do nothing, as DB-API 2.0 allows."""
+
+    def close(self) -> None:
+        """Let go of the rows; closing again does nothing."""
+        self._result, self._closed = None, True
+
+    def __iter__(self) -> Iterator[Row]:
+        while (row := self.fetchone()) is not None:
+            yield row
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

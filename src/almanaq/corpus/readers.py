@@ -1,0 +1,256 @@
+"""Corpora from files: the tables of a folder, a file of rows, or a SQLite or DuckDB file, streamed as text."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from almanaq.corpus.table import Table, TableId
+from almanaq.corpus.tabular import TABULAR, find_path, list_tabular, read_header, read_rows
+from almanaq.errors import SourceError
+
+SQLITE = (".sqlite", ".sqlite3", ".db")
+DUCKDB = (".duckdb", ".ddb")
+_SAMPLE = "sample:"  # samples are built on this package, so theirs is imported only by name
+_DuckDBKey = tuple[str, list[str], str | None, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTables:
+    """A Corpus: the ids of its tables, and how to read each; a table is read when the iteration reaches it."""
+
+    ids: tuple[TableId, ...]
+    read: Callable[[TableId], Table] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[Table]:
+        return (self.read(table_id) for table_id in self.ids)
+
+
+def read_corpus(source: str | Path, *, rows: int | None = None) -> SourceTables:
+    """Give the tables of a source as text, one at a time.
+
+    Args:
+        source: a folder of CSV, TSV, JSON Lines or Parquet files, one such file, a SQLite or a DuckDB file, or
+            `sample:NAME`, a bundled sample. The tables of a folder's own files lie in the database named after the
+            folder, those of a sub-folder in one named after it; deeper folders are not looked at.
+        rows: at most so many rows of each table; None reads all.
+
+    Raises:
+        SourceError: there is no such source, it holds no table, or one of its files is at fault.
+    """
+    if str(source).startswith(_SAMPLE):
+        tables, _ = import_module("almanaq.sample").load(str(source).removeprefix(_SAMPLE))
+        return tables_corpus(tables, str(source).removeprefix(_SAMPLE), rows=rows)
+    path = find_path(source)
+    if path.is_dir():
+        return _folder(path, rows)
+    suffix = path.suffix.lower()
+    if suffix in TABULAR:
+        return SourceTables((TableId(path.stem, path.stem),), lambda table_id: _file_table(path, table_id, rows))
+    if suffix in SQLITE or is_sqlite(path):
+        return _sqlite(path, rows)
+    if suffix in DUCKDB:
+        return _duckdb(path, rows)
+    known = ", ".join(TABULAR + SQLITE + DUCKDB)
+    raise SourceError(f"{path.name}: files of this kind cannot be read; known: a folder, or a file ending in {known}")
+
+
+def table_from_arrow(table_id: TableId, arrow: Any, *, rows: int | None = None) -> Table:
+    """Give an Arrow table as text."""
+    part = arrow if rows is None else arrow.slice(0, rows)
+    cells = zip(*(map(cell_text, column.to_pylist()) for column in part.columns), strict=True)
+    return Table(table_id, tuple(arrow.column_names), tuple(cells), title=table_id.table)
+
+
+def cell_text(value: object) -> str:
+    """Give a value as the text of a cell: "" for NULL, the elements of an array joined by "; "."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return "; ".join(cell_text(element) for element in value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    return str(value)
+
+
+def is_sqlite(path: Path) -> bool:
+    """Tell whether a file begins as SQLite files do."""
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\x00"
+
+
+# --- folders and files of rows ---------------------------------------------------------------------------------------
+
+
+def folder_files(folder: Path) -> dict[TableId, Path]:
+    """Give the files of rows of a folder and its sub-folders by table id; raises SourceError when there are none."""
+    files: dict[TableId, Path] = {}
+    below = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    for place in [folder, *below]:
+        for path in list_tabular(place):
+            table_id = TableId(place.resolve().name, path.stem)
+            if table_id in files:
+                raise SourceError(
+                    f"{files[table_id].name} and {path.name} in {str(place)!r} are both the table {path.stem!r}; "
+                    "rename one"
+                )
+            files[table_id] = path
+    if not files:
+        raise SourceError(f"the folder {str(folder)!r} holds no table: put files ending in {', '.join(TABULAR)} there")
+    return files
+
+
+def _folder(folder: Path, rows: int | None) -> SourceTables:
+    files = folder_files(folder)
+    return SourceTables(tuple(files), lambda table_id: _file_table(files[table_id], table_id, rows))
+
+
+def _file_table(path: Path, table_id: TableId, rows: int | None) -> Table:
+    header = read_header(path)
+    cells = (tuple(map(cell_text, row)) for row in islice(read_rows(path, header), rows))
+    context = {"warnings": header.warnings} if header.warnings else {}
+    return Table(table_id, header.names, tuple(cells), title=table_id.table, context=context)
+
+
+# --- SQLite ----------------------------------------------------------------------------------------------------------
+
+
+def connect_sqlite(path: Path) -> sqlite3.Connection:
+    """Open a SQLite file read-only; bytes that are not UTF-8 come as U+FFFD. Raises SourceError when it is none."""
+    uri = f"{path.resolve().as_uri()}?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise SourceError(f"{path.name} is not a SQLite database ({error})") from error
+    return connection
+
+
+def sqlite_tables(connection: sqlite3.Connection) -> list[str]:
+    """Give the names of the tables and views of a SQLite database, by name."""
+    query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    return sorted(name for (name,) in connection.execute(query))
+
+
+def quote(name: str) -> str:
+    """Give a name as a quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def sqlite_keys(connection: sqlite3.Connection, table: str) -> tuple[tuple[str, ...], list[tuple[str, str, str]]]:
+    """Give the primary key of a table, and (column, other table, its column) of each part of its foreign keys."""
+    columns = connection.execute(f"PRAGMA table_info({quote(table)})").fetchall()
+    primary = tuple(row[1] for row in sorted((row for row in columns if row[5]), key=lambda row: row[5]))
+    foreign = connection.execute(f"PRAGMA foreign_key_list({quote(table)})").fetchall()
+    return primary, [(row[3], row[2], row[4] or "") for row in foreign]
+
+
+def _sqlite(path: Path, rows: int | None) -> SourceTables:
+    with closing(connect_sqlite(path)) as connection:
+        names = sqlite_tables(connection)
+    if not names:
+        raise SourceError(f"{path.name} holds no table")
+    ids = tuple(TableId(path.stem, name) for name in names)
+    return SourceTables(ids, lambda table_id: _sqlite_table(path, table_id, rows))
+
+
+def _sqlite_table(path: Path, table_id: TableId, rows: int | None) -> Table:
+    with closing(connect_sqlite(path)) as connection:
+        try:
+            cursor = connection.execute(f"SELECT * FROM {quote(table_id.table)}")
+            cells = tuple(tuple(map(cell_text, row)) for row in islice(cursor, rows))
+        except sqlite3.DatabaseError as error:
+            raise SourceError(f"{path.name}: cannot read {table_id.table!r} ({error})") from error
+        header = tuple(column[0] for column in cursor.description)
+        primary, foreign = sqlite_keys(connection, table_id.table)
+    keys = (
+        *primary,
+        *(f"{own} -> {other}.{column}" if column else f"{own} -> {other}" for own, other, column in foreign),
+    )
+    return Table(table_id, header, cells, title=table_id.table, keys=keys)
+
+
+# --- DuckDB ----------------------------------------------------------------------------------------------------------
+
+
+def _duckdb(path: Path, rows: int | None) -> SourceTables:
+    query = (
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal UNION ALL "
+        "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
+    )
+    names = [(schema, name) for schema, name in _duckdb_rows(path, query)]
+    if not names:
+        raise SourceError(f"{path.name} holds no table")
+    several = {name for _, name in names if sum(other == name for _, other in names) > 1}
+    places = {TableId(path.stem, f"{s}.{n}" if n in several else n): (s, n) for s, n in names}
+    return SourceTables(tuple(places), lambda table_id: _duckdb_table(path, table_id, places[table_id], rows))
+
+
+def _duckdb_rows(path: Path, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    import duckdb
+
+    try:
+        with duckdb.connect(str(path), read_only=True) as connection:
+            return connection.execute(query, parameters).fetchall()
+    except duckdb.Error as error:
+        raise SourceError(f"{path.name}: cannot be read as a DuckDB database ({str(error).splitlines()[0]})") from error
+
+
+def _duckdb_table(path: Path, table_id: TableId, place: tuple[str, str], rows: int | None) -> Table:
+    columns = _duckdb_rows(
+        path,
+        "SELECT column_name, comment FROM duckdb_columns() WHERE schema_name = ? AND table_name = ?"
+        " ORDER BY column_index",
+        place,
+    )
+    comments = _duckdb_rows(
+        path,
+        "SELECT comment FROM duckdb_tables() WHERE schema_name = ? AND table_name = ? AND comment IS NOT NULL",
+        place,
+    )
+    keys: list[_DuckDBKey] = _duckdb_rows(
+        path,
+        "SELECT constraint_type, constraint_column_names, referenced_table, referenced_column_names "
+        "FROM duckdb_constraints() WHERE schema_name = ? AND table_name = ?",
+        place,
+    )
+    limit = "" if rows is None else f" LIMIT {int(rows)}"
+    cells = _duckdb_rows(path, f"SELECT * FROM {quote(place[0])}.{quote(place[1])}{limit}")
+    notes = [text for (text,) in comments] + [f"{name}: {text}" for name, text in columns if text]
+    return Table(
+        table_id,
+        tuple(name for name, _ in columns),
+        tuple(tuple(map(cell_text, row)) for row in cells),
+        title=table_id.table,
+        description="\n".join(notes),
+        keys=_key_names(keys),
+    )
+
+
+def _key_names(constraints: list[_DuckDBKey]) -> tuple[str, ...]:
+    names: list[str] = []
+    for kind, own, other, others in constraints:
+        if kind == "PRIMARY KEY":
+            names.extend(own)
+        elif kind == "FOREIGN KEY":
+            names.extend(f"{mine} -> {other}.{theirs}" for mine, theirs in zip(own, others, strict=True))
+    return tuple(names)
+
+
+def tables_corpus(tables: Mapping[str, Any], database: str, *, rows: int | None = None) -> SourceTables:
+    """Give Arrow tables by name as a corpus of one database."""
+    ids = tuple(TableId(database, name) for name in tables)
+    return SourceTables(ids, lambda table_id: table_from_arrow(table_id, tables[table_id.table], rows=rows))

@@ -1,0 +1,119 @@
+"""Results, traces and responses as JSON values, for the command line and for any other client.
+
+A value becomes what a reader of JSON expects: numbers stay numbers wherever a number can hold them; dates and times
+become ISO 8601 text, binary data PostgreSQL's `\\x…` text; NaN and the infinities, which JSON lacks, become text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from almanaq.agent.conversation import Response
+    from almanaq.suql.execution.result import Evidence, Result, Trace
+
+
+def plain(value: Any) -> Any:
+    """Give a value made of None, bool, int, float, str, list and dict only."""
+    if value is None or isinstance(value, bool | int | str):
+        return value.value if isinstance(value, enum.Enum) else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _not_finite(value)
+    if isinstance(value, decimal.Decimal):
+        return _decimal(value)
+    if isinstance(value, datetime.timedelta):
+        return _duration(0, value.days, value.total_seconds() - value.days * 86_400)
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return "\\x" + bytes(value).hex()
+    return _compound(value)
+
+
+def _compound(value: Any) -> Any:
+    """Encode the values that are made of others; whatever else there is becomes its text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, enum.Enum):
+        return plain(value.value)
+    if hasattr(value, "months") and hasattr(value, "nanoseconds"):  # Arrow's interval of months, days, nanoseconds
+        return _duration(value.months, value.days, value.nanoseconds / 1e9)
+    if dataclasses.is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if not f.name.startswith("_")}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def result_record(result: Result) -> dict[str, Any]:
+    """Give the contract's JSON of a query: columns, rows, evidence per row, trace."""
+    return {
+        "columns": list(result.columns),
+        "rows": plain(result.rows),
+        "evidence": [[evidence_record(e) for e in row] for row in result.evidence],
+        "trace": trace_record(result.trace),
+    }
+
+
+def response_record(response: Response) -> dict[str, Any]:
+    """Give the contract's JSON of a reply to a question; a reply without a query has a trace of nothing."""
+    from almanaq.suql.execution.result import Trace
+
+    return {
+        "status": response.status,
+        "answer": response.answer,
+        "suql": response.suql,
+        "columns": list(response.columns),
+        "rows": plain(response.rows),
+        "tables": plain(response.tables),
+        "evidence": [[evidence_record(e) for e in row] for row in response.evidence],
+        "searched": plain(response.searched),
+        "relaxed": plain(response.relaxed),
+        "trace": trace_record(response.trace or Trace()),
+    }
+
+
+def evidence_record(evidence: Evidence) -> dict[str, Any]:
+    """Give the contract's JSON of one quote."""
+    record = plain(evidence)
+    assert isinstance(record, dict)
+    return record
+
+
+def trace_record(trace: Trace) -> dict[str, Any]:
+    """Give the contract's JSON of a trace; links and columns as objects with named parts."""
+    record = plain(trace)
+    record["links"] = [
+        {"column": column, "literal": literal, "values": list(values)} for column, literal, values in trace.links
+    ]
+    record["columns_sent"] = [{"column": column, "cells": cells} for column, cells in trace.columns_sent]
+    assert isinstance(record, dict)
+    return record
+
+
+def _decimal(value: decimal.Decimal) -> int | float | str:
+    """Give a number where one holds the decimal exactly, else its text."""
+    if not value.is_finite():
+        return _not_finite(float(value)) if not value.is_snan() else "NaN"
+    if value == value.to_integral_value():
+        return int(value)
+    # A float prints as the shortest text that reads back to it; equal texts lose nothing.
+    return float(value) if decimal.Decimal(repr(float(value))) == value else str(value)
+
+
+def _not_finite(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _duration(months: int, days: int, seconds: float) -> str:
+    """Write an interval as ISO 8601 does: P1M2DT3.5S."""
+    parts = "P" + (f"{months}M" if months else "") + (f"{days}D" if days else "")
+    return parts + (f"T{seconds:g}S" if seconds or parts == "P" else "")

@@ -1,0 +1,83 @@
+"""LocalLinker: values that mean the same as a literal, by equal spelling, shared words, and a few synonyms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from almanaq.models.protocols import LinkRequest
+from almanaq.models.similar import similarity
+from almanaq.models.words import stems
+from almanaq.values import canonical
+
+_SAME = (
+    ("cafe", "coffee", "coffee shop", "coffeehouse", "espresso"),
+    ("bbq", "barbecue", "barbeque", "smokehouse"),
+    ("burger", "hamburger"),
+    ("sushi", "sashimi"),
+    ("steak", "steakhouse", "chophouse"),
+    ("seafood", "fish"),
+    ("veggie", "vegetarian", "meatless"),
+    ("pub", "bar", "tavern"),
+    ("pizza", "pizzeria"),
+    ("cheap", "inexpensive", "affordable", "budget"),
+    ("moderate", "mid range", "average"),
+    ("expensive", "pricey", "upscale", "luxury", "fine dining"),
+    ("dessert", "sweets", "ice cream", "gelato", "bakery"),
+    ("italy", "italian"),
+    ("mexico", "mexican"),
+    ("japan", "japanese"),
+    ("china", "chinese"),
+    ("india", "indian"),
+    ("france", "french"),
+    ("thailand", "thai"),
+    ("korea", "korean"),
+    ("vietnam", "vietnamese"),
+    ("spain", "spanish"),
+    ("greece", "greek"),
+    ("america", "american", "usa", "united states"),
+    ("uk", "united kingdom", "britain", "great britain"),
+    ("ramen", "noodle"),
+    ("taco", "taqueria", "mexican"),
+    ("breakfast", "brunch"),
+)
+"""Words that name one kind of thing."""
+
+_SPELLING = 0.55
+"""Similarity of letters from which a value counts as another spelling of the literal."""
+
+
+class LocalLinker:
+    """A Linker that knows words, not the world: the first of its means that finds any value decides."""
+
+    name = "local"
+
+    async def link(self, request: LinkRequest) -> tuple[str, ...]:
+        """Give the values that mean the same as the literal, in the column's order."""
+        literal = canonical(request.literal)
+        wanted = frozenset(stems(literal))
+        meanings = [other for other in _synonyms(wanted) if other]
+        tests: tuple[Callable[[str], bool], ...] = (
+            lambda value: canonical(value) == literal,
+            lambda value: bool(wanted) and _whole(wanted, value),
+            lambda value: any(_whole(other, value) for other in meanings),
+            lambda value: len(literal) > 3 and similarity(literal, canonical(value)) >= _SPELLING,
+        )
+        found = (tuple(value for value in request.values if test(value)) for test in tests)
+        return next((values for values in found if values), ())
+
+
+def _whole(wanted: frozenset[str], value: str) -> bool:
+    """Say whether one holds all the words of the other: "burger" and "Burgers & Shakes"."""
+    held = frozenset(stems(value))
+    return bool(held) and (wanted <= held or held <= wanted)
+
+
+def _synonyms(wanted: frozenset[str]) -> list[frozenset[str]]:
+    groups = [[frozenset(stems(word)) for word in group] for group in _SAME]
+    return [
+        other
+        for group in groups
+        if any(word and word <= wanted for word in group)
+        for other in group
+        if other != wanted
+    ]

@@ -1,0 +1,123 @@
+"""LocalReader: text calls without a language model, a key or a network; deterministic, and modest about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from almanaq.models.extractive.clauses import clauses, tokens_of
+from almanaq.models.extractive.polarity import asks_yes_or_no, polarity
+from almanaq.models.extractive.spans import best_span
+from almanaq.models.extractive.summary import central_sentences
+from almanaq.models.protocols import Quote, TextCall, TextReply
+from almanaq.models.words import stem
+from almanaq.values import canonical
+
+_YES = frozenset({"yes", "true"})
+_NO = frozenset({"no", "false"})
+
+
+class LocalReader:
+    """A Reader that finds evidence by words: fit for yes-or-no questions about common matters, and for spans.
+
+    Yes and no are decided by what most passages that speak of the matter say. An open question is answered by words
+    of the document. Where nothing speaks of the matter the reply is "no information". Every reply quotes its evidence.
+    """
+
+    name = "local"
+    remote = False
+    paid = False
+
+    async def read(self, call: TextCall) -> TextReply:
+        """Give what the document says, as far as words show it."""
+        return self.evaluate(call)
+
+    def evaluate(self, call: TextCall) -> TextReply:
+        """Give the reply at once."""
+        if call.function == "summary":
+            quotes = central_sentences(call.passages)
+            return TextReply(" ".join(quote.text for quote in quotes) or None, quotes=quotes)
+        if _is_yes_or_no(call):
+            return _yes_or_no(call)
+        if call.options:
+            return _option(call)
+        return _span(call)
+
+
+def _is_yes_or_no(call: TextCall) -> bool:
+    spoken = {canonical(word) for word in (*call.options, *call.compared)}
+    if call.options:
+        return bool(spoken & _YES) and bool(spoken & _NO)
+    return (
+        call.type == "boolean" or bool(spoken & (_YES | _NO)) or (call.type == "text" and asks_yes_or_no(call.question))
+    )
+
+
+def _yes_or_no(call: TextCall) -> TextReply:
+    found = polarity(call.passages, call.question)
+    verdicts = {literal: _verdict(found.verdict, literal) for literal in call.compared}
+    if found.verdict is None:
+        return TextReply(None, verdicts)
+    words = _YES if found.verdict else _NO
+    spelled = next((option for option in call.options if canonical(option) in words), None)
+    plain = {True: "true", False: "false"} if call.type == "boolean" else {True: "Yes", False: "No"}
+    quotes = tuple(dict.fromkeys(item.quote() for item in found.evidence))[:3]
+    return TextReply(spelled or plain[found.verdict], verdicts, quotes)
+
+
+def _verdict(verdict: bool | None, literal: str) -> bool | None:
+    if verdict is None:
+        return None
+    return canonical(literal) in (_YES if verdict else _NO)
+
+
+def _option(call: TextCall) -> TextReply:
+    """Choose the option whose words the document uses most, unless it denies them."""
+    scores: dict[str, float] = dict.fromkeys(call.options, 0.0)
+    quotes: dict[str, list[Quote]] = {option: [] for option in call.options}
+    for option in call.options:
+        for number, passage in enumerate(call.passages):
+            for clause in clauses(passage):
+                place = _place(option, clause.stems)
+                if place is not None:
+                    scores[option] += -1.0 if clause.negated(place) else 1.0
+                    quotes[option].append(Quote(number, clause.start, clause.text))
+    best = max(call.options, key=lambda option: scores[option])
+    if scores[best] <= 0:
+        return TextReply(None, dict.fromkeys(call.compared))
+    verdicts: dict[str, bool | None] = {literal: canonical(literal) == canonical(best) for literal in call.compared}
+    return TextReply(best, verdicts, tuple(quotes[best][:3]))
+
+
+def _span(call: TextCall) -> TextReply:
+    span = best_span(call.passages, call.question, call.type)
+    if span is None:
+        return TextReply(None, dict.fromkeys(call.compared))
+    value: str | None = span.quote.text
+    if call.type != "text":
+        value = _type_parser()(span.quote.text, call.type)
+        if value is None:
+            return TextReply(None, dict.fromkeys(call.compared))
+    verdicts = {literal: _supported(call, span.quote, literal) for literal in call.compared}
+    return TextReply(value, verdicts, (span.quote,))
+
+
+def _supported(call: TextCall, quote: Quote, literal: str) -> bool:
+    """Say whether the clause that answers holds the literal, and does not deny it."""
+    for clause in clauses(call.passages[quote.passage]):
+        if clause.start <= quote.start < clause.start + len(clause.text):
+            place = _place(literal, clause.stems)
+            return place is not None and not clause.negated(place)
+    return canonical(quote.text) == canonical(literal)
+
+
+def _place(words: str, within: str) -> int | None:
+    wanted = " ".join(stem(token) for token in tokens_of(words))
+    at = f" {within} ".find(f" {wanted} ") if wanted else -1
+    return None if at < 0 else at
+
+
+def _type_parser() -> Callable[[str, str], str | None]:
+    # By name: a reader of text alone works without the part that parses types.
+    parse: Callable[[str, str], str | None] = import_module("almanaq.values").parse_typed
+    return parse

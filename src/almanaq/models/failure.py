@@ -1,0 +1,24 @@
+"""FailedCall: what one failed call cost, and whether and when it is worth trying again."""
+
+from __future__ import annotations
+
+from almanaq.errors import ModelCallError
+from almanaq.models.protocols import Usage
+
+
+class FailedCall(ModelCallError):
+    """One call to a model failed.
+
+    Attributes:
+        retry_after: seconds that the server asked to wait; None when it named none.
+        retryable: False when the same request cannot succeed later (it is too long, or was refused).
+        usage: what the failed attempts cost all the same, so that no budget loses sight of them.
+    """
+
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, retryable: bool = True, usage: Usage | None = None
+    ) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.retryable = retryable
+        self.usage = usage or Usage()

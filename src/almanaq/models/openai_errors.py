@@ -1,0 +1,100 @@
+"""What a server's refusal means: is the request, the setting or the moment at fault, and which setting to change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from almanaq.errors import ModelError
+from almanaq.models.failure import FailedCall
+from almanaq.models.protocols import Completion, Usage
+
+_ONE_CALL = Usage(calls=1)
+
+_NAMES_OF_FEATURES = {
+    "response_format": ("response_format", "json_schema", "json schema", "structured output", "guided", "grammar"),
+    "temperature": ("temperature",),
+    "max_completion_tokens": ("max_completion_tokens",),
+    "reasoning_effort": ("reasoning_effort", "reasoning effort"),
+    "dimensions": ("dimensions",),
+}
+"""How servers name what they do not support."""
+
+_TOO_LONG = ("context_length", "context length", "maximum context", "too many tokens", "context window", "too long")
+
+
+def refused_feature(status: int, message: str, used: Collection[str]) -> str | None:
+    """Give the feature of a request that the server does not support, by its own words; None when it is not that."""
+    if status not in (400, 404, 415, 422, 500, 501):
+        return None
+    said = message.lower()
+    named = [f for f, words in _NAMES_OF_FEATURES.items() if f in used and any(word in said for word in words)]
+    return named[0] if named else None
+
+
+def status_failure(status: int, message: str, *, model: str, base_url: str, retry_after: float | None) -> ModelError:
+    """Give the error for a reply with an HTTP status that is not 200."""
+    said = " ".join(message.split())[:300]
+    if status in (401, 403):
+        return ModelError(f"the server at {base_url} refused the key ({status}): set OPENAI_API_KEY. It said: {said}")
+    if status == 404 and "model" in said.lower():
+        return ModelError(f"the server at {base_url} has no model {model!r}: change --model. It said: {said}")
+    if status in (404, 405):
+        return ModelError(
+            f"nothing at {base_url} speaks the OpenAI protocol ({status}): set OPENAI_BASE_URL to the address"
+            f" that ends before /chat/completions, often in /v1. It said: {said}"
+        )
+    if status == 402 or "insufficient_quota" in said:
+        return ModelError(f"the account of OPENAI_API_KEY has no money left, the server at {base_url} says: {said}")
+    if status in (408, 409, 425, 429) or status >= 500:
+        return FailedCall(f"the server answered {status}: {said}", retry_after=retry_after, usage=_ONE_CALL)
+    if any(word in said.lower() for word in _TOO_LONG):
+        return FailedCall(f"the text is longer than {model!r} reads: {said}", retryable=False, usage=_ONE_CALL)
+    return FailedCall(f"the server refused the request ({status}): {said}", retryable=False, usage=_ONE_CALL)
+
+
+def connection_failure(reason: str, *, base_url: str, served: bool, arrived: bool) -> ModelError:
+    """Give the error for a server that cannot be reached; one that has answered before may well come back."""
+    if served or arrived:
+        return FailedCall(f"the connection to {base_url} failed ({reason})", usage=Usage(calls=int(arrived)))
+    return ModelError(f"no server at {base_url} can be reached ({reason}): set OPENAI_BASE_URL, or start the server")
+
+
+def decoded(body: bytes) -> Mapping[str, Any]:
+    """Give the JSON object in the body of a reply; raises FailedCall for anything else."""
+    try:
+        content = json.loads(body)
+    except ValueError as problem:
+        raise FailedCall(f"the reply is not JSON: {body[:80]!r}", usage=_ONE_CALL) from problem
+    if not isinstance(content, dict):
+        raise FailedCall(f"the reply is no JSON object: {body[:80]!r}", usage=_ONE_CALL)
+    return content
+
+
+def text_of(content: Mapping[str, Any], usage: Usage) -> Completion:
+    """Give the completion in a chat reply; raises FailedCall, with what it cost, where there is no whole one."""
+    try:
+        choice = content["choices"][0]
+        message, finish = choice["message"], choice.get("finish_reason")
+        text, refusal = message.get("content"), message.get("refusal")
+    except (LookupError, TypeError, AttributeError) as problem:
+        raise FailedCall(f"the reply is no chat completion: {str(content)[:120]}", usage=usage) from problem
+    if refusal or finish == "content_filter":
+        raise FailedCall(f"the model declined: {refusal or 'content filter'}", retryable=False, usage=usage)
+    hidden = hidden_tokens(content)
+    if not isinstance(text, str) or not text.strip():
+        why = f", after {hidden} hidden tokens of reasoning" if hidden else ""
+        raise FailedCall(f"the model's reply is empty{why}", usage=usage)
+    if finish == "length":
+        why = f" ({hidden} of its tokens went into hidden reasoning)" if hidden else ""
+        raise FailedCall(f"the model's reply was cut at its limit{why}", usage=usage)
+    return Completion(text, usage)
+
+
+def hidden_tokens(content: Mapping[str, Any]) -> int:
+    """Give the number of output tokens that went into reasoning and are not in the text."""
+    usage = content.get("usage")
+    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
+    hidden = details.get("reasoning_tokens") if isinstance(details, dict) else None
+    return hidden if isinstance(hidden, int) else 0

@@ -1,0 +1,200 @@
+"""PromptedReader and PromptedLinker: text calls and value linking by prompts to a language model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import TypeVar
+
+from almanaq.models.failure import FailedCall
+from almanaq.models.parts import Piece, cut_into_parts
+from almanaq.models.prompts import prompt_file
+from almanaq.models.protocols import LanguageModel, LinkRequest, Message, Prompt, Quote, TextCall, TextReply, Usage
+from almanaq.models.quotes import located
+from almanaq.models.replies import (
+    MalformedReply,
+    ParsedReply,
+    link_schema,
+    parse_object,
+    parse_reply,
+    reply_schema,
+)
+from almanaq.models.similar import most_similar
+from almanaq.values import canonical
+
+_FORMS = {
+    "text": "",
+    "number": "a number in digits, such as 1234.5",
+    "integer": "a whole number in digits, such as 1234",
+    "date": "a date, such as 1968-02-15",
+    "timestamp": "a date and time, such as 1968-02-15 18:30:00",
+    "time": "a time of day or a duration, such as 18:30:00",
+    "boolean": '"true" or "false"',
+}
+_MOST_LINKED = 200
+"""Up to this many values of a column are shown, above it the most similar ones (semantics 11)."""
+
+P = TypeVar("P")
+
+
+class PromptedReader:
+    """Reads documents by asking a language model, each as a whole (semantics 2-6).
+
+    Args:
+        context_tokens: what the model reads at once, prompt and reply included; longer documents are read in parts,
+            all of them, and the answers combined.
+
+    Attributes:
+        dropped_quotes: quotes that did not stand in the document.
+        unparsed: values that were not of the type asked for, twice, and became "no information".
+        repairs: replies that were not in the form asked for, and were asked again.
+    """
+
+    remote = True
+    paid = True
+
+    def __init__(self, model: LanguageModel, *, context_tokens: int = 32_000, max_output_tokens: int = 1024) -> None:
+        self.name = model.name
+        self._model = model
+        self._max_output = max_output_tokens
+        self._part_tokens = max(64, context_tokens - max_output_tokens - 700)
+        self.dropped_quotes = self.unparsed = self.repairs = 0
+
+    async def read(self, call: TextCall) -> TextReply:
+        """Give what the document says; raises FailedCall when the model fails or its reply cannot be used."""
+        reply = await self._read(call)
+        return await self._typed(call, reply)
+
+    async def _read(self, call: TextCall) -> TextReply:
+        parts = cut_into_parts(call.passages, self._part_tokens)
+        if len(parts) == 1:
+            return await self._read_part(call, parts[0], 0, 0)
+        read = [self._read_part(call, part, n, len(parts)) for n, part in enumerate(parts, 1)]
+        return await self._combined(call, await asyncio.gather(*read))
+
+    async def _read_part(self, call: TextCall, pieces: Sequence[Piece], part: int, parts: int) -> TextReply:
+        shown = [(number, piece.text) for number, piece in enumerate(pieces, 1)]
+        parsed, usage = await self._ask(call, self._prompt(call, passages=shown, part=part, parts=parts))
+        quotes, dropped = located(parsed.quotes, pieces)
+        self.dropped_quotes += dropped
+        return TextReply(parsed.value, parsed.verdicts, quotes, usage)
+
+    def _prompt(self, call: TextCall, name: str = "", **values: object) -> Prompt:
+        values |= {
+            "question": call.question,
+            "options": call.options,
+            "compared": call.compared,
+            "form": _FORMS[call.type],
+        }
+        name = name or ("summarise" if call.function == "summary" else "answer")
+        return prompt_file(name).prompt(values, schema=reply_schema(call), max_output_tokens=self._max_output)
+
+    async def _ask(self, call: TextCall, prompt: Prompt) -> tuple[ParsedReply, Usage]:
+        parsed, usage, repaired = await asked(self._model, prompt, lambda text: parse_reply(text, call))
+        self.repairs += repaired
+        return parsed, usage
+
+    async def _combined(self, call: TextCall, replies: Sequence[TextReply]) -> TextReply:
+        """Give one reply for the replies to the parts of a document, in as many rounds as their length needs."""
+        usage = sum((reply.usage for reply in replies), Usage())
+        telling = [reply for reply in replies if reply.value is not None or any(reply.verdicts.values())]
+        if len(telling) < 2:
+            return replace(telling[0] if telling else replies[0], usage=usage)
+        findings = [_finding(reply) for reply in telling]
+        groups = cut_into_parts(findings, self._part_tokens)
+        if len(groups) > 1:
+            chosen = [[telling[n] for n in sorted({piece.passage for piece in group})] for group in groups]
+            if len(chosen) < len(telling):
+                rounds = [self._combined(call, group) for group in chosen]
+                combined = await self._combined(call, await asyncio.gather(*rounds))
+                # The replies of a round already hold the usage of the parts they combine.
+                silent = sum((reply.usage for reply in replies if reply not in telling), Usage())
+                return replace(combined, usage=combined.usage + silent)
+        parsed, spent = await self._ask(call, self._prompt(call, "combine", findings=findings))
+        return TextReply(parsed.value, parsed.verdicts, _best_quotes(telling, parsed.value), usage + spent)
+
+    async def _typed(self, call: TextCall, reply: TextReply) -> TextReply:
+        """Give the reply with its value in the form of its type; one that has none is asked again, once."""
+        if call.type == "text" or call.function == "summary" or reply.value is None:
+            return reply
+        parse = _type_parser()
+        value = parse(reply.value, call.type)
+        if value is None:
+            question = f"{call.question} (Give {_FORMS[call.type]}; {reply.value[:80]!r} cannot be read as that.)"
+            again = await self._read(replace(call, question=question))
+            reply = replace(again, usage=reply.usage + again.usage)
+            value = None if again.value is None else parse(again.value, call.type)
+            self.unparsed += value is None and again.value is not None
+        return replace(reply, value=value, quotes=reply.quotes if value is not None else ())
+
+
+class PromptedLinker:
+    """Links a literal to the values of a column that mean the same, by asking a language model (semantics 11)."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self.name = model.name
+        self._model = model
+
+    async def link(self, request: LinkRequest) -> tuple[str, ...]:
+        """Give the values that mean the same as the literal, in the column's order."""
+        same = tuple(v for v in request.values if canonical(v) == canonical(request.literal))
+        if same or not request.values:
+            return same
+        shown = most_similar(request.literal, request.values, _MOST_LINKED)
+        values = {"literal": request.literal, "column": request.column, "shown": shown}
+        prompt = prompt_file("link").prompt(values, schema=link_schema(shown), max_output_tokens=2048)
+        chosen, _, _ = await asked(self._model, prompt, _parse_links)
+        return tuple(v for v in request.values if canonical(v) in chosen)
+
+
+def _parse_links(text: str) -> frozenset[str]:
+    values = parse_object(text).get("values")
+    if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
+        raise MalformedReply('"values" must be a list of strings')
+    return frozenset(canonical(v) for v in values)
+
+
+async def asked(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P]) -> tuple[P, Usage, int]:
+    """Give a model's reply as `parse` reads it, what it cost, and how many times (0 or 1) it had to be repaired.
+
+    Raises:
+        FailedCall: the reply and its repair were both refused by `parse`.
+    """
+    completion = await model.complete(prompt)
+    try:
+        return parse(completion.text), completion.usage, 0
+    except MalformedReply as problem:
+        fault = problem
+    repair = Message("user", f"That reply cannot be used: {fault}. Reply again, with the JSON object alone.")
+    said = Message("assistant", completion.text[:4000])
+    again = await model.complete(replace(prompt, messages=(*prompt.messages, said, repair)))
+    usage = completion.usage + again.usage
+    try:
+        return parse(again.text), usage, 1
+    except MalformedReply as problem:
+        raise FailedCall(
+            f"the model's reply cannot be used, twice: {problem}", retryable=False, usage=usage
+        ) from problem
+
+
+def _finding(reply: TextReply) -> str:
+    words = {True: "yes", False: "no", None: "unknown"}
+    verdicts = "".join(f" {literal!r}: {words[verdict]}." for literal, verdict in reply.verdicts.items())
+    quotes = "".join(f" “{quote.text}”" for quote in reply.quotes)
+    value = "no information" if reply.value is None else reply.value
+    return f"answer: {value}.{verdicts}{' quotes:' + quotes if quotes else ''}"
+
+
+def _best_quotes(replies: Sequence[TextReply], value: str | None) -> tuple[Quote, ...]:
+    """Give quotes of the parts that say what the whole says, else of any."""
+    if value is None:
+        return ()
+    agreeing = [r for r in replies if r.value is not None and canonical(r.value) == canonical(value)]
+    return tuple(quote for reply in agreeing or replies for quote in reply.quotes)[:3]
+
+
+def _type_parser() -> Callable[[str, str], str | None]:
+    parse: Callable[[str, str], str | None] = import_module("almanaq.values").parse_typed
+    return parse

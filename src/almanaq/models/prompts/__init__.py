@@ -1,0 +1,69 @@
+"""The prompts, each a file of ours: rendered with rows fenced off, versioned by the hash of the file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from almanaq.models.protocols import Message, Prompt
+
+_SPLIT = "\n---user---\n"
+_FENCE = re.compile(r"<(?=\s*/?\s*(?:untrusted|data|document|passage|system|user|assistant|\|))", re.IGNORECASE)
+"""The start of anything that looks like one of our fences or like a chat's role marker."""
+
+
+def escape(text: str) -> str:
+    """Give untrusted text in which nothing can be taken for a fence: its opening bracket becomes a similar sign."""
+    return _FENCE.sub("\u2039", text)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFile:
+    """A prompt of ours: two templates, for the system's and the user's message, and their version."""
+
+    name: str
+    version: str
+    render_system: Callable[..., str]
+    render_user: Callable[..., str]
+
+    def prompt(
+        self,
+        values: Mapping[str, object],
+        *,
+        schema: Mapping[str, object] | None = None,
+        max_output_tokens: int = 1024,
+        token: str | None = None,
+    ) -> Prompt:
+        """Give the request for these values; `token` fixes the fence, for tests."""
+        fence = token or secrets.token_hex(8)
+        messages = (
+            Message("system", self.render_system(**values, fence=fence).strip()),
+            Message("user", self.render_user(**values, fence=fence).strip()),
+        )
+        return Prompt(self.name, self.version, messages, schema, max_output_tokens, fence)
+
+
+@cache
+def prompt_file(name: str, package: str = "almanaq.models.prompts") -> PromptFile:
+    """Give the prompt in `name.jinja` of a package.
+
+    The file is cut at its `---user---` line before anything is filled in, so that no row can move the cut. In
+    templates, every value that comes from a row, a person or a model goes through the filter `escape_rows`, and rows
+    stand between `<untrusted {{ fence }}>` and `</untrusted {{ fence }}>`.
+    """
+    import jinja2
+
+    source = (files(package) / f"{name}.jinja").read_text("utf-8")
+    version = hashlib.sha256(source.encode()).hexdigest()[:16]
+    system, user = source.split(_SPLIT)
+    # Nothing here is HTML: rows are escaped by `escape`, in the way that a prompt needs.
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["escape_rows"] = escape
+    environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
+    return PromptFile(name, version, environment.from_string(system).render, environment.from_string(user).render)

@@ -1,0 +1,158 @@
+"""Models by name: what `--model` and `--embedder` may say, and the parts that each name stands for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from almanaq.errors import UsageError, suggest
+from almanaq.models.budget import Budget
+from almanaq.models.prices import Price, price_of
+from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Reader
+
+MODEL_NAMES = ("local", "openai:MODEL")
+EMBEDDER_NAMES = ("lexical", "local", "openai:MODEL")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """How a language model is reached and bounded.
+
+    Attributes:
+        base_url, api_key: by default OPENAI_BASE_URL and OPENAI_API_KEY.
+        timeout: seconds until a call is given up; `attempts`: how often it is made at most.
+        concurrency: most calls under way at once.
+        context_tokens: what the model reads at once.
+        cache_file: where replies are kept; None takes the one in the user's cache folder.
+        budget: what may be spent; without one nothing but the count is kept.
+        price: dollars for tokens; None looks in the user's prices file.
+    """
+
+    base_url: str | None = None
+    api_key: str | None = None
+    timeout: float = 60.0
+    attempts: int = 4
+    concurrency: int = 64
+    context_tokens: int = 32_000
+    reasoning_effort: str | None = None
+    cache_file: Path | None = None
+    budget: Budget = field(default_factory=Budget)
+    price: Price | None = None
+
+
+def open_models(
+    spec: str | LanguageModel | Reader | Models | None = None,
+    *,
+    embedder: str | Embedder | None = None,
+    cache: bool = True,
+    settings: ModelSettings | None = None,
+) -> Models:
+    """Give the models that a name or an object stands for; nothing is loaded or called yet.
+
+    Args:
+        spec: "local" (also None), "openai:MODEL", a LanguageModel, or a Reader (also its own linker where it has
+            `link`).
+        embedder: a name or an object; None takes "local", or "lexical" where the extra `local` is not installed.
+        cache: keep replies in the cache file; without it identical requests of one process are still asked once.
+
+    Raises:
+        UsageError: there is no model of that name.
+        ModelError: a setting that the model needs is missing.
+    """
+    if isinstance(spec, Models):
+        return spec
+    vectors = _embedder(embedder, settings)
+    if spec is None or spec == "local":
+        return _local_models(vectors)
+    if isinstance(spec, str):
+        model, settings = _language_model(spec, settings or ModelSettings())
+        return _prompted_models(model, vectors, settings, cache)
+    if isinstance(spec, Reader):
+        linker = spec if isinstance(spec, Linker) else _local_models(vectors).linker
+        return Models(spec.name, spec, linker, vectors)
+    if isinstance(spec, LanguageModel):
+        kept = cache and bool(getattr(spec, "persistent", True))
+        return _prompted_models(spec, vectors, settings or ModelSettings(), kept)
+    raise UsageError(f"{spec!r} is no model: give 'local', 'openai:MODEL', a LanguageModel or a Reader")
+
+
+def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedder:
+    """Give the embedder of a name: `lexical`, `local`, `openai:MODEL`, or a path or hub name with a slash in it.
+
+    `local` resolves to `lexical` where the extra `local` is not installed; the result's `name` says so.
+    """
+    from almanaq.models.lexical import LexicalEmbedder
+
+    if name == "lexical":
+        return LexicalEmbedder()
+    if name.startswith("openai:") and name != "openai:":
+        from almanaq.models.openai import OpenAIEmbedder
+
+        settings = settings or ModelSettings()
+        return OpenAIEmbedder(name.removeprefix("openai:"), settings.base_url, settings.api_key)
+    from almanaq.models.local_embedder import LocalEmbedder, local_is_installed
+
+    if name == "local":
+        return LocalEmbedder() if local_is_installed() else LexicalEmbedder()
+    if "/" in name or os.sep in name:
+        return LocalEmbedder(name)
+    raise UsageError(f"no embedder is called {name!r}{suggest(name, EMBEDDER_NAMES)}; a path or hub name has a slash")
+
+
+def wrapped(model: LanguageModel, settings: ModelSettings, cache: bool) -> LanguageModel:
+    """Give a model inside the standard wrappers, in the order of wrappers.WRAPPERS."""
+    from almanaq.models.cached import CachedModel
+    from almanaq.models.reply_cache import ReplyCache, default_cache_file
+    from almanaq.models.wrappers import WRAPPERS, ConcurrentModel, MeteredModel, RetryingModel
+
+    file = (settings.cache_file or default_cache_file()) if cache else None
+    arguments: dict[object, dict[str, object]] = {
+        CachedModel: {"cache": ReplyCache(file)},
+        RetryingModel: {"attempts": settings.attempts},
+        ConcurrentModel: {"limit": settings.concurrency},
+        MeteredModel: {"budget": settings.budget, "price": settings.price},
+    }
+    identity = getattr(model, "identity", model.name)
+    for wrapper in reversed(WRAPPERS):
+        extra = {"identity": identity} if wrapper is CachedModel else {}
+        model = wrapper(model, **arguments[wrapper], **extra)
+    return model
+
+
+def _embedder(embedder: str | Embedder | None, settings: ModelSettings | None) -> Embedder:
+    if embedder is None:
+        return open_embedder("local")
+    return open_embedder(embedder, settings=settings) if isinstance(embedder, str) else embedder
+
+
+def _local_models(embedder: Embedder) -> Models:
+    from almanaq.models.extractive import LocalLinker, LocalReader
+
+    return Models("local", LocalReader(), LocalLinker(), embedder)
+
+
+def _language_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
+    provider, _, name = spec.partition(":")
+    if provider != "openai" or not name:
+        raise UsageError(f"no model is called {spec!r}{suggest(spec, MODEL_NAMES)}; change --model or ALMANAQ_MODEL")
+    from almanaq.models.openai import OpenAIModel
+
+    settings = replace(settings, price=settings.price or price_of(name))
+    model = OpenAIModel(
+        name,
+        settings.base_url,
+        settings.api_key,
+        timeout=settings.timeout,
+        price=settings.price,
+        reasoning_effort=settings.reasoning_effort,
+    )
+    return model, settings
+
+
+def _prompted_models(model: LanguageModel, embedder: Embedder, settings: ModelSettings, cache: bool) -> Models:
+    from almanaq.models.prompted import PromptedLinker, PromptedReader
+
+    language = wrapped(model, settings, cache)
+    reader = PromptedReader(language, context_tokens=settings.context_tokens)
+    return Models(model.name, reader, PromptedLinker(language), embedder, language)

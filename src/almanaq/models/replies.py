@@ -1,0 +1,120 @@
+"""What a language model must reply, as a JSON schema, and the strict reading of what it did reply."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from almanaq.models.protocols import TextCall
+from almanaq.values import canonical
+
+_VERDICTS: Mapping[str, bool | None] = {"yes": True, "no": False, "unknown": None}
+_FENCED_JSON = re.compile(r"\A\s*(?:<think>.*?</think>)?\s*(?:```(?:json)?\s*)?(\{.*\})\s*(?:```)?\s*\Z", re.DOTALL)
+
+
+class MalformedReply(ValueError):
+    """A reply that is not what was asked for; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedReply:
+    """A reply in the form asked for; `quotes` are (passage number as shown, words), not yet checked."""
+
+    value: str | None
+    verdicts: Mapping[str, bool | None]
+    quotes: tuple[tuple[int, str], ...]
+
+
+def reply_schema(call: TextCall) -> dict[str, object]:
+    """Give the JSON schema of the reply to a text call."""
+    quote = _object({"passage": {"type": "integer"}, "quote": {"type": "string"}})
+    value: dict[str, object] = {"type": ["string", "null"]}
+    if call.options:
+        value["enum"] = [*call.options, None]
+    properties: dict[str, object] = {"value": value}
+    if call.compared:
+        verdict = {"type": "string", "enum": list(_VERDICTS)}
+        properties["verdicts"] = _object(dict.fromkeys(call.compared, verdict))
+    properties["quotes"] = {"type": "array", "items": quote}
+    return _object(properties)
+
+
+def link_schema(values: Sequence[str]) -> dict[str, object]:
+    """Give the JSON schema of a reply that chooses some of `values`."""
+    return _object({"values": {"type": "array", "items": {"type": "string", "enum": list(values)}}})
+
+
+def _object(properties: dict[str, object]) -> dict[str, object]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def parse_object(text: str) -> dict[str, object]:
+    """Give the JSON object that a reply consists of; a code fence or visible reasoning around it is forgiven."""
+    match = _FENCED_JSON.match(text)
+    try:
+        content = json.loads(match[1] if match else text)
+    except (ValueError, RecursionError) as problem:
+        raise MalformedReply(f"it is not one JSON object ({problem})") from problem
+    if not isinstance(content, dict):
+        raise MalformedReply("it is not a JSON object")
+    return content
+
+
+def parse_reply(text: str, call: TextCall) -> ParsedReply:
+    """Give what a reply to a text call says; raises MalformedReply for anything that the schema does not allow."""
+    content = parse_object(text)
+    known = {"value", "verdicts", "quotes"}
+    if "value" not in content or set(content) - known:
+        raise MalformedReply(
+            f"its keys are {sorted(content)}, expected value, quotes" + ", verdicts" * bool(call.compared)
+        )
+    value = _value(content["value"], call.options)
+    return ParsedReply(value, _verdicts(content.get("verdicts"), call.compared), _quotes(content.get("quotes", [])))
+
+
+def _value(value: object, options: Sequence[str]) -> str | None:
+    if isinstance(value, bool):
+        value = "Yes" if value else "No"
+    if isinstance(value, int | float):
+        value = json.dumps(value)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise MalformedReply('"value" must be a string or null')
+    if not value.strip() or (canonical(value) in {"null", "none", "n/a", "unknown"} and not options):
+        return None
+    if options:
+        spelled = {canonical(option): option for option in reversed(options)}
+        if canonical(value) not in spelled:
+            raise MalformedReply(f'"value" is {value!r}, which is not among the allowed values')
+        return spelled[canonical(value)]
+    return value.strip()
+
+
+def _verdicts(verdicts: object, compared: Sequence[str]) -> dict[str, bool | None]:
+    if not compared:
+        return {}
+    if not isinstance(verdicts, dict):
+        raise MalformedReply('"verdicts" must be an object with one verdict for each literal')
+    said = {canonical(key): verdict for key, verdict in verdicts.items()}
+    found: dict[str, bool | None] = {}
+    for literal in compared:
+        verdict = said.get(canonical(literal))
+        if not isinstance(verdict, str) or canonical(verdict) not in _VERDICTS:
+            raise MalformedReply(f'the verdict on {literal!r} must be "yes", "no" or "unknown"')
+        found[literal] = _VERDICTS[canonical(verdict)]
+    return found
+
+
+def _quotes(quotes: object) -> tuple[tuple[int, str], ...]:
+    if not isinstance(quotes, list):
+        raise MalformedReply('"quotes" must be a list')
+    found = []
+    for quote in quotes:
+        number, words = (quote.get("passage"), quote.get("quote")) if isinstance(quote, dict) else (None, None)
+        if not isinstance(number, int) or isinstance(number, bool) or not isinstance(words, str):
+            raise MalformedReply('each quote must be {"passage": number, "quote": words}')
+        found.append((number, words))
+    return tuple(found)

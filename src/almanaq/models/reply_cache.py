@@ -1,0 +1,183 @@
+"""ReplyCache: an SQLite file of replies by request key, shared by processes, with leases for calls under way."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from almanaq.errors import SourceError
+
+VERSION = 1
+_LEASE_SECONDS = 300.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS reply (
+  key BLOB PRIMARY KEY, text TEXT NOT NULL, model TEXT NOT NULL, made REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS lease (
+  key BLOB PRIMARY KEY, owner TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL, until REAL NOT NULL
+) WITHOUT ROWID;
+"""
+_log = logging.getLogger("almanaq")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """What a cache file holds; `bytes` is its size on disk."""
+
+    file: str
+    replies: int
+    by_model: dict[str, int]
+    bytes: int
+
+
+def default_cache_file() -> Path:
+    """Give the cache file that ALMANAQ_CACHE names, else the one in the user's cache folder."""
+    if os.environ.get("ALMANAQ_CACHE"):
+        return Path(os.environ["ALMANAQ_CACHE"])
+    folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(folder) / "almanaq" / "replies.sqlite"
+
+
+class ReplyCache:
+    """Replies by request key.
+
+    Args:
+        file: made where it does not exist; None keeps replies in memory, for as long as the object lives.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
+        self.file = file
+        self._owner, self._host = uuid.uuid4().hex, os.uname().nodename if hasattr(os, "uname") else ""
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._unwritten: dict[bytes, str] = {}
+
+    def get(self, key: bytes) -> str | None:
+        """Give the reply kept for a request, None when there is none."""
+        with self._lock:
+            if key in self._unwritten:
+                return self._unwritten[key]
+            row = self._open().execute("SELECT text FROM reply WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def put(self, key: bytes, text: str, *, model: str = "") -> None:
+        """Keep a reply and end the lease; a reply that the disk has no room for is kept in memory, with a warning."""
+        try:
+            with self._lock, self._open() as connection:
+                connection.execute("INSERT OR REPLACE INTO reply VALUES (?, ?, ?, ?)", (key, text, model, time.time()))
+                connection.execute("DELETE FROM lease WHERE key = ?", (key,))
+        except sqlite3.OperationalError as problem:
+            with self._lock:
+                if not self._unwritten:
+                    _log.warning(
+                        "replies cannot be kept in %s (%s): they will be asked again. Set ALMANAQ_CACHE to a file on"
+                        " another disk, or make room",
+                        self.file,
+                        problem,
+                    )
+                self._unwritten[key] = text
+
+    def lease(self, key: bytes) -> bool:
+        """Reserve a request for this process; False while another one that still lives has it under way."""
+        if self.file is None:
+            return True
+        now = time.time()
+        try:
+            with self._lock, self._open() as connection:
+                held = connection.execute("SELECT owner, pid, host, until FROM lease WHERE key = ?", (key,)).fetchone()
+                if held is not None and held[0] != self._owner and held[3] > now and self._lives(held[1], held[2]):
+                    return False
+                changed = connection.execute(
+                    "INSERT INTO lease VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET owner = excluded.owner,"
+                    " pid = excluded.pid, host = excluded.host, until = excluded.until WHERE owner = ?",
+                    (key, self._owner, os.getpid(), self._host, now + _LEASE_SECONDS, held[0] if held else self._owner),
+                ).rowcount
+            return changed == 1
+        except sqlite3.OperationalError:
+            # A lease only saves calls that are made twice: where it cannot be written, the call is made.
+            return True
+
+    def release(self, key: bytes) -> None:
+        """End the lease of a request that failed."""
+        if self.file is None:
+            return
+        try:
+            with self._lock, self._open() as connection:
+                connection.execute("DELETE FROM lease WHERE key = ? AND owner = ?", (key, self._owner))
+        except sqlite3.OperationalError:
+            _log.debug("a lease in %s could not be ended; it ends by itself", self.file)
+
+    def stats(self) -> CacheStats:
+        """Give how many replies are kept, in all and for each model."""
+        with self._lock:
+            rows = self._open().execute("SELECT model, count(*) FROM reply GROUP BY model ORDER BY model").fetchall()
+        size = self.file.stat().st_size if self.file else 0
+        return CacheStats(str(self.file or "memory"), sum(n for _, n in rows), dict(rows), size)
+
+    def clear(self) -> int:
+        """Delete every reply; gives how many there were."""
+        with self._lock:
+            connection = self._open()
+            with connection:
+                count = int(connection.execute("DELETE FROM reply").rowcount)
+                connection.execute("DELETE FROM lease")
+            connection.execute("VACUUM")
+        return count
+
+    def close(self) -> None:
+        """Close the file; it opens again when it is needed."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def __del__(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def _lives(self, pid: int, host: str) -> bool:
+        if host != self._host:
+            return True
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = _opened(self.file)
+        return self._connection
+
+
+def _opened(file: Path | None) -> sqlite3.Connection:
+    connection: sqlite3.Connection | None = None
+    try:
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(str(file or ":memory:"), timeout=30, check_same_thread=False)
+        connection.execute("PRAGMA busy_timeout = 30000")
+        if file is not None:
+            connection.execute("PRAGMA journal_mode = WAL")
+            # Not synced at every reply: a crash of the process loses nothing, one of the machine the last replies.
+            connection.execute("PRAGMA synchronous = NORMAL")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, VERSION):
+            raise sqlite3.DatabaseError(f"it is of version {version}, this program keeps version {VERSION}")
+        connection.executescript(_SCHEMA)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        return connection
+    except (OSError, sqlite3.Error) as problem:
+        if connection is not None:
+            connection.close()
+        raise SourceError(
+            f"the reply cache {file} cannot be used ({problem}): delete it, set ALMANAQ_CACHE to another file,"
+            " or turn the cache off"
+        ) from problem

@@ -1,0 +1,40 @@
+"""Words of a text, their stems and offsets: the ground of every lexical part."""
+
+from __future__ import annotations
+
+import re
+import threading
+from functools import lru_cache
+from typing import Any
+
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+_stemmers = threading.local()
+
+_STOPWORDS = """
+    a an the this that these those i you he she it we they me him her us them my your his its our their is are was
+    were be been being am do does did done have has had having will would can could should shall may might must of in on
+    at to from for with by about as into over under and or but if then than so very too just also there here what which
+    who whom whose when where why how any some all each not no nor"""
+STOPWORDS = frozenset(_STOPWORDS.split())
+
+
+def words(text: str) -> list[str]:
+    """Give the words of a text, case folded, in order."""
+    return [match[0].casefold().replace("\u2019", "'") for match in _WORD.finditer(text)]
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """Give the stem of an English word (Porter 2): "dogs" and "dog" are one."""
+    stemmer: Any = getattr(_stemmers, "english", None)
+    if stemmer is None:
+        import Stemmer
+
+        # A stemmer keeps state while it works: one for each thread.
+        stemmer = _stemmers.english = Stemmer.Stemmer("english")
+    return str(stemmer.stemWord(word.removesuffix("'s")))
+
+
+def stems(text: str) -> list[str]:
+    """Give the stems of the words of a text that carry meaning, in order."""
+    return [stem(word) for word in words(text) if word not in STOPWORDS]

@@ -1,0 +1,96 @@
+"""Dense retrieval: cosine of question and table vectors, exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from almanaq.corpus.serialize import Field, field_lines, parse_fields, table_text
+from almanaq.corpus.table import Corpus, Table, TableId
+from almanaq.errors import SourceError
+from almanaq.retrieval.protocols import Ranking
+from almanaq.retrieval.ranking import Scores, search
+from almanaq.retrieval.vectors import Vectors, VectorStore
+
+MAX_CHARS = 2048
+"""Characters of a table that are embedded: more than MiniLM's window of 256 tokens ever holds of them."""
+
+_ROW_CHARS = 512  # a row with its title and column names
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Makes indexes of one vector per table, and one per row where `rows` is set.
+
+    Args:
+        store: gives the vectors, each text embedded once ever.
+        rows: embed every row with its title and column names too; a table scores by its best vector.
+        max_chars: how much of a table's text is embedded.
+    """
+
+    store: VectorStore
+    rows: bool = False
+    max_chars: int = MAX_CHARS
+    name: str = "dense"
+
+    def index(self, corpus: Corpus, fields: Sequence[str]) -> DenseIndex:
+        """Embed a corpus.
+
+        Raises:
+            UsageError: an unknown field.
+            SourceError: the corpus is empty.
+            ModelError: the embedder fails.
+        """
+        chosen = parse_fields(fields)
+        ids: list[TableId] = []
+        texts: list[str] = []
+        starts: list[int] = []
+        for table in corpus:
+            ids.append(table.id)
+            starts.append(len(texts))
+            texts.append(table_text(table, chosen, max_chars=self.max_chars))
+            if self.rows:
+                texts.extend(row_texts(table, chosen))
+        if not ids:
+            raise SourceError("the corpus holds no table")
+        return DenseIndex(ids, self.store.vectors(texts), np.array(starts), self.store)
+
+
+@dataclass(frozen=True)
+class DenseIndex:
+    """Vectors of tables; those of table i start at row `starts[i]` of `vectors`."""
+
+    ids: Sequence[TableId]
+    vectors: Vectors
+    starts: NDArray[np.intp]
+    store: VectorStore
+
+    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
+        """Give for each question the k tables of the highest cosine."""
+        return search(self, questions, k)
+
+    def scores(self, questions: Sequence[str]) -> Scores:
+        """Give the cosines, shape (questions, tables): a table's highest where it has several vectors."""
+        cosines = self.store.vectors(questions) @ self.vectors.T if questions else np.zeros((0, len(self.vectors)))
+        if len(self.starts) == len(self.vectors):
+            return cosines.astype(np.float32, copy=False)
+        return np.maximum.reduceat(cosines, self.starts, axis=1).astype(np.float32, copy=False)
+
+
+def row_texts(table: Table, fields: Sequence[Field]) -> list[str]:
+    """Give each row as one text: the table's declared titles, then column and cell in pairs."""
+    if Field.CELLS not in fields:
+        return []
+    titles = [line for name in (Field.TITLE, Field.SECTION) if name in fields for line in field_lines(table, name)]
+    named = Field.HEADER in fields
+    return [
+        "\n".join([*titles, "; ".join(_pairs(table.header if named else (), row))])[:_ROW_CHARS] for row in table.rows
+    ]
+
+
+def _pairs(header: Sequence[str], row: Sequence[str]) -> list[str]:
+    names = header or ("",) * len(row)
+    return [f"{name}: {cell}" if name else cell for name, cell in zip(names, row, strict=True) if cell]

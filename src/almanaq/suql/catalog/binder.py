@@ -1,0 +1,202 @@
+"""Names of a query → relations and columns: every name checked, every column qualified, every star expanded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import OptimizeError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify_columns import qualify_columns
+from sqlglot.optimizer.qualify_tables import qualify_tables
+from sqlglot.schema import MappingSchema
+
+from almanaq.errors import QueryError, QueryTypeError, UnknownNameError, suggest
+from almanaq.suql.catalog.output_names import output_names
+from almanaq.suql.catalog.relations import Catalog, Column
+from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
+from almanaq.suql.syntax.text_functions import is_text_call
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A query whose names are all resolved.
+
+    Attributes:
+        tree: qualified and typed; identifiers of relations and columns are in lower case, tables are aliased.
+        names: what the result's columns are called, in order.
+    """
+
+    tree: exp.Query
+    names: tuple[str, ...]
+
+
+def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
+    """Resolve every name of a query against a catalog.
+
+    Raises:
+        UnknownNameError: no such relation or column, or an ambiguous one; points at the place and suggests.
+        QueryTypeError: a text function over something that is not text, or with wrong arguments.
+    """
+    spelled = tree.copy()
+    tree = _lower_names(tree)
+    _check_tables(tree, catalog, text)
+    schema = _schema(catalog)
+    try:
+        tree = qualify_tables(tree, dialect="postgres")
+        tree = qualify_columns(tree, schema, dialect="postgres", allow_partial_qualification=True)
+    except OptimizeError as error:
+        raise UnknownNameError(_reword(str(error)), query=text, **_find_name(tree, str(error))) from error
+    _restore_ordinality(tree)
+    _check_columns(tree, catalog, text)
+    tree = annotate_types(tree, schema=schema, dialect="postgres").transform(_mark_integer_division, copy=False)
+    for call in tree.find_all(exp.Anonymous):
+        if is_text_call(call):
+            _check_text_call(call, text)
+    return BoundQuery(tree, output_names(spelled, tree, catalog))
+
+
+def _mark_integer_division(node: exp.Expr) -> exp.Expr:
+    """Write PostgreSQL's division of integers as such while types are known; every engine writes it its own way."""
+    if isinstance(node, exp.Div) and all(_is_integer(part) for part in (node.this, node.expression)):
+        marked = exp.IntDiv(this=node.this, expression=node.expression)
+        marked.type = node.this.type
+        return marked
+    return node
+
+
+def _is_integer(node: exp.Expr) -> bool:
+    return bool(node.is_type(*exp.DataType.INTEGER_TYPES))
+
+
+def _lower_names(tree: exp.Query) -> exp.Query:
+    """Fold the case of every identifier: names match whatever their case, as people write them."""
+
+    def lower(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Identifier):
+            node.set("this", node.name.lower())
+            node.set("quoted", True)
+        elif isinstance(node, exp.Unnest):
+            _name_unnested_column(node)
+        return node
+
+    lowered = tree.copy().transform(lower, copy=False)
+    assert isinstance(lowered, exp.Query)
+    return lowered
+
+
+def _name_unnested_column(unnest: exp.Unnest) -> None:
+    """`unnest(x) AS r` names the table and its one column alike; say both."""
+    alias = unnest.args.get("alias")
+    if isinstance(alias, exp.TableAlias) and alias.this is not None and not alias.args.get("columns"):
+        alias.set("columns", [alias.this.copy()])
+    if alias is not None and unnest.args.get("offset") is True and len(alias.args["columns"]) > 1:
+        unnest.set("offset", alias.args["columns"].pop())
+
+
+def _restore_ordinality(tree: exp.Query) -> None:
+    """Put the name of the ordinality column back where every dialect writes it."""
+    for unnest in tree.find_all(exp.Unnest):
+        offset = unnest.args.get("offset")
+        if isinstance(offset, exp.Identifier):
+            unnest.args["alias"].append("columns", offset)
+            unnest.set("offset", True)
+
+
+def _schema(catalog: Catalog) -> MappingSchema:
+    def sql_type(column: Column) -> str:
+        return column.type + ("[]" if column.array else "")
+
+    mapping = {r.name.lower(): {c.name.lower(): sql_type(c) for c in r.columns} for r in catalog.relations}
+    return MappingSchema(mapping, dialect="postgres", normalize=False)  # type: ignore[arg-type]
+
+
+def _check_tables(tree: exp.Query, catalog: Catalog, text: str) -> None:
+    for table in tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Func) or find_cte(table) is not None:
+            continue
+        name = ".".join(part.name for part in table.parts)
+        if catalog.find(name) is None:
+            known = [r.name for r in catalog.relations]
+            raise UnknownNameError(f"no relation named {name!r}{suggest(name, known)}", **_place(table.this, text))
+        if len(table.parts) > 1:
+            table.set("this", exp.to_identifier(name, quoted=True))
+            table.set("db", None)
+            table.set("catalog", None)
+
+
+def _check_columns(tree: exp.Query, catalog: Catalog, text: str) -> None:
+    """Point at the first column that belongs to no item of FROM, or to several."""
+    for column in tree.find_all(exp.Column):
+        if isinstance(column.this, exp.Star) or _is_output_alias(column):
+            continue
+        block = column.find_ancestor(exp.Select)
+        if not column.table:
+            raise _unresolved(column, block, catalog, text)
+        item = find_source(column.table, block) if block is not None else None
+        if item is None:
+            aliases = [i.alias_or_name for select in enclosing_selects(column) for i in from_items(select)]
+            raise _name_error(column.args["table"], f"no relation named {column.table!r} in FROM", aliases, text)
+        names = columns_of(item, catalog)
+        if names is not None and column.name not in names:
+            raise _name_error(column.this, f"{column.table!r} has no column named {column.name!r}", names, text)
+
+
+def _is_output_alias(column: exp.Column) -> bool:
+    """ORDER BY and DISTINCT ON may name an output column."""
+    clause = column.find_ancestor(exp.Order, exp.Distinct, exp.Query)
+    query = column.find_ancestor(exp.Query)
+    return not column.table and not isinstance(clause, exp.Query) and query is not None and (
+        column.name in query.named_selects
+    )
+
+
+def _unresolved(column: exp.Column, block: exp.Select | None, catalog: Catalog, text: str) -> QueryError:
+    holders: dict[str, list[str]] = {}
+    for item in from_items(block) if block is not None else ():
+        holders[item.alias_or_name] = columns_of(item, catalog) or []
+    holding = [alias for alias, names in holders.items() if column.name in names]
+    if len(holding) > 1:
+        choices = " or ".join(f"{alias}.{column.name}" for alias in holding)
+        return UnknownNameError(f"the column {column.name!r} is ambiguous: write {choices}", **_place(column.this, text))
+    known = [name for names in holders.values() for name in names]
+    return _name_error(column.this, f"no column named {column.name!r}", known, text)
+
+
+def _name_error(identifier: exp.Expr, message: str, known: list[str], text: str) -> QueryError:
+    return UnknownNameError(message + suggest(identifier.name, known), **_place(identifier, text))
+
+
+def _place(node: exp.Expr, text: str) -> dict[str, Any]:
+    return {"query": text, "start": node.meta.get("start"), "end": node.meta.get("end")}
+
+
+def _reword(message: str) -> str:
+    return message.replace("could not be resolved", "is not a column of any relation in FROM")
+
+
+def _find_name(tree: exp.Query, message: str) -> dict[str, int | None]:
+    for identifier in tree.find_all(exp.Identifier):
+        if f"'{identifier.name}'" in message or message.endswith(f": {identifier.name}"):
+            return {"start": identifier.meta.get("start"), "end": identifier.meta.get("end")}
+    return {"start": None, "end": None}
+
+
+def _check_text_call(call: exp.Anonymous, text: str) -> None:
+    """Check the arguments of a text function; an error points at the document."""
+    name, arguments = call.name.lower(), call.expressions
+    least, most = (2, 3) if name == "answer" else (1, 1)
+    where = next((i.meta for i in call.find_all(exp.Identifier) if "start" in i.meta), {})
+    place = {"query": text, "start": where.get("start"), "end": where.get("end")}
+    if not least <= len(arguments) <= most:
+        usage = "answer(text, question [, options])" if name == "answer" else "summary(text)"
+        raise QueryTypeError(f"{name} takes {usage}; {len(arguments)} argument(s) given", **place)
+    document = arguments[0]
+    kind = document.type
+    if kind is not None and kind.is_type(*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, "boolean"):
+        raise QueryTypeError(
+            f"{name}() reads text, but {document.sql('postgres')} is of type {kind.sql('postgres').lower()}; "
+            "cast it to text if that is what you mean",
+            **place,
+        )

@@ -1,0 +1,110 @@
+"""Comparisons with ENUM columns: compared as text, and literals that are no value linked to those that mean the same.
+
+The paper overloads `=` for enumerated types (section 5.2). Which values a literal means is found when the query runs;
+until then the tree holds `_linked(id, column)` for "the column is one of the values that link `id` gives".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind
+from almanaq.suql.catalog.sources import find_cte, find_source
+
+LINKED = "_linked"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A literal to be linked to the values of an ENUM column that mean the same (semantics 11)."""
+
+    id: str
+    relation: str
+    column: str
+    literal: str
+    values: tuple[str, ...]
+
+
+@dataclass
+class _Linker:
+    catalog: Catalog
+    link: bool
+    links: dict[tuple[str, str, str], Link] = field(default_factory=dict)
+
+    def matches(self, column: exp.Column, literal: exp.Expr) -> exp.Expr:
+        """Give the condition that a column (an element of it, for arrays) is what a literal means."""
+        relation, found = _enum_column(column, self.catalog) or ("", None)
+        assert found is not None
+        text = exp.cast(column.copy(), "text[]" if found.array else "text")
+        is_value = not isinstance(literal, exp.Literal) or not literal.is_string or literal.name in found.values
+        if is_value or not self.link or not found.values:
+            return exp.EQ(this=literal.copy(), expression=exp.Any(this=text) if found.array else text)
+        key = (relation, found.name, literal.name)
+        link = self.links.setdefault(key, Link(f"link{len(self.links)}", *key, found.values))
+        return exp.Anonymous(this=LINKED, expressions=[exp.Literal.string(link.id), text])
+
+
+def link_enums(tree: exp.Query, catalog: Catalog, *, link: bool = True) -> tuple[exp.Query, tuple[Link, ...]]:
+    """Write comparisons with ENUM columns over text; give the tree and the links that it waits for."""
+    linker = _Linker(catalog, link)
+    for column in list(tree.find_all(exp.Column)):
+        found = _enum_column(column, catalog)
+        if found is not None and column.parent is not None:
+            _rewrite(column, found[1], linker)
+    return tree, tuple(linker.links.values())
+
+
+def resolve_links(tree: exp.Expr, linked: Mapping[str, Link], values: Mapping[str, tuple[str, ...]]) -> exp.Expr:
+    """Fill in what the links found: one of the values, or the literal itself (which equals none) where there are none."""
+
+    def resolve(node: exp.Expr) -> exp.Expr:
+        if not (isinstance(node, exp.Anonymous) and node.name == LINKED):
+            return node
+        link, text = linked[node.expressions[0].name], node.expressions[1]
+        meant = [exp.Literal.string(value) for value in values[link.id] or (link.literal,)]
+        if text.to.is_type("array"):
+            return exp.paren(exp.or_(*(exp.EQ(this=value, expression=exp.Any(this=text.copy())) for value in meant)))
+        return exp.In(this=text, expressions=meant)
+
+    return tree.transform(resolve)
+
+
+def _enum_column(column: exp.Column, catalog: Catalog) -> tuple[str, Column] | None:
+    item = find_source(column.table, column)
+    if not isinstance(item, exp.Table) or find_cte(item) is not None:
+        return None
+    relation = catalog.find(item.name)
+    found = relation.column(column.name) if relation is not None else None
+    if relation is None or found is None or found.kind is not ColumnKind.ENUM:
+        return None
+    return relation.name, found
+
+
+def _rewrite(column: exp.Column, found: Column, linker: _Linker) -> None:
+    """Rewrite the comparison that an ENUM column stands in, if it is one."""
+    parent = column.parent
+    if isinstance(parent, exp.Any) and isinstance(parent.parent, exp.EQ | exp.NEQ) and parent.arg_key == "expression":
+        comparison = parent.parent
+        if isinstance(comparison, exp.EQ):
+            comparison.replace(linker.matches(column, comparison.this))
+        return
+    if isinstance(parent, exp.EQ | exp.NEQ):
+        other = parent.expression if parent.this is column else parent.this
+        if isinstance(other, exp.Literal) and not found.array:
+            matched = linker.matches(column, other)
+            parent.replace(exp.not_(matched) if isinstance(parent, exp.NEQ) else matched)
+            return
+    elif isinstance(parent, exp.In) and parent.this is column and parent.expressions and not found.array:
+        parent.replace(exp.paren(exp.or_(*(linker.matches(column, item) for item in parent.expressions))))
+        return
+    elif isinstance(parent, exp.ArrayContainsAll | exp.ArrayOverlaps) and isinstance(parent.expression, exp.Array):
+        parts = [linker.matches(column, item) for item in parent.expression.expressions]
+        joined = exp.and_(*parts) if isinstance(parent, exp.ArrayContainsAll) else exp.or_(*parts)
+        if parts and parent.this is column:
+            parent.replace(exp.paren(joined))
+            return
+    if isinstance(parent, exp.Binary | exp.In | exp.Predicate | exp.DPipe | exp.Func) and not isinstance(parent, exp.AggFunc):
+        column.replace(exp.cast(column.copy(), "text[]" if found.array else "text"))

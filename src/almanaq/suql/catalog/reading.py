@@ -1,0 +1,46 @@
+"""What reading the catalog of any engine has in common: names, comments, samples."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from almanaq.suql.catalog.relations import Column, ColumnKind
+
+SAMPLE_ROWS = 1000
+"""Rows from the beginning of a relation that samples and inference look at: cheap on a relation of any size."""
+_SHOWN_SAMPLES, _SHOWN_CHARACTERS = 5, 80
+_MARK = re.compile(r"\b(FREE_TEXT|ENUM)\b(?:\[\])?[\s:;,.\u2013-]*")
+
+
+def relation_names(places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Give each (schema, table) its name in queries: the table's where no other schema has it, else schema.table."""
+    schemas = defaultdict(set)
+    for schema, table in places:
+        schemas[table.casefold()].add(schema)
+    return {(s, t): t if len(schemas[t.casefold()]) == 1 else f"{s}.{t}" for s, t in places}
+
+
+def declared_column(name: str, type_: str, *, array: bool, values: tuple[str, ...], comment: str) -> Column:
+    """Give a column with the kind that its type or its comment declares (FREE_TEXT or ENUM, in capitals)."""
+    marks = {match[1] for match in _MARK.finditer(comment)}
+    kind = ColumnKind.ENUM if values else ColumnKind.STRUCTURED
+    if type_ == "text" and marks:
+        kind = ColumnKind.FREE_TEXT if "FREE_TEXT" in marks else ColumnKind.ENUM
+    return Column(name, type_, kind, array, values, description=_MARK.sub("", comment, count=1).strip())
+
+
+def flatten(values: Iterable[Any]) -> tuple[str, ...]:
+    """Give the non-null values, the elements of arrays among them."""
+    flat: list[str] = []
+    for value in values:
+        flat.extend(v for v in (value if isinstance(value, list) else [value]) if v is not None)
+    return tuple(flat)
+
+
+def shown_samples(values: Iterable[str]) -> tuple[str, ...]:
+    """Give a few distinct values, cut to a length that a listing can show."""
+    cut = (v if len(v) <= _SHOWN_CHARACTERS else v[: _SHOWN_CHARACTERS - 1] + "…" for v in values if v.strip())
+    return tuple(dict.fromkeys(cut))[:_SHOWN_SAMPLES]

@@ -1,0 +1,243 @@
+"""`SOURCE.almanaq.toml`: what a person says of a source's relations and columns, read, applied and written.
+
+[restaurants]
+description = "Places to eat in the Bay Area"
+key = ["id"]
+[restaurants.columns.reviews]
+kind = "free_text"          # structured | free_text | enum
+description = "what guests wrote"
+private = false             # true: never sent to a remote model
+[restaurants.columns.price]
+kind = "enum"
+values = ["cheap", "moderate"]    # left out: the values that the column holds
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from almanaq.errors import SourceError, suggest
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+
+ForeignKey = tuple[tuple[str, ...], str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSchema:
+    """What is said of a column; None or empty: nothing."""
+
+    kind: ColumnKind | None = None
+    description: str | None = None
+    private: bool | None = None
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RelationSchema:
+    """What is said of a relation; None or empty: nothing."""
+
+    description: str | None = None
+    key: tuple[str, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    columns: Mapping[str, ColumnSchema] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What is said of a source, by relation; `name` is that of the file, for messages."""
+
+    relations: Mapping[str, RelationSchema] = field(default_factory=dict)
+    name: str = "schema"
+
+
+def schema_path(source: str | Path) -> Path:
+    """Give the path at which the schema file of a source is looked for."""
+    path = Path(source)
+    return path.parent / f"{path.resolve().name if path.is_dir() else path.name}.almanaq.toml"
+
+
+def read_schema(path: str | Path) -> Schema:
+    """Give what a schema file says; raises SourceError with the name of the faulty entry."""
+    path = Path(path)
+    try:
+        return parse_schema(path.read_text(encoding="utf-8"), path.name)
+    except OSError as error:
+        raise SourceError(f"cannot read the schema file {str(path)!r}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SourceError(f"the schema file {path.name} is not UTF-8") from error
+
+
+def parse_schema(text: str, name: str = "schema") -> Schema:
+    """Give what the text of a schema file says; raises SourceError."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SourceError(f"{name} is not TOML: {error}") from error
+    return Schema({key: _relation(entry, f"{name}, [{key}]") for key, entry in document.items()}, name)
+
+
+def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
+    """Give the catalog with what the schema says in place of what was found; raises SourceError for unknown names.
+
+    Keys are taken over unchecked: the database checks them against its rows. The values of an ENUM without declared
+    ones are left empty: the database reads them.
+    """
+    for name in schema.relations:
+        if catalog.find(name) is None:
+            raise SourceError(f"{schema.name}: no table {name!r}{suggest(name, [r.name for r in catalog.relations])}")
+    said = {name.casefold(): entry for name, entry in schema.relations.items()}
+    nothing = RelationSchema()
+    return Catalog(tuple(_apply(r, said.get(r.name.casefold(), nothing), schema.name) for r in catalog.relations))
+
+
+def describe(catalog: Catalog) -> str:
+    """Give the catalog as a schema file, with types, row counts and samples as comments."""
+    return "\n".join(_relation_text(relation) for relation in catalog.relations)
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _relation(entry: Any, where: str) -> RelationSchema:
+    _check_entry(entry, ("description", "key", "foreign_keys", "columns"), where)
+    columns = entry.get("columns", {})
+    _check_entry(columns, None, f"{where}, columns")
+    return RelationSchema(
+        _get(entry, "description", str, where),
+        _strings(entry, "key", where),
+        tuple(_foreign_key(item, where) for item in entry.get("foreign_keys", [])),
+        {name: _column(column, f"{where}, column {name!r}") for name, column in columns.items()},
+    )
+
+
+def _column(entry: Any, where: str) -> ColumnSchema:
+    _check_entry(entry, ("kind", "description", "private", "values"), where)
+    kind = _get(entry, "kind", str, where)
+    kinds = [k.value for k in ColumnKind]
+    if kind is not None and kind.lower() not in kinds:
+        raise SourceError(f"{where}: no kind {kind!r}{suggest(kind, kinds)}")
+    values = _strings(entry, "values", where)
+    if values and kind is not None and kind.lower() != "enum":
+        raise SourceError(f'{where}: only kind = "enum" has values')
+    found = ColumnKind(kind.lower()) if kind else (ColumnKind.ENUM if values else None)
+    return ColumnSchema(found, _get(entry, "description", str, where), _get(entry, "private", bool, where), values)
+
+
+def _foreign_key(item: Any, where: str) -> ForeignKey:
+    _check_entry(item, ("columns", "table", "references"), f"{where}, foreign_keys")
+    table = _get(item, "table", str, where)
+    own, theirs = _strings(item, "columns", where), _strings(item, "references", where)
+    if not table or not own or len(own) != len(theirs):
+        raise SourceError(f'{where}: a foreign key is {{columns = ["a"], table = "other", references = ["id"]}}')
+    return own, table, theirs
+
+
+def _check_entry(entry: Any, known: tuple[str, ...] | None, where: str) -> None:
+    if not isinstance(entry, dict):
+        raise SourceError(f"{where}: a table of settings is expected, not {entry!r}")
+    for name in entry:
+        if known is not None and name not in known:
+            raise SourceError(f"{where}: no setting {name!r}{suggest(name, known)}")
+
+
+def _get(entry: Mapping[str, Any], name: str, type_: type, where: str) -> Any:
+    value = entry.get(name)
+    if value is not None and not isinstance(value, type_):
+        said = {str: "a string", bool: "true or false"}[type_]
+        raise SourceError(f"{where}: {name} must be {said}, not {value!r}")
+    return value
+
+
+def _strings(entry: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
+    value = entry.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise SourceError(f"{where}: {name} must be a list of strings, not {value!r}")
+    return tuple(value)
+
+
+# --- applying --------------------------------------------------------------------------------------------------------
+
+
+def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
+    place = f"{where}, [{relation.name}]"
+    known = {column.name.casefold(): column.name for column in relation.columns}
+    for name in (*said.columns, *said.key, *(own for key in said.foreign_keys for own in key[0])):
+        if name.casefold() not in known:
+            raise SourceError(f"{place}: no column {name!r}{suggest(name, known.values())}")
+    columns = {name.casefold(): entry for name, entry in said.columns.items()}
+    return replace(
+        relation,
+        description=relation.description if said.description is None else said.description,
+        key=tuple(known[name.casefold()] for name in said.key) or relation.key,
+        foreign_keys=said.foreign_keys or relation.foreign_keys,
+        columns=tuple(
+            _apply_column(c, columns.get(c.name.casefold(), ColumnSchema()), place) for c in relation.columns
+        ),
+    )
+
+
+def _apply_column(column: Column, said: ColumnSchema, where: str) -> Column:
+    kind = said.kind or column.kind
+    if kind is not ColumnKind.STRUCTURED and column.type != "text":
+        raise SourceError(f"{where}, column {column.name!r}: {kind.value} needs text, and the column is {column.type}")
+    values = (said.values or column.values) if kind is ColumnKind.ENUM else ()
+    description = column.description if said.description is None else said.description
+    private = column.private if said.private is None else said.private
+    return replace(column, kind=kind, values=values, description=description, private=private)
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def _relation_text(relation: Relation) -> str:
+    name = _key(relation.name)
+    lines = [] if relation.rows is None else [f"# {relation.rows:,} rows"]
+    lines.append(f"[{name}]")
+    if relation.description:
+        lines.append(f"description = {_string(relation.description)}")
+    if relation.key:
+        lines.append(f"key = {_list(relation.key)}")
+    if relation.foreign_keys:
+        keys = ", ".join(
+            f"{{columns = {_list(own)}, table = {_string(other)}, references = {_list(theirs)}}}"
+            for own, other, theirs in relation.foreign_keys
+        )
+        lines.append(f"foreign_keys = [{keys}]")
+    for column in relation.columns:
+        lines.extend(_column_lines(name, column))
+    return "\n".join(lines) + "\n"
+
+
+def _column_lines(relation: str, column: Column) -> list[str]:
+    samples = ", ".join(_string(sample) for sample in column.samples[:3])
+    lines = [
+        f"[{relation}.columns.{_key(column.name)}]",
+        f"# {column.type}{'[]' if column.array else ''}{', e.g. ' + samples if samples else ''}",
+        f'kind = "{column.kind.value}"',
+    ]
+    if column.kind is ColumnKind.ENUM:
+        lines.append(f"values = {_list(column.values)}")
+    if column.description:
+        lines.append(f"description = {_string(column.description)}")
+    if column.private:
+        lines.append("private = true")
+    return lines
+
+
+def _string(text: str) -> str:
+    """Write a TOML basic string: JSON's escapes are TOML's, but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _list(texts: tuple[str, ...]) -> str:
+    return "[" + ", ".join(_string(text) for text in texts) + "]"
+
+
+def _key(name: str) -> str:
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else _string(name)

@@ -1,0 +1,77 @@
+"""The items of a block's FROM, and which of them a column belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from almanaq.suql.catalog.relations import Catalog, Column
+
+
+def from_items(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yield the items of a block's FROM: tables, subqueries, laterals, unnests, values."""
+    from_ = select.args.get("from_")
+    if from_ is not None:
+        yield from_.this
+    for join in select.args.get("joins") or ():
+        yield join.this
+    yield from select.args.get("laterals") or ()
+
+
+def enclosing_selects(node: exp.Expr) -> Iterator[exp.Select]:
+    """Yield the SELECT blocks around a node, innermost first (the node itself first, if it is one)."""
+    at: exp.Expr | None = node
+    while at is not None:
+        if isinstance(at, exp.Select):
+            yield at
+        at = at.parent
+
+
+def find_source(alias: str, block: exp.Expr) -> exp.Expr | None:
+    """Give the FROM item of that alias, looking outwards from a block."""
+    for select in enclosing_selects(block):
+        for item in from_items(select):
+            if item.alias_or_name == alias:
+                return item
+    return None
+
+
+def find_cte(table: exp.Table) -> exp.CTE | None:
+    """Give the CTE that a table node names, or None for a base table."""
+    if table.args.get("db") is not None:
+        return None
+    at: exp.Expr | None = table
+    while at is not None:
+        with_ = at.args.get("with_")
+        for cte in with_.expressions if with_ is not None else ():
+            if cte.alias == table.name:
+                return cte  # type: ignore[no-any-return]
+        at = at.parent
+    return None
+
+
+def columns_of(item: exp.Expr, catalog: Catalog) -> list[str] | None:
+    """Give the column names (in lower case) of a FROM item; None when they cannot be told."""
+    alias = item.args.get("alias")
+    if isinstance(alias, exp.TableAlias) and alias.args.get("columns"):
+        return [column.name for column in alias.args["columns"]]
+    if isinstance(item, exp.Table):
+        cte = find_cte(item)
+        if cte is not None:
+            return columns_of(cte, catalog)
+        relation = catalog.find(item.name)
+        return [column.name.lower() for column in relation.columns] if relation is not None else None
+    inner = item.this
+    while isinstance(inner, exp.Subquery):
+        inner = inner.this
+    return list(inner.named_selects) if isinstance(inner, exp.Query) else None
+
+
+def catalog_column(column: exp.Column, catalog: Catalog) -> Column | None:
+    """Give the catalog column that a qualified column stands for, None when it is computed."""
+    item = find_source(column.table, column)
+    if not isinstance(item, exp.Table) or find_cte(item) is not None:
+        return None
+    relation = catalog.find(item.name)
+    return relation.column(column.name) if relation is not None else None

@@ -1,0 +1,219 @@
+"""DuckDB, the embedded engine: DuckDB files, and tables that are loaded into its memory."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from almanaq.corpus.inference import LoadReport
+from almanaq.errors import SourceError, UsageError
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.suql.catalog.schema_file import Schema, apply_schema
+from almanaq.suql.databases.duckdb_catalog import CatalogReader
+from almanaq.suql.databases.duckdb_session import DuckDBSession, quote
+
+_MOST_ENUM_VALUES = 10_000
+_LOCK = ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")
+"""No files, no network, no Python variables as tables; and no query can change that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What loading files found out: how their cells were read, and the keys and units that the catalog cannot show."""
+
+    reports: tuple[LoadReport, ...] = ()
+    declared: Schema = field(default_factory=Schema)
+
+
+class DuckDBDatabase:
+    """A Database on DuckDB.
+
+    Args:
+        connection: holds the source; every session works on further connections to the same instance.
+        name: the source's name, for messages.
+        database: the name under which DuckDB knows the source.
+        schema: what a schema file says, applied over what the database says; its keys are checked.
+        loaded: what loading found out, when the source was loaded into the engine's memory.
+        infer_enums: whether columns of text may be found to be ENUM (sources without declared types).
+        owned: whether the instance is ours: its configuration is locked.
+    """
+
+    dialect = "duckdb"
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        *,
+        name: str,
+        database: str,
+        schema: Schema | None = None,
+        loaded: Loaded | None = None,
+        infer_enums: bool = False,
+        owned: bool = True,
+    ) -> None:
+        self.name = name
+        self.reports = loaded.reports if loaded else ()
+        self._connection, self._database, self._owned = connection, database, owned
+        self._declared = loaded.declared if loaded else Schema()
+        self._schema, self._infer_enums = schema or Schema(), infer_enums
+        self._catalog: Catalog | None = None
+        self._lock = threading.Lock()
+        self._work = f"work_{uuid.uuid4().hex[:8]}"
+        connection.execute(f"ATTACH ':memory:' AS {quote(self._work)}")
+        if owned:
+            for setting in _LOCK:
+                connection.execute(f"SET {setting}")
+
+    def catalog(self) -> Catalog:
+        """Give what the source holds, read once; raises SourceError when the schema file does not fit it."""
+        with self._lock:
+            if self._catalog is None:
+                try:
+                    with self._connection.cursor() as cursor:
+                        self._catalog = self._read(CatalogReader(cursor, self._database, self._infer_enums))
+                except duckdb.Error as error:
+                    raise SourceError(f"cannot read the catalog of {self.name}: {_first_line(error)}") from error
+            return self._catalog
+
+    def session(self, deadline: float | None = None) -> DuckDBSession:
+        """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
+        return DuckDBSession(self._cursor, self._work, deadline)
+
+    def close(self) -> None:
+        """Let go of the source."""
+        if not self._owned:
+            self._connection.execute(f"DETACH DATABASE IF EXISTS {quote(self._work)}")
+        self._connection.close()
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        with self._lock:
+            return self._connection.cursor()
+
+    def _read(self, reader: CatalogReader) -> Catalog:
+        """Read the catalog, apply the schema file, check its keys and complete its ENUMs."""
+        catalog = apply_schema(apply_schema(reader.read(), self._declared), self._schema)
+        for name, said in self._schema.relations.items():
+            relation = catalog.relation(name)
+            if said.key and not reader.key_holds(relation, relation.key):
+                key = ", ".join(relation.key)
+                raise SourceError(
+                    f"{self._schema.name}, [{relation.name}]: the key ({key}) is not unique or has nulls; "
+                    "name columns that tell every row apart, or leave the key out"
+                )
+        return Catalog(tuple(_with_values(reader, relation) for relation in catalog.relations))
+
+
+def open_duckdb_file(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
+    """Open a DuckDB file read-only; raises SourceError when it is none or is open elsewhere for writing."""
+    connection = duckdb.connect()
+    try:
+        connection.execute(f"ATTACH '{str(path).replace(chr(39), chr(39) * 2)}' AS src (READ_ONLY)")
+    except duckdb.Error as error:
+        connection.close()
+        raise SourceError(f"cannot open {path.name} as a DuckDB database: {_first_line(error)}") from error
+    return DuckDBDatabase(connection, name=path.name, database="src", schema=schema)
+
+
+def open_tables(tables: Mapping[str, Any], *, name: str = "tables", schema: Schema | None = None) -> DuckDBDatabase:
+    """Copy Arrow tables or pandas DataFrames into an in-memory database.
+
+    Raises:
+        UsageError: there are none, a name is empty, or a value is not a table.
+    """
+    if not tables:
+        raise UsageError("no tables given: pass a mapping of names to Arrow tables or DataFrames")
+    connection = duckdb.connect()
+    connection.execute("CREATE SCHEMA data")
+    for table_name, table in tables.items():
+        load_table(connection, ("memory", "data", table_name), _as_arrow(table_name, table))
+    return DuckDBDatabase(connection, name=name, database="memory", schema=schema)
+
+
+def open_connection(connection: duckdb.DuckDBPyConnection, *, schema: Schema | None = None) -> DuckDBDatabase:
+    """Use the current database of a user's DuckDB connection.
+
+    Every statement that is run is a single SELECT, and temporary tables lie in a database in memory of their own, but
+    the connection's settings are left as they are: DuckDB's functions that read files are refused by the compiler
+    only. The user's temporary tables and registered frames are not seen: they belong to one connection.
+    """
+    row = connection.execute("SELECT current_database()").fetchone()
+    database = str(row[0]) if row else "memory"
+    cursor = connection.cursor()
+    return DuckDBDatabase(cursor, name=database, database=database, schema=schema, owned=False)
+
+
+def load_table(connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], table: Any) -> None:
+    """Make the table at `place` from Arrow data; a column of string dictionaries becomes an ENUM."""
+    import pyarrow as pa
+
+    connection.register("loaded", table)
+    try:
+        columns = [
+            _enum_cast(field.name, table.column(field.name)) if _is_enum(pa, field.type) else quote(field.name)
+            for field in table.schema
+        ]
+        connection.execute(f"CREATE TABLE {quote(*place)} AS SELECT {', '.join(columns)} FROM loaded")
+    except duckdb.Error as error:
+        raise SourceError(f"cannot load the table {place[-1]!r}: {_first_line(error)}") from error
+    finally:
+        connection.unregister("loaded")
+
+
+def _is_enum(pa: Any, type_: Any) -> bool:
+    texts = (pa.string(), pa.large_string())
+    return bool(pa.types.is_dictionary(type_)) and type_.value_type in texts
+
+
+def _enum_cast(name: str, column: Any) -> str:
+    values = dict.fromkeys(v for v in column.unify_dictionaries().chunk(0).dictionary.to_pylist() if v is not None)
+    if not values:
+        return quote(name)
+    listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    return f"CAST({quote(name)} AS ENUM({listed})) AS {quote(name)}"
+
+
+def _as_arrow(name: str, table: Any) -> Any:
+    import pyarrow as pa
+
+    if not name.strip():
+        raise UsageError("a table needs a name")
+    if isinstance(table, pa.RecordBatch):
+        table = pa.table(table)
+    elif not isinstance(table, pa.Table) and hasattr(table, "iloc"):
+        try:
+            table = pa.Table.from_pandas(table, preserve_index=False)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise UsageError(f"the DataFrame {name!r} cannot be taken over: {_first_line(error)}") from error
+    if not isinstance(table, pa.Table):
+        raise UsageError(f"{name!r} is a {type(table).__name__}, not an Arrow table or a DataFrame")
+    if not table.num_columns:
+        raise UsageError(f"the table {name!r} has no columns")
+    return table
+
+
+def _with_values(reader: CatalogReader, relation: Relation) -> Relation:
+    """Give the values that the rows hold to the ENUM columns that were declared without."""
+    columns = tuple(_complete(reader, relation, column) for column in relation.columns)
+    return relation if columns == relation.columns else replace(relation, columns=columns)
+
+
+def _complete(reader: CatalogReader, relation: Relation, column: Column) -> Column:
+    if column.kind is not ColumnKind.ENUM or column.values:
+        return column
+    values = reader.values(relation, column, _MOST_ENUM_VALUES + 1)
+    if len(values) > _MOST_ENUM_VALUES:
+        raise SourceError(
+            f"{relation.name}.{column.name} is declared ENUM and has more than {_MOST_ENUM_VALUES:,} distinct values: "
+            "declare it structured, or list its values in the schema file"
+        )
+    return replace(column, values=values)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n", 1)[0]

@@ -1,0 +1,181 @@
+"""What a DuckDB database holds, read from its own catalog, its comments and a sample of its rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+
+from almanaq.suql.catalog.infer import ENUM_VALUES, ColumnSample, infer_kind
+from almanaq.suql.catalog.reading import SAMPLE_ROWS, declared_column, flatten, relation_names, shown_samples
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.suql.catalog.schema_file import ForeignKey
+from almanaq.suql.databases.duckdb_session import quote
+
+_SAMPLE_CHARACTERS = 400
+_PG_TYPES = {
+    "tinyint": "smallint",
+    "utinyint": "smallint",
+    "usmallint": "integer",
+    "uinteger": "bigint",
+    "ubigint": "numeric(20,0)",
+    "hugeint": "numeric(38,0)",
+    "uhugeint": "numeric(39,0)",
+    "float": "real",
+    "double": "double precision",
+    "varchar": "text",
+    "blob": "bytea",
+    "timestamp_s": "timestamp",
+    "timestamp_ms": "timestamp",
+    "timestamp_ns": "timestamp",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogReader:
+    """Reads the catalog of one attached database.
+
+    Attributes:
+        connection: a connection of the reader's own.
+        database: the name under which DuckDB knows the database.
+        infer_enums: whether columns of text may be found to be ENUM: only where the source declares no types (CSV).
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    database: str
+    infer_enums: bool = False
+
+    def read(self) -> Catalog:
+        """Give every table and view with columns, kinds, keys, foreign keys, row counts and samples."""
+        places = self._rows(
+            "SELECT schema_name, table_name, comment, true FROM duckdb_tables()"
+            " WHERE database_name = $1 AND NOT internal UNION ALL SELECT schema_name, view_name, comment, false"
+            " FROM duckdb_views() WHERE database_name = $1 AND NOT internal ORDER BY ALL"
+        )
+        names = relation_names([(schema, table) for schema, table, _, _ in places])
+        constraints = self._constraints()
+        relations = tuple(
+            self._relation(names, (schema, table), comment, constraints[schema, table] if is_table else None)
+            for schema, table, comment, is_table in places
+        )
+        declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
+        return Catalog(tuple(self._sampled(relation, infer_prose=not declared) for relation in relations))
+
+    def values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
+        """Give at most `limit` distinct values (elements, of an array) of a column of text, the commonest first."""
+        name = quote(column.name)
+        source = f"SELECT {f'unnest({name})' if column.array else name} AS v FROM {quote(*relation.location)}"
+        rows = self._rows(
+            f"SELECT v FROM ({source}) WHERE v IS NOT NULL GROUP BY v ORDER BY count(*) DESC, v LIMIT {limit}",
+            bare=True,
+        )
+        return tuple(value for (value,) in rows)
+
+    def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
+        """Tell whether a key is unique and never null in the rows of a relation."""
+        names = ", ".join(map(quote, key))
+        null = " OR ".join(f"{quote(name)} IS NULL" for name in key)
+        place = quote(*relation.location)
+        (nulls,) = self._rows(f"SELECT count(*) FROM {place} WHERE {null}", bare=True)
+        (twice,) = self._rows(
+            f"SELECT count(*) FROM (SELECT 1 FROM {place} GROUP BY {names} HAVING count(*) > 1 LIMIT 1)", bare=True
+        )
+        return bool(nulls[0] == 0 and twice[0] == 0)
+
+    def _rows(self, sql: str, *, bare: bool = False) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql, [] if bare else [self.database]).fetchall()
+
+    def _constraints(self) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
+        """Give the constraints of each table: (kind, own columns, other table, its columns)."""
+        found: dict[tuple[str, str], list[tuple[Any, ...]]] = defaultdict(list)
+        for schema, table, *constraint in self._rows(
+            "SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table,"
+            " referenced_column_names FROM duckdb_constraints() WHERE database_name = $1 ORDER BY constraint_index"
+        ):
+            found[schema, table].append(tuple(constraint))
+        return found
+
+    def _relation(
+        self, names: dict[tuple[str, str], str], place: tuple[str, str], comment: str | None, constraints: Any
+    ) -> Relation:
+        location = (self.database, *place)
+        comments = dict(
+            self.connection.execute(
+                "SELECT column_name, comment FROM duckdb_columns()"
+                " WHERE database_name = ? AND schema_name = ? AND table_name = ?",
+                location,
+            ).fetchall()
+        )
+        described = self.connection.execute(f"SELECT * FROM {quote(*location)} LIMIT 0").description or []
+        columns = tuple(_column(entry[0], entry[1], comments.get(entry[0])) for entry in described)
+        relation = Relation(names[place], location, columns, description=comment or "")
+        if constraints is None:
+            return relation
+        ((rows,),) = self._rows(f"SELECT count(*) FROM {quote(*location)}", bare=True)
+        foreign = tuple(_foreign_key(names, place[0], c) for c in constraints if c[0] == "FOREIGN KEY")
+        return replace(relation, row_id="rowid", rows=rows, key=self._key(relation, constraints), foreign_keys=foreign)
+
+    def _key(self, relation: Relation, constraints: list[tuple[Any, ...]]) -> tuple[str, ...]:
+        """Give the primary key, else the first unique one that is never null (UNIQUE admits nulls)."""
+        for kind in ("PRIMARY KEY", "UNIQUE"):
+            for constraint in constraints:
+                key = tuple(constraint[1])
+                if constraint[0] == kind and (kind == "PRIMARY KEY" or self.key_holds(relation, key)):
+                    return key
+        return ()
+
+    def _sampled(self, relation: Relation, *, infer_prose: bool) -> Relation:
+        """Give the relation with samples, and with inferred kinds where nothing was declared."""
+        picked = ", ".join(_sample_expression(column) for column in relation.columns)
+        rows = self._rows(f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {SAMPLE_ROWS}", bare=True)
+        columns = []
+        for position, column in enumerate(relation.columns):
+            values = flatten(row[position] for row in rows)
+            if column.type == "text" and column.kind is ColumnKind.STRUCTURED:
+                column = self._inferred(relation, column, values, infer_prose=infer_prose)
+            columns.append(replace(column, samples=shown_samples(values)))
+        return replace(relation, columns=tuple(columns))
+
+    def _inferred(self, relation: Relation, column: Column, values: tuple[str, ...], *, infer_prose: bool) -> Column:
+        distinct = None
+        if self.infer_enums and len(set(values)) <= ENUM_VALUES:
+            distinct = self.values(relation, column, ENUM_VALUES + 1)
+        total = (relation.rows or 0) if not column.array else len(values)
+        found = infer_kind(column, ColumnSample(values, distinct, total))
+        return column if found.kind is ColumnKind.FREE_TEXT and not infer_prose else found
+
+
+def _column(name: str, duck_type: Any, comment: str | None) -> Column:
+    array = duck_type.id in ("list", "array")
+    element = duck_type.children[0][1] if array else duck_type
+    values = tuple(element.children[0][1]) if element.id == "enum" else ()
+    return declared_column(name, _pg_type(element), array=array, values=values, comment=comment or "")
+
+
+def _pg_type(duck_type: Any) -> str:
+    """Give the PostgreSQL name of a DuckDB type; nested types keep DuckDB's."""
+    if duck_type.id == "enum":
+        return "text"
+    if duck_type.id == "decimal":
+        (_, precision), (_, scale) = duck_type.children
+        return f"numeric({precision},{scale})"
+    if str(duck_type) == "JSON":
+        return "json"
+    if duck_type.id in ("list", "array"):
+        return _pg_type(duck_type.children[0][1]) + "[]"
+    name = str(duck_type.id)
+    return _PG_TYPES.get(name, name)
+
+
+def _foreign_key(names: dict[tuple[str, str], str], schema: str, constraint: tuple[Any, ...]) -> ForeignKey:
+    _, own, other, theirs = constraint
+    return tuple(own), names.get((schema, other), other), tuple(theirs)
+
+
+def _sample_expression(column: Column) -> str:
+    name = quote(column.name)
+    if column.array and column.type == "text":
+        return f"list_transform({name}[:20], lambda x: left(CAST(x AS VARCHAR), {_SAMPLE_CHARACTERS}))"
+    return f"left(CAST({name} AS VARCHAR), {_SAMPLE_CHARACTERS})" if column.type != "bytea" else "NULL"

@@ -1,0 +1,234 @@
+"""One query's dealings with DuckDB: streams, temporary tables, deadline and interruption."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import duckdb
+import pyarrow as pa
+
+from almanaq.errors import DatabaseError, DeadlineExceeded
+
+_INSIST_SECONDS = 0.02
+"""An interruption that arrives just before the engine begins is lost: it is repeated until the work has ended."""
+
+
+@dataclass(eq=False, slots=True)
+class _Work:
+    """One statement under way, on a connection of its own. `busy`: the engine is in it."""
+
+    cursor: duckdb.DuckDBPyConnection
+    reader: Any = None
+    busy: bool = False
+    stopped: bool = False
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+class DuckDBSession:
+    """A Session on DuckDB. Each stream has a connection of its own: DuckDB allows one open result per connection.
+
+    Temporary tables are ordinary tables of the catalog `work`, in memory, under names that no other session has, since
+    DuckDB's own temporary tables are seen by one connection only.
+    """
+
+    def __init__(self, connect: Callable[[], duckdb.DuckDBPyConnection], work: str, deadline: float | None) -> None:
+        self._connect, self._work = connect, work
+        self._prefix = f"t{uuid.uuid4().hex[:12]}_"
+        self._lock = threading.Lock()
+        self._active: set[_Work] = set()
+        self._tables: list[str] = []
+        self._expired = self._closed = False
+        self._timer: threading.Timer | None = None
+        if deadline is not None:
+            self._timer = threading.Timer(max(deadline, 0.0), self._expire)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def stream(self, sql: str, batch_rows: int = 2048) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a SELECT lazily; closing the iterator stops the engine."""
+        work = self._begin()
+        try:
+            with self._step(work):
+                _check_select(sql)
+                work.reader = work.cursor.sql(sql).to_arrow_reader(batch_rows)
+        except BaseException:
+            self._end(work)
+            raise
+        return self._batches(work)
+
+    def fetch(self, sql: str) -> pa.Table:
+        """Give all rows of a SELECT."""
+        with self._statement() as cursor:
+            _check_select(sql)
+            return plain(cursor.sql(sql).to_arrow_table())
+
+    def create(self, name: str, sql: str) -> int:
+        """Make the temporary table `name` from a SELECT; give its number of rows."""
+        with self._statement() as cursor:
+            _check_select(sql)
+            return self._make(cursor, name, sql.strip().rstrip(";"))
+
+    def store(self, name: str, table: pa.Table) -> None:
+        """Make the temporary table `name` from Arrow data."""
+        with self._statement() as cursor:
+            cursor.register("stored", table)
+            try:
+                self._make(cursor, name, "SELECT * FROM stored")
+            finally:
+                cursor.unregister("stored")
+
+    def locate(self, name: str) -> tuple[str, ...]:
+        """Give catalog, schema and name of the temporary table `name`."""
+        return (self._work, "main", self._prefix + name)
+
+    def interrupt(self) -> None:
+        """Stop whatever runs; safe from any thread and when nothing runs."""
+        with self._lock:
+            for work in self._active:
+                work.stopped = True
+        if self._interrupt_stopped():
+            threading.Thread(target=self._insist, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Drop every temporary table of this session and end its streams."""
+        with self._lock:
+            self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.interrupt()
+        for work in list(self._active):
+            self._end(work)
+        tables, self._tables = self._tables, []
+        if tables:
+            with self._connect() as cursor:
+                for name in tables:
+                    cursor.execute(f"DROP TABLE IF EXISTS {quote(*self.locate(name))}")
+
+    def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, sql: str) -> int:
+        row = cursor.execute(f"CREATE TABLE {quote(*self.locate(name))} AS {sql}\n").fetchone()
+        with self._lock:
+            self._tables.append(name)
+        return int(row[0]) if row else 0
+
+    def _batches(self, work: _Work) -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                with self._step(work):
+                    try:
+                        batch = plain(work.reader.read_next_batch())
+                    except StopIteration:
+                        return
+                yield batch
+        finally:
+            self._end(work)
+
+    @contextmanager
+    def _statement(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Give a connection for one statement that ends within the block."""
+        work = self._begin()
+        try:
+            with self._step(work):
+                yield work.cursor
+        finally:
+            self._end(work)
+
+    def _begin(self) -> _Work:
+        with self._lock:
+            self._refuse_if_over()
+            work = _Work(self._connect())
+            self._active.add(work)
+            return work
+
+    @contextmanager
+    def _step(self, work: _Work) -> Iterator[None]:
+        """Let the engine work within the block, and give its errors our names."""
+        with work.lock:
+            with self._lock:
+                if work.stopped:
+                    self._refuse_if_over()
+                    raise DatabaseError("the query was interrupted")
+                work.busy = True
+            try:
+                yield
+            except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
+                raise self._named(error) from error
+            finally:
+                work.busy = False
+
+    def _end(self, work: _Work) -> None:
+        with work.lock:
+            if work.reader is not None:
+                work.reader.close()
+                work.reader = None
+            work.cursor.close()
+        with self._lock:
+            self._active.discard(work)
+
+    def _expire(self) -> None:
+        self._expired = True
+        self.interrupt()
+
+    def _interrupt_stopped(self) -> bool:
+        """Interrupt the stopped works that the engine is in; tell whether there were any."""
+        with self._lock:
+            busy = [work for work in self._active if work.stopped and work.busy]
+            for work in busy:
+                work.cursor.interrupt()
+        return bool(busy)
+
+    def _insist(self) -> None:
+        while self._interrupt_stopped():
+            time.sleep(_INSIST_SECONDS)
+
+    def _refuse_if_over(self) -> None:
+        if self._expired:
+            raise DeadlineExceeded("the query ran longer than its deadline and was stopped")
+        if self._closed:
+            raise DatabaseError("the session is closed")
+
+    def _named(self, error: Exception) -> DatabaseError:
+        """Give the engine's error as ours: its first line, with temporary tables under the names the caller gave."""
+        if isinstance(error, duckdb.InterruptException) or "INTERRUPT Error" in str(error):
+            if self._expired:
+                return DeadlineExceeded("the query ran longer than its deadline and was stopped")
+            return DatabaseError("the query was interrupted")
+        first = str(error).strip().split("\n", 1)[0]
+        return DatabaseError(re.sub(rf"\b{self._prefix}", "", first) or type(error).__name__)
+
+
+def quote(*names: str) -> str:
+    """Give a qualified name of quoted identifiers."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def plain(data: Any) -> Any:
+    """Give an Arrow table or batch with ENUMs, which DuckDB sends as dictionaries, as strings."""
+    schema = pa.schema([pa.field(f.name, _plain_type(f.type), metadata=f.metadata) for f in data.schema])
+    return data if schema == data.schema else data.cast(schema)
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(type_):
+        return type_.value_type
+    if pa.types.is_list(type_):
+        inner = _plain_type(type_.value_type)
+        return type_ if inner == type_.value_type else pa.list_(inner)
+    return type_
+
+
+def _check_select(sql: str) -> None:
+    """Raise DatabaseError unless the text is one SELECT."""
+    statements = duckdb.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type.name != "SELECT":
+        kinds = ", ".join(s.type.name for s in statements) or "nothing"
+        raise DatabaseError(f"only a single SELECT is run here, not {kinds}")

@@ -1,0 +1,281 @@
+"""Files as a database: CSV, JSON Lines, Parquet and SQLite, loaded into DuckDB's memory with their cells typed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from almanaq.corpus.inference import ColumnReport, LoadReport, infer_column
+from almanaq.corpus.readers import connect_sqlite, folder_files, quote, sqlite_keys, sqlite_tables
+from almanaq.corpus.table import TableId
+from almanaq.corpus.tabular import DELIMITED, PARQUET, Header, clean_header, open_parquet, read_header, read_rows
+from almanaq.errors import SourceError
+from almanaq.suql.catalog.schema_file import ColumnSchema, ForeignKey, RelationSchema, Schema
+from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
+
+_BATCH_ROWS = 20_000
+_ARROW_TYPES = {
+    "bigint": pa.int64(),
+    "double precision": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "time": pa.time64("us"),
+    "interval": pa.duration("us"),
+}
+_SQL_TYPES = {arrow: name for name, arrow in _ARROW_TYPES.items()}
+_MOMENTS = ("date", "timestamp", "time")
+
+
+def open_files(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
+    """Load a folder of files of rows, or one such file, into an in-memory database.
+
+    The tables of a folder lie in a schema named after it, those of its sub-folders in schemas named after them. Text
+    of CSV files and strings of JSON Lines are typed by `almanaq.corpus.inference`; Parquet keeps its own types. Only
+    columns of CSV and JSON Lines may be found to be ENUM: Parquet declares types.
+
+    Raises:
+        SourceError: no table, or a file at fault.
+    """
+    files = folder_files(path) if path.is_dir() else {TableId("data", path.stem): path}
+    connection = duckdb.connect()
+    reports: list[LoadReport] = []
+    units: dict[str, RelationSchema] = {}
+    names = [table_id.table.casefold() for table_id in files]
+    for table_id, file in files.items():
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(table_id.database)}")
+        table, report = read_table(file)
+        load_table(connection, ("memory", *table_id), table)
+        reports.append(report)
+        name = (
+            table_id.table if names.count(table_id.table.casefold()) == 1 else f"{table_id.database}.{table_id.table}"
+        )
+        units[name] = RelationSchema(
+            columns={c.name: ColumnSchema(description=f"in {c.unit}") for c in report.columns if c.unit}
+        )
+    inferred = all(file.suffix.lower() not in PARQUET for file in files.values())
+    loaded = Loaded(tuple(reports), Schema(units, path.name))
+    return DuckDBDatabase(
+        connection, name=path.name, database="memory", schema=schema, loaded=loaded, infer_enums=inferred
+    )
+
+
+def read_table(path: Path) -> tuple[pa.Table, LoadReport]:
+    """Give a file of rows as Arrow with its cells typed, and how they were read."""
+    header = read_header(path)
+    if path.suffix.lower() in PARQUET:
+        table = open_parquet(path).read().rename_columns(list(header.names))
+        columns = tuple(ColumnReport(f.name, str(f.type), table.num_rows) for f in table.schema)
+        return table, LoadReport(path.stem, table.num_rows, columns, header.warnings)
+    plain_numbers = path.suffix.lower() in DELIMITED
+    if plain_numbers:
+        raw = _text_table(path, header)
+        typed = [type_column(name, raw.column(name)) for name in header.names]
+    else:
+        rows = list(read_rows(path, header))
+        typed = [_json_column(name, [row[i] for row in rows]) for i, name in enumerate(header.names)]
+    table = pa.table([column for column, _ in typed], names=list(header.names))
+    return table, LoadReport(path.stem, table.num_rows, tuple(report for _, report in typed), header.warnings)
+
+
+def type_column(name: str, column: Any, *, plain_numbers: bool = True) -> tuple[Any, ColumnReport]:
+    """Give an Arrow column of text typed by its distinct cells, and how it was read."""
+    encoded = column.combine_chunks().dictionary_encode()
+    encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
+    counted = pc.value_counts(encoded.indices.drop_null()).to_pylist()
+    cells = encoded.dictionary.to_pylist()
+    found = infer_column(name, {cells[c["values"]]: c["counts"] for c in counted}, plain_numbers=plain_numbers)
+    if found.values is None:
+        return column, found.report
+    values = [found.values.get(cell) for cell in cells]
+    if found.report.type == "time":
+        values = [None if span is None else (datetime.min + span).time() for span in values]
+    return pa.array(values, _ARROW_TYPES[found.report.type]).take(encoded.indices), found.report
+
+
+def _text_table(path: Path, header: Header) -> pa.Table:
+    """Give a delimited file as Arrow text."""
+    schema = pa.schema([(name, pa.large_string()) for name in header.names])
+    batches = [_batch(rows, schema) for rows in _chunks(read_rows(path, header))]
+    return pa.Table.from_batches(batches, schema)
+
+
+def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    iterator = iter(rows)
+    while chunk := list(islice(iterator, _BATCH_ROWS)):
+        yield chunk
+
+
+def _batch(rows: list[Any], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    return pa.record_batch(
+        [pa.array(list(c), field.type) for c, field in zip(columns, schema, strict=True)], schema=schema
+    )
+
+
+# --- JSON Lines ------------------------------------------------------------------------------------------------------
+
+
+def _json_column(name: str, values: list[Any]) -> tuple[Any, ColumnReport]:
+    """Give a column of JSON values: of their type, lists of one type as arrays, all else as JSON text.
+
+    Strings that are digits only were quoted on purpose and stay text.
+    """
+    kinds = {type(value) for value in values if value is not None}
+    cells = sum(value is not None for value in values)
+    if kinds == {list}:
+        element = _json_type({type(e) for value in values if value for e in value if e is not None})
+        if element is not None:
+            return _report(name, pa.array(values, pa.list_(element)), cells)
+    elif kinds and kinds != {str} and (type_ := _json_type(kinds)) is not None:
+        try:
+            return _report(name, pa.array(values, type_), cells)
+        except (pa.ArrowException, OverflowError):  # an integer beyond 64 bits
+            return _report(name, pa.array([_json_text(value) for value in values], pa.large_string()), cells)
+    texts = pa.chunked_array([pa.array([_json_text(value) for value in values], pa.large_string())])
+    return type_column(name, texts, plain_numbers=kinds != {str})
+
+
+def _json_type(kinds: set[type]) -> pa.DataType | None:
+    """Give the Arrow type that holds values of these Python types, None when none does."""
+    if kinds <= {str}:
+        return pa.large_string()
+    if kinds == {bool}:
+        return pa.bool_()
+    if kinds == {int}:
+        return pa.int64()
+    return pa.float64() if kinds <= {int, float} else None
+
+
+def _json_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value or None
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _report(name: str, column: Any, cells: int) -> tuple[Any, ColumnReport]:
+    type_ = column.type.value_type if pa.types.is_list(column.type) else column.type
+    written = _SQL_TYPES.get(type_, "text") + ("[]" if pa.types.is_list(column.type) else "")
+    return column, ColumnReport(name, written, cells)
+
+
+# --- SQLite ----------------------------------------------------------------------------------------------------------
+
+
+def open_sqlite(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
+    """Load a SQLite file into an in-memory database, with its primary and foreign keys.
+
+    SQLite types cells, not columns: a column of integers, of reals, of text or of blobs has that type; text declared
+    DATE, DATETIME or TIME is read so; where numbers and text are mixed, the column is a number when 95 % of its cells
+    are (the others NULL, counted in the report), else text.
+    """
+    connection = duckdb.connect()
+    connection.execute("CREATE SCHEMA data")
+    reports: list[LoadReport] = []
+    with closing(connect_sqlite(path)) as sqlite:
+        tables = sqlite_tables(sqlite)
+        if not tables:
+            raise SourceError(f"{path.name} holds no table")
+        for name in tables:
+            table, report = _sqlite_table(sqlite, path, name)
+            load_table(connection, ("memory", "data", name), table)
+            reports.append(report)
+        declared = {name: _sqlite_declared(connection, sqlite, name, tables) for name in tables}
+    loaded = Loaded(tuple(reports), Schema(declared, path.name))
+    return DuckDBDatabase(connection, name=path.name, database="memory", schema=schema, loaded=loaded)
+
+
+def _sqlite_table(sqlite: sqlite3.Connection, path: Path, name: str) -> tuple[pa.Table, LoadReport]:
+    try:
+        described = sqlite.execute(f"PRAGMA table_info({quote(name)})").fetchall()
+        stored = _stored_types(sqlite, name, [row[1] for row in described])
+        arrow = [_sqlite_type(types, row[2].upper()) for row, types in zip(described, stored, strict=True)]
+        header = clean_header([row[1] for row in described], name)
+        schema = pa.schema(list(zip(header.names, arrow, strict=True)))
+        texts = [pa.types.is_large_string(type_) for type_ in arrow]
+        cursor = sqlite.execute(f"SELECT * FROM {quote(name)}")
+        rows = ([_as_text(v) if text else v for v, text in zip(row, texts, strict=True)] for row in cursor)
+        table = pa.Table.from_batches([_batch(chunk, schema) for chunk in _chunks(rows)], schema)
+    except sqlite3.DatabaseError as error:
+        raise SourceError(f"{path.name}: cannot read {name!r} ({error})") from error
+    columns, found = [], []
+    for row, types, field in zip(described, stored, schema, strict=True):
+        column, report = _sqlite_typed(table.column(field.name), field, types, row[2].upper())
+        columns.append(column)
+        found.append(report)
+    return pa.table(columns, schema=None, names=list(header.names)), LoadReport(
+        name, table.num_rows, tuple(found), header.warnings
+    )
+
+
+def _stored_types(sqlite: sqlite3.Connection, table: str, columns: list[str]) -> list[dict[str, int]]:
+    """Give, for each column, how many cells of each storage class it holds."""
+    kinds = ("integer", "real", "text", "blob")
+    sums = ", ".join(f"coalesce(sum(typeof({quote(c)}) = '{kind}'), 0)" for c in columns for kind in kinds)
+    counts = iter(sqlite.execute(f"SELECT {sums} FROM {quote(table)}").fetchone())
+    return [{kind: count for kind in kinds if (count := next(counts))} for _ in columns]
+
+
+def _sqlite_type(stored: dict[str, int], declared: str) -> pa.DataType:
+    """Give the Arrow type that holds every cell of a column; of an empty one, that of its declaration."""
+    if not stored:
+        if "INT" in declared:
+            return pa.int64()
+        return pa.float64() if any(d in declared for d in ("REAL", "FLOA", "DOUB", "NUM", "DEC")) else pa.large_string()
+    if set(stored) == {"integer"}:
+        return pa.int64()
+    if set(stored) == {"blob"}:
+        return pa.large_binary()
+    return pa.float64() if set(stored) <= {"integer", "real"} else pa.large_string()
+
+
+def _sqlite_typed(column: Any, field: pa.Field, stored: dict[str, int], declared: str) -> tuple[Any, ColumnReport]:
+    """Type a column of mixed cells, or of text that is declared a date or time."""
+    cells = sum(stored.values())
+    mixed = len(stored) > 1 and pa.types.is_large_string(field.type)
+    moment = set(stored) == {"text"} and ("DATE" in declared or "TIME" in declared)
+    if mixed or moment:
+        typed, report = type_column(field.name, column)
+        if mixed or report.type in _MOMENTS:
+            return typed, report
+    written = "bytea" if pa.types.is_large_binary(field.type) else _SQL_TYPES.get(field.type, "text")
+    return column, ColumnReport(field.name, written, cells)
+
+
+def _as_text(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    return None if value is None else str(value)
+
+
+def _sqlite_declared(
+    connection: duckdb.DuckDBPyConnection, sqlite: sqlite3.Connection, table: str, tables: list[str]
+) -> RelationSchema:
+    """Give the primary key, if the rows keep it (SQLite lets it be null), and the foreign keys that lead somewhere."""
+    key, references = sqlite_keys(sqlite, table)
+    place = f"memory.data.{quote(table)}"
+    if key:
+        names = ", ".join(map(quote, key))
+        null = " OR ".join(f"{quote(name)} IS NULL" for name in key)
+        faults = (
+            f"SELECT 1 FROM {place} WHERE {null} UNION ALL SELECT 1 FROM {place} GROUP BY {names} HAVING count(*) > 1"
+        )
+        key = () if connection.execute(f"{faults} LIMIT 1").fetchone() else key
+    known = {name.casefold(): name for name in tables}
+    foreign: list[ForeignKey] = []
+    for own, other, column in references:
+        target = known.get(other.casefold())
+        theirs = (column,) if column else (sqlite_keys(sqlite, target)[0] if target else ())
+        if target is not None and len(theirs) == 1:
+            foreign.append(((own,), target, theirs))
+    return RelationSchema(key=key, foreign_keys=tuple(foreign))

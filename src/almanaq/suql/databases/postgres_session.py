@@ -1,0 +1,257 @@
+"""One query's dealings with PostgreSQL: one connection, one snapshot, cursors in the server, temporary tables.
+
+All of a session lies in one transaction at REPEATABLE READ, so that row ids (`ctid`) mean the same throughout, and is
+rolled back at its end, which drops the temporary tables. Every SELECT runs in a subtransaction that is read-only: a
+function with effects is refused by the server, and an error leaves the other streams alive. A temporary table is made
+empty first and filled read-only, which PostgreSQL allows.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Self
+
+import psycopg
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from almanaq.errors import DatabaseError, DeadlineExceeded
+from almanaq.suql.databases.postgres_types import sql_type, to_batch
+
+_INSIST_SECONDS = 0.02
+_READ_ONLY = "SAVEPOINT reading; SET LOCAL transaction_read_only = on"
+_FAULTS = (psycopg.Error, pa.ArrowException, OverflowError, ValueError)
+
+
+@dataclass(eq=False, slots=True)
+class _Work:
+    """One statement or stream under way."""
+
+    stopped: bool = False
+
+
+class PostgresSession:
+    """A Session on one connection of its own.
+
+    Args:
+        connection: not in a transaction; the session closes it.
+        text_arrays: ids of array types whose elements come as text (those of enums).
+    """
+
+    def __init__(
+        self, connection: psycopg.Connection[Any], text_arrays: frozenset[int], deadline: float | None = None
+    ) -> None:
+        self._connection, self._text_arrays = connection, text_arrays
+        self._ends = None if deadline is None else time.monotonic() + deadline
+        self._prefix = f"t{uuid.uuid4().hex[:12]}_"
+        self._numbers = count(1)
+        self._using = threading.RLock()  # held while the connection works for somebody
+        self._state = threading.Lock()  # guards the three below
+        self._active: set[_Work] = set()
+        self._busy: _Work | None = None
+        self._closed = False
+        with self._connection.cursor() as cursor:
+            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE")
+
+    def stream(self, sql: str, batch_rows: int = 2048) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a SELECT lazily, by a cursor in the server; closing the iterator closes it."""
+        _check_select(sql)
+        name = f"c{next(self._numbers)}"
+        work = self._begin()
+        try:
+            with self._step(work) as cursor:
+                cursor.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {_bare(sql)}")
+        except BaseException:
+            self._forget(work)
+            raise
+        return self._batches(work, name, batch_rows)
+
+    def fetch(self, sql: str) -> pa.Table:
+        """Give all rows of a SELECT."""
+        _check_select(sql)
+        with self._statement() as cursor:
+            cursor.execute(_bare(sql))
+            return pa.Table.from_batches([to_batch(cursor.description or (), cursor.fetchall(), self._text_arrays)])
+
+    def create(self, name: str, sql: str) -> int:
+        """Make the temporary table `name` from a SELECT; give its number of rows."""
+        _check_select(sql)
+        place, query = quote(*self.locate(name)), _bare(sql)
+        with self._statement(write=True) as cursor:
+            cursor.execute(f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])} AS {query} WITH NO DATA")
+        try:
+            with self._statement() as cursor:
+                cursor.execute(f"INSERT INTO {place} {query}")
+                rows = cursor.rowcount
+        except DatabaseError:
+            if not self._over():
+                with self._statement(write=True) as cursor:
+                    cursor.execute(f"DROP TABLE IF EXISTS {place}")
+            raise
+        return rows
+
+    def store(self, name: str, table: pa.Table) -> None:
+        """Make the temporary table `name` from Arrow data."""
+        columns = ", ".join(f"{quote(field.name)} {sql_type(field.type)}" for field in table.schema)
+        with self._statement(write=True) as cursor:
+            cursor.execute(f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])} ({columns})")
+            with cursor.copy(f"COPY {quote(*self.locate(name))} FROM STDIN") as copy:
+                for batch in table.to_batches(max_chunksize=10_000):
+                    for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                        copy.write_row(row)
+
+    def locate(self, name: str) -> tuple[str, ...]:
+        """Give schema and name of the temporary table `name`."""
+        return ("pg_temp", self._prefix + name)
+
+    def interrupt(self) -> None:
+        """Stop whatever runs; safe from any thread and when nothing runs."""
+        with self._state:
+            for work in self._active:
+                work.stopped = True
+        if self._cancel_stopped():
+            threading.Thread(target=self._insist, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Roll back, which drops every temporary table of this session and ends its streams."""
+        with self._state:
+            self._closed = True
+        self.interrupt()
+        with self._using:
+            self._connection.close()
+
+    def _batches(self, work: _Work, name: str, rows: int) -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                with self._step(work) as cursor:
+                    cursor.execute(f"FETCH FORWARD {rows} FROM {name}")
+                    batch = to_batch(cursor.description or (), cursor.fetchall(), self._text_arrays)
+                if not batch.num_rows:
+                    return
+                yield batch
+        finally:
+            self._forget(work)
+            self._close_cursor(name)
+
+    def _close_cursor(self, name: str) -> None:
+        """Close a cursor in the server, unless an error has closed it already."""
+        with self._using:
+            if not self._closed and not self._connection.closed and not self._over():
+                rows = self._connection.execute("SELECT 1 FROM pg_cursors WHERE name = %s", [name]).fetchall()
+                if rows:
+                    self._connection.execute(f"CLOSE {name}")
+
+    @contextmanager
+    def _statement(self, *, write: bool = False) -> Iterator[psycopg.Cursor[Any]]:
+        work = self._begin()
+        try:
+            with self._step(work, write=write) as cursor:
+                yield cursor
+        finally:
+            self._forget(work)
+
+    def _begin(self) -> _Work:
+        with self._state:
+            self._refuse_if_over()
+            work = _Work()
+            self._active.add(work)
+            return work
+
+    def _forget(self, work: _Work) -> None:
+        with self._state:
+            self._active.discard(work)
+
+    @contextmanager
+    def _step(self, work: _Work, *, write: bool = False) -> Iterator[psycopg.Cursor[Any]]:
+        """Let the server work within the block, in a subtransaction; give its errors our names."""
+        with self._using:
+            with self._state:
+                self._refuse_if_over()
+                if work.stopped:
+                    raise DatabaseError("the query was interrupted")
+                self._busy = work
+            try:
+                with self._connection.cursor() as cursor:
+                    cursor.execute(f"SET LOCAL statement_timeout = {self._milliseconds()}")
+                    cursor.execute("SAVEPOINT reading" if write else _READ_ONLY)
+                    yield cursor
+                    cursor.execute("RELEASE SAVEPOINT reading")
+            except _FAULTS as error:
+                raise self._named(error) from error
+            finally:
+                with self._state:
+                    self._busy = None
+                self._recover()
+
+    def _recover(self) -> None:
+        """Undo the failed subtransaction, if one failed: the transaction and its other cursors live on."""
+        if self._connection.closed:
+            return
+        if self._connection.info.transaction_status is psycopg.pq.TransactionStatus.INERROR:
+            self._connection.execute("ROLLBACK TO SAVEPOINT reading; RELEASE SAVEPOINT reading")
+
+    def _milliseconds(self) -> int:
+        """Give what is left of the deadline; 0 is none."""
+        return 0 if self._ends is None else max(1, int((self._ends - time.monotonic()) * 1000))
+
+    def _over(self) -> bool:
+        return self._ends is not None and time.monotonic() >= self._ends
+
+    def _refuse_if_over(self) -> None:
+        if self._closed:
+            raise DatabaseError("the session is closed")
+        if self._over():
+            raise DeadlineExceeded("the query ran longer than its deadline and was stopped")
+
+    def _cancel_stopped(self) -> bool:
+        """Cancel the running statement if it is a stopped one; tell whether it was."""
+        with self._state:
+            if self._busy is None or not self._busy.stopped or self._connection.closed:
+                return False
+            self._connection.cancel_safe(timeout=5)
+            return True
+
+    def _insist(self) -> None:
+        while self._cancel_stopped():
+            time.sleep(_INSIST_SECONDS)
+
+    def _named(self, error: Exception) -> DatabaseError:
+        """Give the server's error as ours: its first line, with temporary tables under the names the caller gave."""
+        if isinstance(error, psycopg.errors.QueryCanceled):
+            if self._ends is not None and time.monotonic() >= self._ends - 0.05:
+                return DeadlineExceeded("the query ran longer than its deadline and was stopped")
+            return DatabaseError("the query was interrupted")
+        if self._connection.closed or self._connection.broken:
+            return DatabaseError("the connection to PostgreSQL was lost while the query ran; run it again")
+        first = str(error).strip().split("\n", 1)[0]
+        return DatabaseError(first.replace(self._prefix, "") or type(error).__name__)
+
+
+def quote(*names: str) -> str:
+    """Give a qualified name of quoted identifiers."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def _bare(sql: str) -> str:
+    return sql.strip().rstrip(";")
+
+
+def _check_select(sql: str) -> None:
+    """Raise DatabaseError unless the text is one SELECT that changes nothing."""
+    try:
+        trees = [tree for tree in sqlglot.parse(sql, read="postgres") if tree is not None]
+    except sqlglot.errors.SqlglotError as error:
+        raise DatabaseError(f"not a query: {str(error).splitlines()[0]}") from error
+    effects = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock)
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query) or trees[0].find(*effects):
+        raise DatabaseError("only a single SELECT is run here")

@@ -1,0 +1,107 @@
+"""open_database: the Database of any source that the contract names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from almanaq.corpus.readers import DUCKDB, SQLITE, is_sqlite
+from almanaq.corpus.tabular import TABULAR, find_path
+from almanaq.errors import MissingExtraError, SourceError, UnsupportedError, UsageError, suggest
+from almanaq.suql.catalog.schema_file import Schema, read_schema, schema_path
+
+if TYPE_CHECKING:
+    from almanaq.suql.databases.protocol import Database
+
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
+_SAMPLE = "sample:"
+
+
+def open_database(source: Any, *, schema: str | Path | None = None) -> Database:
+    """Open a source, read-only.
+
+    Args:
+        source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON Lines or Parquet files, one such file,
+            `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, or an
+            ibis backend on one.
+        schema: a schema file; None: `SOURCE.almanaq.toml` where it exists.
+
+    Raises:
+        SourceError: there is no such source, or it cannot be read, or the schema file does not fit it.
+        MissingExtraError: the source needs an optional dependency.
+        UsageError: the source is nothing of these.
+    """
+    said = None if schema is None else read_schema(schema)
+    if isinstance(source, Mapping):
+        from almanaq.suql.databases.duckdb import open_tables
+
+        return open_tables(source, schema=said)
+    if isinstance(source, str | Path):
+        return _open_text(str(source), said)
+    return _open_object(source, said)
+
+
+def _open_text(source: str, schema: Schema | None) -> Database:
+    if source.startswith(_SAMPLE):
+        return _open_sample(source.removeprefix(_SAMPLE), schema)
+    if match := _URL.match(source):
+        return _open_url(source, match["scheme"].lower(), schema)
+    path = find_path(source)
+    beside = schema_path(path)
+    return _open_path(path, read_schema(beside) if schema is None and beside.is_file() else schema)
+
+
+def _open_path(path: Path, schema: Schema | None) -> Database:
+    suffix = path.suffix.lower()
+    if path.is_dir() or suffix in TABULAR:
+        from almanaq.suql.databases.files import open_files
+
+        return open_files(path, schema=schema)
+    if suffix in SQLITE or is_sqlite(path):
+        from almanaq.suql.databases.files import open_sqlite
+
+        return open_sqlite(path, schema=schema)
+    if suffix in DUCKDB:
+        from almanaq.suql.databases.duckdb import open_duckdb_file
+
+        return open_duckdb_file(path, schema=schema)
+    known = ", ".join((*DUCKDB, *SQLITE, *TABULAR))
+    raise SourceError(f"{path.name}: files of this kind cannot be opened; known: a folder, or a file ending in {known}")
+
+
+def _open_sample(name: str, schema: Schema | None) -> Database:
+    from importlib import import_module
+
+    from almanaq.suql.databases.duckdb import open_tables
+
+    tables, toml = import_module("almanaq.sample").load(name)
+    return open_tables(tables, name=_SAMPLE + name, schema=schema or (read_schema(toml) if toml else None))
+
+
+def _open_url(url: str, scheme: str, schema: Schema | None) -> Database:
+    if scheme in ("postgres", "postgresql"):
+        try:
+            from almanaq.suql.databases.postgres import PostgresDatabase
+        except ImportError as error:
+            raise MissingExtraError("psycopg", "postgres", "a PostgreSQL source") from error
+        return PostgresDatabase(url, schema=schema)
+    if scheme in ("spark+sc", "sc"):
+        raise MissingExtraError("pyspark", "spark", "a Spark source")
+    known = ("postgresql", "spark+sc")
+    raise UnsupportedError(f"sources of the kind {scheme}:// cannot be opened{suggest(scheme, known)}")
+
+
+def _open_object(source: Any, schema: Schema | None) -> Database:
+    import duckdb
+
+    from almanaq.suql.databases.duckdb import open_connection
+
+    raw = source if isinstance(source, duckdb.DuckDBPyConnection) else getattr(source, "con", None)
+    if isinstance(raw, duckdb.DuckDBPyConnection):
+        return open_connection(raw, schema=schema)
+    raise UsageError(
+        f"a {type(source).__name__} is no source: "
+        "pass a path, a URL, a mapping of names to tables, or a duckdb connection"
+    )

@@ -1,0 +1,155 @@
+"""Text calls of one query: each distinct one is made once, counted, bounded, and its reply made canonical."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from almanaq.errors import BudgetExceeded, ModelCallError
+from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextReply, Usage
+from almanaq.suql.plan.sites import Site
+from almanaq.values import canonical, parse_typed
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a text call came to: `value` None is "no information"; `unknown` says that the call failed."""
+
+    value: str | None = None
+    verdicts: Mapping[str, bool | None] = field(default_factory=dict)
+    quotes: tuple[Quote, ...] = ()
+    unknown: bool = False
+
+
+NOTHING = Outcome()
+"""The outcome for NULL, empty or blank text: no call is made."""
+
+
+class TextCalls:
+    """Makes the text calls of one query.
+
+    Args:
+        sites: all sites of the query: the same (document, question, type) may come up in several of them, and one
+            call must give the verdicts that any of them needs (semantics 2).
+        max_calls: budget of calls; None: none.
+        strict: raise ModelCallError for a failed call instead of counting it.
+    """
+
+    def __init__(
+        self, reader: Reader, sites: Iterable[Site], *, max_calls: int | None, strict: bool, concurrency: int
+    ) -> None:
+        self._reader, self._max_calls, self._strict = reader, max_calls, strict
+        self._slots = asyncio.Semaphore(concurrency)
+        self._compared = _compared_literals(sites)
+        self._replies: dict[bytes, asyncio.Task[Outcome]] = {}
+        self.usage = Usage()
+        self.made = self.cached = self.unknown = self.unparsed = 0
+        self.sent: Counter[str] = Counter()
+        self._spellings: dict[str, str] = {}
+        self._unified: dict[str, str] = {}
+
+    def call_for(self, site: Site, passages: tuple[str, ...], question: str) -> tuple[bytes, TextCall]:
+        """Give the call for a site's document and question, and its identity."""
+        compared = self._compared.literals(site, question)
+        call = TextCall(
+            "summary" if site.function == "summary" else "answer", passages, question, site.type, site.options, compared
+        )
+        return _identity(call), call
+
+    def is_answered(self, identity: bytes) -> bool:
+        """Say whether a call has been made and answered already, so that it costs nothing more."""
+        task = self._replies.get(identity)
+        return task is not None and task.done()
+
+    async def ask(self, identity: bytes, call: TextCall) -> Outcome:
+        """Give the outcome of a call; equal calls, also those under way, share one.
+
+        Raises:
+            BudgetExceeded: the budget has no call left.
+            ModelError: no call can succeed; ModelCallError: this one failed, under `strict`.
+        """
+        task = self._replies.get(identity)
+        if task is None:
+            if self._max_calls is not None and self.made >= self._max_calls:
+                raise BudgetExceeded(
+                    f"stopped at the budget of {self._max_calls} model calls; raise --max-calls to go on: "
+                    "what was answered is kept and not paid for again"
+                )
+            self.made += 1
+            task = self._replies[identity] = asyncio.ensure_future(self._read(call))
+        return await asyncio.shield(task) if not task.done() else task.result()
+
+    def spell(self, value: str) -> str:
+        """Give the spelling that stands for all equals of a value: the first one asked for (semantics 4)."""
+        return self._spellings.setdefault(canonical(value), value)
+
+    def unify(self, value: object) -> object:
+        """Give one spelling for all equals of a value while rows are still being compared, in no particular order."""
+        return self._unified.setdefault(canonical(value), value) if isinstance(value, str) else value
+
+    async def cancel(self) -> None:
+        """Cancel the calls under way and wait until they are gone."""
+        tasks = [task for task in self._replies.values() if not task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for task in self._replies.values():
+            if task.done() and not task.cancelled():
+                task.exception()  # looked at, so that asyncio does not report it
+
+    async def _read(self, call: TextCall) -> Outcome:
+        async with self._slots:
+            try:
+                reply = await self._reader.read(call)
+            except ModelCallError:
+                if self._strict:
+                    raise
+                self.unknown += 1
+                return Outcome(unknown=True)
+        return self._outcome(call, reply)
+
+    def _outcome(self, call: TextCall, reply: TextReply) -> Outcome:
+        self.usage = self.usage + reply.usage
+        if reply.usage.cached_calls and not reply.usage.calls:
+            self.made -= 1
+            self.cached += 1
+        value = reply.value
+        if value is not None and call.type != "text":
+            value = parse_typed(value, call.type)
+            self.unparsed += value is None
+        verdicts = {literal: reply.verdicts.get(literal) for literal in call.compared}
+        return Outcome(value, verdicts, reply.quotes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """Literals by (function, type, options) and question; None for questions that are computed per row."""
+
+    by_question: Mapping[tuple[object, ...], tuple[str, ...]]
+
+    def literals(self, site: Site, question: str) -> tuple[str, ...]:
+        kind = (site.function, site.type, site.options)
+        found = (*self.by_question.get((*kind, question), ()), *self.by_question.get((*kind, None), ()))
+        return tuple(dict.fromkeys(found))
+
+
+def _compared_literals(sites: Iterable[Site]) -> _Compared:
+    found: dict[tuple[object, ...], dict[str, None]] = {}
+    for site in sites:
+        asked = site.question.name if site.question.is_string else None
+        key = (site.function, site.type, site.options, asked)
+        found.setdefault(key, {}).update(dict.fromkeys(site.compared))
+    return _Compared({key: tuple(literals) for key, literals in found.items()})
+
+
+def _identity(call: TextCall) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    kind: tuple[str, AnswerType] = (call.function, call.type)
+    for part in (*kind, call.question, "\x1e".join(call.options), *call.passages):
+        encoded = part.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "little"))
+        digest.update(encoded)
+    return digest.digest()

@@ -1,0 +1,113 @@
+"""The rows of a text stage's source: streamed in batches, or put in order of similarity."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from almanaq.suql.databases.protocol import Session
+from almanaq.suql.plan.stages import ROW, SiteInput
+
+_FIRST_BATCH, _BATCH = 2048, 2048
+
+
+class Similarity(Protocol):
+    """Scores passages against a text constraint; higher is more alike (paper, section 5.1)."""
+
+    def scores(self, constraint: str, passages: Sequence[str]) -> NDArray[np.float32]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One row of a text stage's source; `number` is its place in source order."""
+
+    number: int
+    row: Any
+    values: dict[str, Any]
+
+
+def passages_of(document: object) -> tuple[str, ...]:
+    """Give the passages of a document: the text itself, or the elements of a text[] that are not blank."""
+    if document is None:
+        return ()
+    parts = document if isinstance(document, list) else [document]
+    return tuple(part for part in map(_as_text, parts) if part is not None and part.strip())
+
+
+def _as_text(part: object) -> str | None:
+    return part if part is None or isinstance(part, str) else str(part)
+
+
+async def stream_candidates(session: Session, sql: str) -> AsyncIterator[Candidate]:
+    """Yield the rows of a SELECT as the database finds them; closing the iterator stops the database."""
+    batches = session.stream(sql, _BATCH)
+    number = 0
+    try:
+        while (batch := await asyncio.to_thread(_next, batches)) is not None:
+            for candidate in _rows(batch, number):
+                yield candidate
+            number += batch.num_rows
+    finally:
+        close: Callable[[], None] | None = getattr(batches, "close", None)
+        if close is not None:
+            await asyncio.to_thread(close)
+
+
+async def similar_candidates(
+    session: Session, sql: str, inputs: Sequence[SiteInput], similarity: Similarity, most: int | None
+) -> list[Candidate]:
+    """Give the rows of a SELECT, the most similar first: the sum over text constraints of the best passage's score.
+
+    Args:
+        most: keep only so many (approximate, by the user's choice).
+    """
+    candidates = [candidate async for candidate in stream_candidates(session, sql)]
+    totals = np.zeros(len(candidates), dtype=np.float64)
+    for item in inputs:
+        totals += await asyncio.to_thread(_best_scores, item, candidates, similarity)
+    order = np.argsort(-totals, kind="stable")
+    return [candidates[i] for i in order[: most if most is not None else len(order)]]
+
+
+def constraint_of(item: SiteInput) -> str | None:
+    """Give the text of a constraint: its question, and the one literal it is compared with unless that says just yes."""
+    if item.question_column is not None:
+        return None
+    literals = [literal for literal in item.site.compared if literal.casefold() not in ("yes", "no", "true", "false")]
+    return " ".join([item.site.question.name, *literals])
+
+
+def _best_scores(item: SiteInput, candidates: list[Candidate], similarity: Similarity) -> NDArray[np.float64]:
+    constraint = constraint_of(item)
+    best = np.zeros(len(candidates), dtype=np.float64)
+    if constraint is None:
+        return best
+    passages: list[str] = []
+    owners: list[int] = []
+    for i, candidate in enumerate(candidates):
+        found = passages_of(candidate.values[item.document])
+        passages.extend(found)
+        owners.extend([i] * len(found))
+    if passages:
+        np.maximum.at(best, np.array(owners), similarity.scores(constraint, passages))
+    return best
+
+
+def _next(batches: Any) -> pa.RecordBatch | None:
+    return next(batches, None)
+
+
+def _rows(batch: pa.RecordBatch, first: int) -> list[Candidate]:
+    names = batch.schema.names
+    columns = [column.to_pylist() for column in batch.columns]
+    row = names.index(ROW)
+    return [
+        Candidate(first + i, values[row], dict(zip(names, values, strict=True)))
+        for i, values in enumerate(zip(*columns, strict=True))
+    ]

@@ -1,0 +1,179 @@
+"""EXPLAIN and ANALYZE: a plan as people read it, with what each stage is expected to take and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from almanaq.suql.plan.estimate import Estimate
+from almanaq.suql.plan.predicates import And, Computed, Not, Or, Predicate, Structured, Verdict
+from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of
+from almanaq.suql.plan.stages import LogicalPlan, Materialize, Plan, TextBlock, TextStage
+
+
+@dataclass(frozen=True, slots=True)
+class StageLine:
+    """One stage: `predicted` and `actual` hold rows, calls, tokens and money as far as they apply."""
+
+    stage: str
+    name: str
+    what: str
+    predicted: dict[str, Any] = field(default_factory=dict)
+    actual: dict[str, Any] | None = None
+    approximate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A plan, laid out; `str()` gives text, `to_json()` the stages as plain values."""
+
+    stages: tuple[StageLine, ...]
+    steps: tuple[tuple[str, str], ...] = ()
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Give one mapping per stage."""
+        keys = ("stage", "name", "what", "predicted", "actual", "approximate")
+        return [{key: getattr(line, key) for key in keys} for line in self.stages]
+
+    def __str__(self) -> str:
+        lines = [part for name, text in self.steps for part in (f"after {name}:", *_indent(text), "")]
+        for number, line in enumerate(self.stages, 1):
+            marked = " (approximate)" if line.approximate else ""
+            lines.append(f"{number}. {line.stage}{marked}  {line.name}")
+            lines += _indent(line.what)
+            lines.append("    expected: " + _figures(line.predicted))
+            if line.actual is not None:
+                lines.append("    actual:   " + _figures(line.actual))
+        return "\n".join(lines)
+
+
+def explain_plan(
+    plan: Plan,
+    estimates: dict[str, Estimate],
+    *,
+    steps: Sequence[tuple[str, LogicalPlan]] = (),
+    actual: dict[str, dict[str, Any]] | None = None,
+    approximate: bool = False,
+) -> Explanation:
+    """Lay out a plan.
+
+    Args:
+        steps: the plan after each rule, for EXPLAIN VERBOSE.
+        actual: what each stage did, by name, for ANALYZE.
+    """
+    done = actual or {}
+    lines = [
+        StageLine("link", link.id, f"{link.relation}.{link.column} = {link.literal!r}: to be linked", {"calls": 1})
+        for link in plan.links
+    ]
+    for stage in plan.stages:
+        expected = estimates[stage.name]
+        if isinstance(stage, Materialize):
+            what = f"{stage.purpose}:\n{_sql(stage.select)}"
+            lines.append(StageLine("sql", stage.name, what, {"rows": expected.rows}, done.get(stage.name)))
+        else:
+            kind = "text filter" if stage.predicate is not None else "text projection"
+            figures = {"rows": expected.rows, "calls": expected.calls, "tokens": expected.tokens}
+            lines.append(
+                StageLine(kind, stage.name, _describe(stage), figures, done.get(stage.name), approximate=approximate)
+            )
+    lines.append(StageLine("output", "result", _sql(plan.output.select), {}, done.get("result")))
+    return Explanation(tuple(lines), tuple((name, describe_logical(step)) for name, step in steps))
+
+
+def describe_logical(plan: LogicalPlan) -> str:
+    """Give a logical plan as text: each block with the choices that the rules made for it."""
+    lines = []
+    for stage in plan.stages:
+        if isinstance(stage, Materialize):
+            lines.append(f"{stage.name}: {stage.purpose}")
+            continue
+        lines.append(f"{stage.name}: text block over {_sql(stage.source)}")
+        lines += [f"  {label}: {text}" for label, text in _choices(stage)]
+    return "\n".join(lines) or "no text functions: the database runs the whole query"
+
+
+def _choices(block: TextBlock) -> list[tuple[str, str]]:
+    sites = {site.id: site for site in block.sites}
+    where = _written(block.where, sites) if block.where is not None else None
+    found = [
+        ("asks", "; ".join(_call(site) for site in block.sites)),
+        ("where", where),
+        ("rows fetched under", _written(block.condition, sites) if block.condition is not None else "all rows"),
+        ("text filter", describe_predicate(block.residual, sites) if block.residual is not None else None),
+        ("stops after", f"{block.enough} rows" if block.enough is not None else None),
+        ("reads", "the base table by row id" if block.direct else "a copy of the candidate rows"),
+        ("text of the output", "for returned rows only" if block.late else None),
+    ]
+    return [(label, text) for label, text in found if text]
+
+
+def _describe(stage: TextStage) -> str:
+    sites = {item.site.id: item.site for item in stage.inputs}
+    lines = [f"rows: {_sql(stage.source)}"]
+    if stage.predicate is None:
+        lines += [f"ask: {_call(site)}" for site in sites.values()]
+    else:
+        lines.append(f"keep: {describe_predicate(stage.predicate, sites)}")
+    if stage.enough is not None:
+        lines.append(f"stop after {stage.enough} rows" + (" in that order" if stage.ordered else ""))
+    return "\n".join(lines)
+
+
+def describe_predicate(predicate: Predicate, sites: dict[str, Site]) -> str:
+    """Give a predicate tree as people write conditions."""
+    match predicate:
+        case And(children):
+            return " AND ".join(_bracketed(child, sites) for child in children)
+        case Or(children):
+            return " OR ".join(_bracketed(child, sites) for child in children)
+        case Not(child):
+            return f"NOT {_bracketed(child, sites)}"
+        case Verdict(column):
+            site = sites[site_of(column)]
+            return f"{_call(site)} = {exp.Literal.string(site.compared[int(column.split('_')[1])]).sql()}"
+        case Structured(_, expression) | Computed(_, expression, _):
+            return _written(expression, sites)
+    raise AssertionError(predicate)
+
+
+def _bracketed(predicate: Predicate, sites: dict[str, Site]) -> str:
+    text = describe_predicate(predicate, sites)
+    return f"({text})" if isinstance(predicate, And | Or) else text
+
+
+def _written(node: exp.Expr, sites: dict[str, Site]) -> str:
+    """Give an expression with its columns and text calls written out."""
+
+    def write(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Column) and part.table == FROM_ALIAS:
+            return exp.column(part.name.split(".")[-1])
+        if isinstance(part, exp.Column) and part.table == TEXT_ALIAS:
+            site = sites[site_of(part.name)]
+            call: exp.Expr = exp.Var(this=_call(site))
+            if "_" not in part.name:
+                return call
+            return exp.EQ(this=call, expression=exp.Literal.string(site.compared[int(part.name.split("_")[1])]))
+        return part
+
+    return node.transform(write).sql("postgres")
+
+
+def _call(site: Site) -> str:
+    document = site.document.name.split(".")[-1] if isinstance(site.document, exp.Column) else _written(site.document, {})
+    return f"summary({document})" if site.function == "summary" else f"answer({document}, {_written(site.question, {})})"
+
+
+def _sql(tree: exp.Expr) -> str:
+    return tree.sql("postgres")
+
+
+def _figures(values: dict[str, Any]) -> str:
+    return ", ".join(f"{value:,} {key}" if isinstance(value, int) else f"{key} {value}" for key, value in values.items()) or "-"
+
+
+def _indent(text: str) -> list[str]:
+    return [f"    {line}" for line in text.splitlines()]

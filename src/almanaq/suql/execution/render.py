@@ -1,0 +1,74 @@
+"""A stage's tree → SQL text of the session's engine: real places of tables, links filled in, the dialect's differences written out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import ErrorLevel, exp
+from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
+
+from almanaq.errors import UnsupportedError
+from almanaq.suql.catalog.linking import Link, resolve_links
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.sources import find_cte, find_source
+from almanaq.suql.databases.protocol import Session
+
+
+class Renderer:
+    """Writes trees as SQL for one session; knows which temporary tables it has made."""
+
+    def __init__(self, session: Session, catalog: Catalog, dialect: str) -> None:
+        self._session, self._catalog, self._dialect = session, catalog, dialect
+        self._temporary: set[str] = set()
+        self._links: dict[str, Link] = {}
+        self._values: dict[str, tuple[str, ...]] = {}
+
+    def add_table(self, name: str) -> None:
+        """Make a temporary table known under its name in the plan."""
+        self._temporary.add(name)
+
+    def add_links(self, links: Mapping[str, Link], values: Mapping[str, tuple[str, ...]]) -> None:
+        """Make known what literals were linked to."""
+        self._links.update(links)
+        self._values.update(values)
+
+    def sql(self, tree: exp.Expr) -> str:
+        """Give the SQL text of a tree; raises UnsupportedError for what the engine cannot do, never drops a clause."""
+        tree = resolve_links(tree, self._links, self._values) if self._links else tree.copy()
+        if self._dialect != "duckdb":
+            self._spell_columns(tree)
+        for table in list(tree.find_all(exp.Table)):
+            self._place(table)
+        tree = tree.transform(_write_differences, self._dialect, copy=False)
+        try:
+            return tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE)
+        except SqlglotUnsupportedError as error:
+            raise UnsupportedError(f"{self._dialect} cannot do what the query asks: {error}") from error
+
+    def _place(self, table: exp.Table) -> None:
+        if not isinstance(table.this, exp.Identifier) or table.args.get("db") is not None or find_cte(table) is not None:
+            return
+        relation = self._catalog.find(table.name) if table.name not in self._temporary else None
+        if relation is None and table.name not in self._temporary:
+            return
+        place = relation.location if relation is not None else self._session.locate(table.name)
+        if table.args.get("alias") is None:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        for part, name in zip(("catalog", "db", "this")[-len(place) :], place, strict=True):
+            table.set(part, exp.to_identifier(name, quoted=True))
+
+    def _spell_columns(self, tree: exp.Expr) -> None:
+        """Write columns of relations as the catalog spells them, for engines that tell cases apart."""
+        for column in tree.find_all(exp.Column):
+            item = find_source(column.table, column) if column.table else None
+            relation = self._catalog.find(item.name) if isinstance(item, exp.Table) and find_cte(item) is None else None
+            found = relation.column(column.name) if relation is not None else None
+            if found is not None:
+                column.set("this", exp.to_identifier(found.name, quoted=True))
+
+
+def _write_differences(node: exp.Expr, dialect: str) -> exp.Expr:
+    """Write out where an engine's operators differ from PostgreSQL's."""
+    if dialect == "postgres" and isinstance(node, exp.IntDiv):
+        return exp.Div(this=node.this, expression=node.expression, typed=True)
+    return node

@@ -1,0 +1,267 @@
+"""Running a text stage: rows under way at once, each asked only what still matters, stopping when LIMIT is satisfied."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from almanaq.models.protocols import Quote
+from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
+from almanaq.suql.execution.candidates import Candidate, passages_of
+from almanaq.suql.execution.computed import ComputedAtoms
+from almanaq.suql.execution.truth import TRUE, Atom, choose, mask, possible
+from almanaq.suql.plan.predicates import Computed, Structured, Verdict, atoms
+from almanaq.suql.plan.sites import site_of
+from almanaq.suql.plan.stages import SiteInput, TextStage
+
+
+@dataclass(frozen=True, slots=True)
+class SiteQuote:
+    """A quote that an answer rests on, with the input it belongs to."""
+
+    item: SiteInput
+    question: str
+    quote: Quote
+
+
+@dataclass(slots=True)
+class StageRow:
+    """A row that passed: its id, the computed columns known of it, the quotes they rest on, and its key columns."""
+
+    number: int
+    row: Any
+    values: dict[str, Any]
+    quotes: list[SiteQuote] = field(default_factory=list)
+    key: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class StageCounts:
+    """What a stage did, for EXPLAIN ANALYZE and the trace."""
+
+    candidates: int = 0
+    passed: int = 0
+    calls: int = 0
+
+
+class StageRun:
+    """One run of a text stage over its candidates.
+
+    Args:
+        rows_at_once: rows under way where no LIMIT stops the stage.
+        speculation: rows under way per row that LIMIT still needs.
+    """
+
+    def __init__(
+        self, stage: TextStage, calls: TextCalls, computed: ComputedAtoms, *, rows_at_once: int, speculation: float
+    ) -> None:
+        self._stage, self._calls, self._computed = stage, calls, computed
+        self._rows_at_once, self._speculation = rows_at_once, speculation
+        self._inputs = {item.site.id: item for item in stage.inputs}
+        self._chances = _Chances()
+        self._needs = {atom.column: _sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
+        self.counts = StageCounts()
+
+    async def run(self, candidates: AsyncIterator[Candidate]) -> list[StageRow]:
+        """Give the rows that pass, in source order; stops early as the stage says, leaving nothing under way."""
+        passed: list[StageRow] = []
+        finished: set[int] = set()
+        under_way: dict[asyncio.Task[StageRow | None], int] = {}
+        exhausted = False
+        made = self._calls.made
+        try:
+            while True:
+                while not exhausted and len(under_way) < self._allowed(passed):
+                    candidate = await anext(candidates, None)
+                    if candidate is None:
+                        exhausted = True
+                        break
+                    self.counts.candidates += 1
+                    if self._decided(candidate):
+                        row = StageRow(candidate.number, candidate.row, {}) if self._passes(candidate, {}) else None
+                        self._finish(candidate.number, row, passed, finished)
+                        continue
+                    under_way[asyncio.ensure_future(self._evaluate(candidate))] = candidate.number
+                if self._enough(passed, under_way):
+                    break
+                if not under_way:
+                    if exhausted:
+                        break
+                    continue
+                done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    self._finish(under_way.pop(task), task.result(), passed, finished)
+        finally:
+            await _cancel(under_way)
+        self.counts.calls = self._calls.made - made
+        passed.sort(key=lambda row: row.number)
+        kept = passed[: self._stage.enough] if self._stage.enough is not None else passed
+        self.counts.passed = len(kept)
+        return kept
+
+    def _finish(self, number: int, row: StageRow | None, passed: list[StageRow], finished: set[int]) -> None:
+        finished.add(number)
+        if row is not None:
+            passed.append(row)
+
+    def _allowed(self, passed: list[StageRow]) -> int:
+        if self._stage.enough is None:
+            return self._rows_at_once
+        missing = self._stage.enough - len(passed)
+        return min(self._rows_at_once, math.ceil(self._speculation * missing)) if missing > 0 else 0
+
+    def _enough(self, passed: list[StageRow], under_way: dict[asyncio.Task[StageRow | None], int]) -> bool:
+        """Say whether the rows that LIMIT keeps are known; in order, none may be under way before the last of them."""
+        enough = self._stage.enough
+        if enough is None or len(passed) < enough:
+            return False
+        if not self._stage.ordered or not under_way:
+            return True
+        numbers = sorted(row.number for row in passed)
+        return enough == 0 or min(under_way.values()) > numbers[enough - 1]
+
+    # One row
+
+    def _decided(self, candidate: Candidate) -> bool:
+        predicate = self._stage.predicate
+        return predicate is not None and _is_decided(possible(predicate, self._structured(candidate)))
+
+    def _passes(self, candidate: Candidate, known: dict[str, int]) -> bool:
+        assert self._stage.predicate is not None
+        return possible(self._stage.predicate, {**self._structured(candidate), **known}) == TRUE
+
+    def _structured(self, candidate: Candidate) -> dict[str, int]:
+        if self._stage.predicate is None:
+            return {}
+        found = (atom for atom in atoms(self._stage.predicate) if isinstance(atom, Structured))
+        return {atom.column: mask(candidate.values[atom.column]) for atom in found}
+
+    async def _evaluate(self, candidate: Candidate) -> StageRow | None:
+        """Find out what a row needs, one atom after another; None if it does not pass."""
+        row = _Asking(self, candidate)
+        if self._stage.predicate is None:
+            await asyncio.gather(*(row.outcome(item.site.id) for item in self._stage.inputs))
+            return row.result()
+        known = self._structured(candidate)
+        while not _is_decided(state := possible(self._stage.predicate, known)):
+            atom = choose(self._stage.predicate, known, row.cost, self._chances.of).atom
+            truth = await row.truth(atom)
+            self._chances.learn(atom, truth)
+            known[atom.column] = mask(truth)
+        return row.result() if state == TRUE else None
+
+
+class _Asking:
+    """One row while it is asked: its outcomes so far, and what the next would cost."""
+
+    def __init__(self, run: StageRun, candidate: Candidate) -> None:
+        self._run, self._candidate = run, candidate
+        self._outcomes: dict[str, Outcome] = {}
+
+    def cost(self, atom: Atom) -> float:
+        """Give the number of calls that an atom still takes, long documents counting for more."""
+        total = 1e-3
+        for site in self._run._needs[atom.column]:
+            if site in self._outcomes:
+                continue
+            passages, identity = self._call(site)
+            if passages and not self._run._calls.is_answered(identity):
+                total += 1 + sum(map(len, passages)) / 4000
+        return total
+
+    async def truth(self, atom: Atom) -> bool | None:
+        """Give the truth of an atom for the row; what rests on a failed call is NULL."""
+        outcomes = await asyncio.gather(*(self.outcome(site) for site in self._run._needs[atom.column]))
+        if any(outcome.unknown for outcome in outcomes):
+            return None
+        if isinstance(atom, Verdict):
+            return self._values()[atom.column]  # type: ignore[no-any-return]
+        assert isinstance(atom, Computed)
+        said = {name: self._run._calls.unify(value) for name, value in self._values().items()}
+        values = {**self._candidate.values, **said}
+        return await self._run._computed.evaluate(atom, values)
+
+    async def outcome(self, site: str) -> Outcome:
+        """Give the outcome of a site for the row, asking if need be."""
+        if site not in self._outcomes:
+            passages, _ = self._call(site)
+            if not passages:
+                self._outcomes[site] = NOTHING
+            else:
+                calls = self._run._calls
+                identity, call = calls.call_for(self._run._inputs[site].site, passages, self._question(site))
+                self._outcomes[site] = await calls.ask(identity, call)
+        return self._outcomes[site]
+
+    def result(self) -> StageRow:
+        """Give the row with its computed columns and quotes."""
+        quotes = [
+            SiteQuote(self._run._inputs[site], self._question(site), quote)
+            for site, outcome in self._outcomes.items()
+            for quote in outcome.quotes
+        ]
+        names = {name for item in self._run._inputs.values() for name in item.key}
+        key = {name: self._candidate.values[name] for name in names}
+        return StageRow(self._candidate.number, self._candidate.row, self._values(), quotes, key)
+
+    def _values(self) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for site, outcome in self._outcomes.items():
+            compared = self._run._inputs[site].site.compared
+            values[site] = outcome.value
+            values.update({f"{site}_{i}": outcome.verdicts.get(literal) for i, literal in enumerate(compared)})
+        return values
+
+    def _question(self, site: str) -> str:
+        item = self._run._inputs[site]
+        if item.question_column is None:
+            return str(item.site.question.name)
+        return str(self._candidate.values[item.question_column] or "")
+
+    def _call(self, site: str) -> tuple[tuple[str, ...], bytes]:
+        item = self._run._inputs[site]
+        passages = passages_of(self._candidate.values[item.document])
+        question = self._question(site)
+        if not passages or not question.strip():
+            return (), b""
+        return passages, self._run._calls.call_for(item.site, passages, question)[0]
+
+
+class _Chances:
+    """How often each atom was TRUE so far, starting from an even chance."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, int]] = {}
+
+    def of(self, atom: Atom) -> float:
+        true, seen = self._seen.get(atom.column, (0, 0))
+        return (true + 1) / (seen + 2)
+
+    def learn(self, atom: Atom, truth: bool | None) -> None:
+        true, seen = self._seen.get(atom.column, (0, 0))
+        self._seen[atom.column] = (true + (truth is True), seen + 1)
+
+
+def _sites_needed(atom: Atom) -> tuple[str, ...]:
+    match atom:
+        case Verdict(name):
+            return (site_of(name),)
+        case Computed():
+            return tuple(dict.fromkeys(map(site_of, atom.needs)))
+    return ()
+
+
+def _is_decided(state: int) -> bool:
+    """A row is decided when it surely passes or surely does not: FALSE and NULL come to the same."""
+    return state == TRUE or not state & TRUE
+
+
+async def _cancel(tasks: dict[asyncio.Task[StageRow | None], int]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+

@@ -1,0 +1,221 @@
+"""Rewrites that bring every text function into a plain block: one that only joins, filters and computes per row.
+
+Each takes a SELECT block that is part of a tree and changes it in place; the rows stay the same.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from almanaq.suql.plan.predicates import conjuncts
+from almanaq.suql.plan.references import aliased, carried_name, column, own_columns, quoted, repoint, take_rows
+from almanaq.suql.plan.sites import is_nested_call, text_unit
+from almanaq.suql.syntax.text_functions import has_text, is_text_call, nested_queries, own_nodes, own_text_calls
+
+_AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup)
+_GROUPED = ("group", "having", "distinct", "qualify")
+
+
+def is_plain(block: exp.Select) -> bool:
+    """Say whether a block neither groups nor dedups nor looks across rows."""
+    if any(block.args.get(clause) for clause in _GROUPED):
+        return False
+    return not any(isinstance(node, (*_AGGREGATES, exp.Window)) for node in own_nodes(block))
+
+
+def is_aggregated(block: exp.Select) -> bool:
+    """Say whether a block gives one row per group."""
+    return bool(block.args.get("group") or block.args.get("having") or _aggregates(block))
+
+
+def expand_output_names(block: exp.Select) -> None:
+    """Replace the names of output columns in ORDER BY and DISTINCT ON by what they stand for."""
+    outputs = {item.alias_or_name: item.unalias() for item in block.expressions}
+    clauses = [block.args.get("order"), block.args.get("distinct")]
+    for clause in clauses:
+        for name in list(clause.find_all(exp.Column)) if clause is not None else ():
+            if not name.table and name.name in outputs and name.find_ancestor(exp.Query) is block:
+                name.replace(outputs[name.name].copy())
+
+
+def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.Expr] | None = None) -> exp.Select:
+    """Move a block's FROM and WHERE into a derived table that also computes some of its expressions.
+
+    `SELECT max(f(a)) FROM t WHERE w` with unit `f(a)` becomes `SELECT max(d.u0) FROM (SELECT f(a) AS u0 FROM t WHERE w) AS d`.
+    The rows stay the same, since the derived table has one row for each that reached the block's other clauses.
+
+    Args:
+        units: expressions of the block outside FROM and WHERE (or within `above`) to compute below.
+        above: conjuncts of WHERE that stay above.
+
+    Returns:
+        the derived table's SELECT, now the block's only FROM item under the alias `name`.
+    """
+    kept = _drop_conjuncts(block, above or [])
+    computed = _compute_below(units, name)
+    parts = [value for key, value in _clauses(block) if key not in ("from_", "joins", "laterals", "where")] + kept
+    references = own_columns(block, *parts)
+    carried = {carried_name(reference): reference.copy() for reference in references}
+    repoint(references, lambda reference: column(name, carried_name(reference)))
+    inner = take_rows(block)
+    outputs = [aliased(node, label) for label, node in {**carried, **computed}.items()]
+    inner.set("expressions", outputs or [aliased(exp.Literal.number(1), "one")])
+    alias = exp.TableAlias(this=quoted(name))
+    block.set("from_", exp.From(this=exp.Subquery(this=inner, alias=alias)))
+    if kept:
+        block.set("where", exp.Where(this=exp.and_(*kept, copy=False)))
+    return inner
+
+
+def split_nested_calls(block: exp.Select, name: str) -> bool:
+    """Compute text calls that are arguments of others in a derived table; say whether there were any."""
+    nested = [call for call in own_text_calls(block) if is_nested_call(call)]
+    if not nested:
+        return False
+    above = [part for part in conjuncts(_where(block)) if any(is_nested_call(call) for call in own_text_calls(part))]
+    calls = [inner for call in nested for argument in call.expressions for inner in own_text_calls(argument)]
+    innermost = [text_unit(call) for call in calls if not is_nested_call(call)]
+    derive(block, name, innermost, above)
+    return True
+
+
+def split_windows(block: exp.Select, name: str) -> bool:
+    """Compute window functions that text functions read in a derived table; say whether there were any."""
+    windows = [node for node in own_nodes(block) if isinstance(node, exp.Window)]
+    read = [node for node in windows if (call := node.find_ancestor(exp.Anonymous)) is not None and is_text_call(call)]
+    if not read:
+        return False
+    outermost = [node for node in windows if node.find_ancestor(exp.Window, exp.Query) is block]
+    derive(block, name, outermost)
+    return True
+
+
+def split_groups(block: exp.Select, name: str) -> bool:
+    """Group in a derived table where text functions read groups; say whether they do.
+
+    `SELECT summary(array_agg(a)) FROM t GROUP BY b HAVING h` becomes
+    `SELECT summary(d.a0) FROM (SELECT array_agg(a) AS a0 FROM t GROUP BY b) AS d WHERE h`.
+    """
+    if not is_aggregated(block) or not _reads_groups(block):
+        return False
+    keys = _group_keys(block)
+    having = block.args.get("having")
+    group = block.args.get("group")
+    block.set("having", None)
+    if group is not None:
+        group.pop()
+    parts = [*block.expressions, *([having.this] if having is not None else [])]
+    parts += [node for node in (block.args.get("order"), block.args.get("distinct")) if node is not None]
+    holder = exp.Tuple(expressions=parts)  # gives every part a parent while its pieces are replaced
+    holder.parent = block
+    outputs: dict[str, exp.Expr] = {}
+    for i, key in enumerate(keys):
+        outputs[f"g{i}"] = key.copy()
+        for node in [n for n in holder.walk() if n == key]:
+            node.replace(column(name, f"g{i}"))
+    for node in _aggregates(holder):
+        outputs.setdefault(f"a{len(outputs)}", node.copy())
+        node.replace(column(name, next(reversed(outputs))))
+    inner = take_rows(block)
+    inner.set("group", group)
+    inner.set("expressions", [aliased(node, label) for label, node in outputs.items()])
+    alias = exp.TableAlias(this=quoted(name))
+    block.set("from_", exp.From(this=exp.Subquery(this=inner, alias=alias)))
+    _put_back(block, holder, having)
+    return True
+
+
+def _put_back(block: exp.Select, holder: exp.Tuple, having: exp.Having | None) -> None:
+    parts = list(holder.expressions)
+    count = len(block.expressions)
+    block.set("expressions", parts[:count])
+    rest = parts[count:]
+    if having is not None:
+        block.set("where", exp.Where(this=rest.pop(0)))
+    for node in rest:
+        block.set(node.key if node.key in ("order", "distinct") else "order", node)
+
+
+def _reads_groups(block: exp.Select) -> bool:
+    """Say whether a text function (or a nested query with text) stands above the grouping."""
+    keys = _group_keys(block)
+    parts = [*block.expressions, block.args.get("having"), block.args.get("order"), block.args.get("distinct")]
+    for part in parts:
+        if part is None:
+            continue
+        readers = [*own_text_calls(part), *(query for query in nested_queries(part) if has_text(query))]
+        if any(not _below_grouping(reader, block, keys) for reader in readers):
+            return True
+    return False
+
+
+def _below_grouping(node: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> bool:
+    at: exp.Expr | None = node
+    while at is not None and at is not block:
+        if isinstance(at, _AGGREGATES) and not isinstance(at.parent, exp.Window) or at in keys:
+            return True
+        at = at.parent
+    return False
+
+
+def _group_keys(block: exp.Select) -> list[exp.Expr]:
+    group = block.args.get("group")
+    if group is None:
+        return []
+    keys = list(group.expressions)
+    for kind in ("rollup", "cube", "grouping_sets"):
+        for node in group.args.get(kind) or ():
+            keys += [item for part in node.expressions for item in (part.expressions or [part])]
+    return list({key.sql(): key for key in keys if not isinstance(key, exp.Tuple)}.values())
+
+
+def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
+    """Give the outermost aggregates of a block's own expressions; a window's own function is none."""
+    found: list[exp.Expr] = []
+
+    def visit(node: exp.Expr, *, of_window: bool = False) -> None:
+        if isinstance(node, exp.Query) and node is not tree:
+            return
+        if isinstance(node, _AGGREGATES) and not of_window:
+            found.append(node)
+            return
+        for child in node.iter_expressions():
+            visit(child, of_window=isinstance(node, exp.Window) and child is node.this)
+
+    visit(tree)
+    return found
+
+
+def _compute_below(units: list[exp.Expr], name: str) -> dict[str, exp.Expr]:
+    """Replace expressions by columns of a derived table; equal ones share a column."""
+    computed: dict[str, exp.Expr] = {}
+    labels: dict[str, str] = {}
+    for unit in units:
+        label = labels.setdefault(unit.sql(), f"u{len(labels)}")
+        computed.setdefault(label, unit.copy())
+        unit.replace(column(name, label))
+    return computed
+
+
+def _drop_conjuncts(block: exp.Select, above: list[exp.Expr]) -> list[exp.Expr]:
+    if not above:
+        return []
+    rest = [part for part in conjuncts(_where(block)) if not any(part is kept for kept in above)]
+    for part in above:
+        part.parent = block
+    block.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
+    return above
+
+
+def _where(block: exp.Select) -> exp.Expr | None:
+    clause = block.args.get("where")
+    return clause.this if clause is not None else None
+
+
+def _clauses(block: exp.Select) -> list[tuple[str, exp.Expr]]:
+    found = []
+    for key, value in block.args.items():
+        for node in value if isinstance(value, list) else [value]:
+            if isinstance(node, exp.Expr):
+                found.append((key, node))
+    return found

@@ -1,0 +1,388 @@
+"""Bound query → logical plan: every text function ends up in a plain block that becomes a table of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from almanaq.errors import UnsupportedError
+from almanaq.suql.catalog.linking import Link
+from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.suql.catalog.sources import find_cte, find_source, from_items
+from almanaq.suql.plan import blocks, joins
+from almanaq.suql.plan.predicates import conjuncts, weakest
+from almanaq.suql.plan.references import (
+    aliased,
+    carried_name,
+    column,
+    is_correlated,
+    own_columns,
+    quoted,
+    repoint,
+    table,
+)
+from almanaq.suql.plan.sites import FROM_ALIAS, Site, SiteCollector, text_unit
+from almanaq.suql.plan.stages import (
+    ORDINAL,
+    ROW,
+    EvidenceSource,
+    LogicalPlan,
+    LogicalStage,
+    Materialize,
+    Output,
+    TextBlock,
+)
+from almanaq.suql.syntax.text_functions import has_text, nested_queries, own_text_calls
+
+OUTER = "_outer"
+"""The column of a derived table that holds the row of the enclosing block it belongs to."""
+
+
+def build_plan(tree: exp.Query, names: Sequence[str], catalog: Catalog, links: tuple[Link, ...] = ()) -> LogicalPlan:
+    """Give the logical plan of a bound query; evaluates nothing and asks neither a database nor a model."""
+    builder = _Builder(catalog)
+    root = exp.Subquery(this=tree.copy())
+    compiled = builder.query(root.this)
+    output, evidence = builder.output(compiled)
+    stages = tuple(builder.with_ctes(stage) for stage in builder.stages)
+    return LogicalPlan(stages, Output(builder.attach_ctes(output), tuple(names), evidence), links)
+
+
+class _Builder:
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._ctes: dict[str, exp.CTE] = {}
+        self._recursive = False
+        self._count = 0
+        self._blocks: set[str] = set()
+        self.stages: list[LogicalStage] = []
+
+    def query(self, query: exp.Query) -> exp.Query:
+        """Compile a query that refers to nothing outside; give an equivalent one without text functions."""
+        self._hoist_ctes(query)
+        if not has_text(query):
+            return query
+        if isinstance(query, exp.Subquery):
+            query.this.replace(self.query(query.this))
+            return query
+        if isinstance(query, exp.SetOperation):
+            query.this.replace(self.query(query.this))
+            query.expression.replace(self.query(query.expression))
+            return query
+        if isinstance(query, exp.Select):
+            return self._select(query)
+        raise UnsupportedError(f"text functions in {type(query).__name__.upper()} are not supported; use a SELECT")
+
+    def _select(self, block: exp.Select) -> exp.Query:
+        blocks.expand_output_names(block)
+        for nested in nested_queries(block):
+            if has_text(nested) and not is_correlated(nested):
+                nested.replace(self.query(nested))
+        joins.move_conditions_to_where(block)
+        joins.push_outer_join_text(block)
+        joins.push_joining_answers(block)
+        if self._split(block):
+            return self._select(block)
+        self._decorrelate(block)
+        for nested in nested_queries(block):  # derived tables that the rewrites above made
+            if has_text(nested):
+                nested.replace(self.query(nested))
+        calls = own_text_calls(block)
+        if not calls:
+            return block
+        if blocks.is_plain(block):
+            return self._text_block(block)
+        _keep_grouped_verdicts(block, calls)
+        outside = [call for call in own_text_calls(block) if not _in_where(call, block)]
+        inner = blocks.derive(block, self._name("rows"), [text_unit(call) for call in outside])
+        inner.replace(self.query(inner))
+        return block
+
+    def _split(self, block: exp.Select) -> bool:
+        name = self._name("part")
+        return (
+            blocks.split_groups(block, name)
+            or blocks.split_windows(block, name)
+            or blocks.split_nested_calls(block, name)
+        )
+
+    # Plain blocks
+
+    def _text_block(self, block: exp.Select) -> exp.Query:
+        """Turn a plain block into a stage; give the SELECT that reads its table."""
+        name = self._name("block")
+        labels = [item.alias_or_name for item in block.expressions]
+        relations = _relations(block, self._catalog)
+        row_id = self._row_id(block)
+        columns = _refer_to_from(block)
+        collector = SiteCollector()
+        outputs = tuple(collector.replace(item.unalias()) for item in block.expressions)
+        where = collector.replace(block.args["where"].this) if block.args.get("where") is not None else None
+        order = tuple(collector.replace(node) for node in (block.args["order"].expressions if block.args.get("order") else ()))
+        source = exp.Select(**{clause: block.args.get(clause) for clause in ("from_", "joins", "laterals")})
+        evidence = tuple(e for site in collector.sites for e in _evidence(site, dict(columns), relations))
+        keys = [node for source_of in evidence for node in source_of.key]
+        columns += [(carried_name(node), node.copy()) for node in keys]
+        repoint_keys = {carried_name(node): column(FROM_ALIAS, carried_name(node)) for node in keys}
+        evidence = tuple(replace(e, key=tuple(repoint_keys[carried_name(k)] for k in e.key)) for e in evidence)
+        self.stages.append(
+            TextBlock(
+                name,
+                source,
+                tuple(columns),
+                outputs,
+                where,
+                order,
+                block.args.get("limit"),
+                block.args.get("offset"),
+                collector.sites,
+                evidence,
+                row_id,
+            )
+        )
+        self._blocks.add(name)
+        reader = exp.Select(
+            expressions=[aliased(column(name, f"c{i}"), label) for i, label in enumerate(labels)],
+            from_=exp.From(this=table(name)),
+        )
+        return reader.order_by(column(name, ORDINAL), copy=False) if order else reader
+
+    def _row_id(self, block: exp.Select) -> exp.Expr | None:
+        """Give the row id expression of the block's relation, when it reads just one base table."""
+        items = list(from_items(block))
+        if len(items) != 1 or not isinstance(items[0], exp.Table) or items[0].name in self._ctes:
+            return None
+        relation = self._catalog.find(items[0].name)
+        if relation is None or relation.row_id is None:
+            return None
+        return exp.Column(this=exp.to_identifier(relation.row_id), table=quoted(items[0].alias_or_name))
+
+    # Nested queries that refer to their surroundings
+
+    def _decorrelate(self, block: exp.Select) -> None:
+        """Give each nested query with text the rows of its surroundings as a table, keyed by ROW."""
+        for join in list(block.args.get("joins") or ()):
+            if isinstance(join.this, exp.Lateral) and has_text(join.this):
+                rows = self._materialize_rows(block, before=join)
+                self._correlate(join.this.this, rows)
+        nested = [query for query in nested_queries(block) if has_text(query) and is_correlated(query)]
+        if nested:
+            rows = self._materialize_rows(block)
+            for query in nested:
+                self._correlate(query, rows)
+
+    def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None) -> str:
+        """Copy the rows of a block's FROM (or its items before a join) into a table, which takes their place."""
+        name = self._name("rows")
+        all_joins = block.args.get("joins") or []
+        cut = next((i for i, join in enumerate(all_joins) if join is before), len(all_joins))
+        items = list(from_items(block))[: cut + 1]
+        kept = {id(item) for item in items}
+        references = [c for c in own_columns(block) if id(find_source(c.table, c)) in kept]
+        inside = {id(c) for item in [*items, *all_joins[:cut]] for c in item.find_all(exp.Column)}
+        references = [c for c in references if id(c) not in inside]
+        outputs = {carried_name(c): c.copy() for c in references}
+        where = block.args.get("where")
+        parts = conjuncts(where.this) if where is not None else []
+        aliases = {item.alias_or_name for item in items}
+        usable = [p for p in parts if before is None or {c.table for c in own_columns(block, p)} <= aliases]
+        condition = weakest(exp.and_(*usable)) if usable else None
+        repoint(references, lambda c: column(name, carried_name(c)))
+        select = exp.Select(expressions=[aliased(_row_number(), ROW), *(aliased(n, k) for k, n in outputs.items())])
+        select.set("from_", block.args["from_"].pop())
+        select.set("joins", [join.pop() for join in all_joins[:cut]])
+        if condition is not None:
+            select.set("where", exp.Where(this=condition))
+        block.set("from_", exp.From(this=table(name)))
+        self.stages.append(Materialize(name, select, "rows that a nested query refers to"))
+        return name
+
+    def _correlate(self, query: exp.Query, rows: str) -> None:
+        """Compile a nested query whose surroundings are the table `rows`, in place."""
+        if isinstance(query, exp.Subquery):
+            self._correlate(query.this, rows)
+        elif isinstance(query, exp.SetOperation):
+            self._correlate(query.this, rows)
+            self._correlate(query.expression, rows)
+        elif isinstance(query, exp.Select) and has_text(query):
+            self._correlated_select(query, rows)
+
+    def _correlated_select(self, block: exp.Select, rows: str) -> None:
+        blocks.expand_output_names(block)
+        joins.move_conditions_to_where(block)
+        joins.push_outer_join_text(block)
+        while self._split(block):
+            pass
+        for item in list(from_items(block)):
+            if isinstance(item, exp.Subquery) and has_text(item):
+                self._correlate(item.this, rows)
+        if not has_text(block):
+            return
+        name = self._name("rows")
+        _keep_grouped_verdicts(block, own_text_calls(block))
+        outside = [call for call in own_text_calls(block) if not _in_where(call, block)]
+        above = [part for part in conjuncts(_where(block)) if any(has_text(q) for q in nested_queries(part))]
+        inner = blocks.derive(block, name, [text_unit(call) for call in outside], above)
+        first = inner.args.get("from_")
+        moved = [exp.Join(this=_lateral_if_correlated(first.this.pop()), kind="CROSS")] if first is not None else []
+        inner.set("joins", [*moved, *(inner.args.get("joins") or [])])
+        inner.set("from_", exp.From(this=table(rows)))
+        inner.append("expressions", aliased(column(rows, ROW), OUTER))
+        block.where(exp.EQ(this=column(name, OUTER), expression=column(rows, ROW)), copy=False)
+        inner.replace(self.query(inner))
+        self._decorrelate(block)
+
+    # Common table expressions
+
+    def _hoist_ctes(self, query: exp.Query) -> None:
+        """Take a query's WITH away and keep its members under names of their own."""
+        with_ = query.args.get("with_")
+        if with_ is None:
+            return
+        self._recursive |= bool(with_.args.get("recursive"))
+        for cte in list(with_.expressions):
+            name = self._name(f"cte_{cte.alias}")
+            for reference in [t for t in query.find_all(exp.Table) if find_cte(t) is cte]:
+                reference.set("this", quoted(name))
+            cte.args["alias"].set("this", quoted(name))
+            if has_text(cte.this):
+                cte.this.replace(self.query(cte.this))
+            self._ctes[name] = cte
+        query.set("with_", None)
+
+    def attach_ctes(self, query: exp.Query) -> exp.Query:
+        """Give a query the members of WITH that it needs."""
+        query.set("with_", self._needed_ctes([query]))
+        return query
+
+    def with_ctes(self, stage: LogicalStage) -> LogicalStage:
+        """Give a stage the members of WITH that its SQL needs."""
+        if isinstance(stage, Materialize):
+            return replace(stage, select=self.attach_ctes(stage.select))
+        parts = [stage.source, *stage.outputs, *stage.order, *([stage.where] if stage.where is not None else [])]
+        parts += [node for site in stage.sites for node in (site.document, site.question)]
+        return replace(stage, with_=self._needed_ctes(parts))
+
+    def _needed_ctes(self, nodes: list[exp.Expr]) -> exp.With | None:
+        needed: set[str] = set()
+        pending = list(nodes)
+        while pending:
+            for name in {t.name for t in pending.pop().find_all(exp.Table) if t.name in self._ctes} - needed:
+                needed.add(name)
+                pending.append(self._ctes[name])
+        members = [cte.copy() for name, cte in self._ctes.items() if name in needed]
+        return exp.With(expressions=members, recursive=self._recursive) if members else None
+
+    # The result
+
+    def output(self, query: exp.Query) -> tuple[exp.Query, tuple[tuple[str, str], ...]]:
+        """Number the result's columns and add a hidden one that leads to the evidence, where rows can be told apart."""
+        at: exp.Expr = query
+        while isinstance(at, exp.Subquery):
+            at = at.this
+        if not isinstance(at, exp.Select):
+            return query, ()
+        at.set("expressions", [aliased(item.unalias(), f"c{i}") for i, item in enumerate(at.expressions)])
+        evidence = []
+        for item in from_items(at):
+            name = _block_read(item, self._blocks)
+            if name is None:
+                continue
+            hidden = f"e{len(evidence)}"
+            row = _expose_row(item, name)
+            if blocks.is_aggregated(at):
+                at.append("expressions", aliased(exp.ArrayAgg(this=row), hidden))
+            elif not at.args.get("distinct"):
+                at.append("expressions", aliased(row, hidden))
+            else:
+                continue
+            evidence.append((name, hidden))
+        return query, tuple(evidence)
+
+    def _name(self, kind: str) -> str:
+        self._count += 1
+        return f"_{kind}_{self._count}"
+
+
+def _block_read(item: exp.Expr, names: set[str]) -> str | None:
+    """Give the text block that a FROM item reads row by row, directly or through a derived table."""
+    if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Select) and blocks.is_plain(item.this):
+        source = item.this.args.get("from_")
+        item = source.this if source is not None and not item.this.args.get("joins") else item
+    return item.name if isinstance(item, exp.Table) and item.name in names else None
+
+
+def _expose_row(item: exp.Expr, name: str) -> exp.Expr:
+    """Give the expression for a block's row id above a FROM item, passing it through a derived table."""
+    if isinstance(item, exp.Subquery):
+        item.this.append("expressions", aliased(column(name, ROW), ROW))
+    return column(item.alias_or_name, ROW)
+
+
+def _row_number() -> exp.Expr:
+    return exp.Window(this=exp.RowNumber())
+
+
+def _where(block: exp.Select) -> exp.Expr | None:
+    clause = block.args.get("where")
+    return clause.this if clause is not None else None
+
+
+def _in_where(node: exp.Expr, block: exp.Select) -> bool:
+    at: exp.Expr | None = node
+    while at is not None and at is not block:
+        if at is block.args.get("where"):
+            return True
+        at = at.parent
+    return False
+
+
+def _lateral_if_correlated(item: exp.Expr) -> exp.Expr:
+    if isinstance(item, exp.Subquery) and item.find(exp.Column) is not None:
+        return exp.Lateral(this=exp.Subquery(this=item.this), alias=item.args.get("alias"))
+    return item
+
+
+def _keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> None:
+    """`… GROUP BY answer(a, q)` with `answer(a, q) = 'x'` above it: the verdict is the same in the whole group."""
+    group = block.args.get("group")
+    keys = group.expressions if group is not None else []
+    for call in calls:
+        unit = text_unit(call)
+        if unit is not call and not isinstance(unit, exp.Cast) and call in keys and unit.find_ancestor(exp.Group) is None:
+            if unit.find_ancestor(exp.AggFunc, exp.Query) is block and not _in_where(unit, block):
+                unit.replace(exp.LogicalOr(this=unit.copy()))
+
+
+def _refer_to_from(block: exp.Select) -> list[tuple[str, exp.Column]]:
+    """Write a plain block's references to its FROM through FROM_ALIAS; give what each name stands for."""
+    clauses = ("from_", "joins", "laterals")
+    parts = [node for key, value in block.args.items() if key not in clauses for node in _nodes(value)]
+    references = own_columns(block, *parts)
+    columns = {carried_name(c): c.copy() for c in references}
+    repoint(references, lambda c: column(FROM_ALIAS, carried_name(c)))
+    return list(columns.items())
+
+
+def _nodes(value: object) -> list[exp.Expr]:
+    return [node for node in (value if isinstance(value, list) else [value]) if isinstance(node, exp.Expr)]
+
+
+def _relations(block: exp.Select, catalog: Catalog) -> dict[str, Relation]:
+    """Give the relation of each alias in FROM that names a base table."""
+    tables = [item for item in from_items(block) if isinstance(item, exp.Table)]
+    found = {item.alias_or_name: catalog.find(item.name) for item in tables}
+    return {alias: relation for alias, relation in found.items() if relation is not None}
+
+
+def _evidence(site: Site, columns: dict[str, exp.Column], relations: dict[str, Relation]) -> list[EvidenceSource]:
+    """Give where a site's document stands, if it is a plain column of a relation."""
+    reference = columns.get(site.document.name) if isinstance(site.document, exp.Column) else None
+    if reference is None or reference.table not in relations:
+        return []
+    relation = relations[reference.table]
+    spelled = relation.column(reference.name)
+    key = tuple(column(reference.table, name.lower()) for name in relation.key)
+    return [EvidenceSource(site.id, relation.name, spelled.name if spelled else reference.name, key)]

@@ -1,0 +1,102 @@
+"""What a plan is expected to take: rows and calls per stage, from the catalog's statistics alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.sources import find_cte, from_items
+from almanaq.suql.plan.predicates import Computed, Predicate, Structured, Verdict, atoms, conjuncts
+from almanaq.suql.plan.stages import Materialize, Plan, TextStage
+
+TEXT_SELECTIVITY = 0.25
+"""The share of rows that a text condition is expected to keep, before any is asked."""
+_EQUALITY, _OTHER, _UNKNOWN_ROWS = 0.1, 0.33, 1000
+_TOKENS_PER_CALL = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Expected rows out of a stage, and the calls and input tokens it takes."""
+
+    rows: int
+    calls: int = 0
+    tokens: int = 0
+
+
+def estimate(plan: Plan, catalog: Catalog, known_rows: Mapping[str, int] | None = None) -> dict[str, Estimate]:
+    """Give an estimate for each stage, by the name of the table it makes.
+
+    Args:
+        known_rows: rows of tables that were made already.
+    """
+    rows: dict[str, float] = dict(known_rows or {})
+    found: dict[str, Estimate] = {}
+    for stage in plan.stages:
+        if isinstance(stage, Materialize):
+            rows.setdefault(stage.name, _rows_of(stage.select, rows, catalog))
+            found[stage.name] = Estimate(math.ceil(rows[stage.name]))
+            continue
+        candidates = _rows_of(stage.source, rows, catalog)
+        found[stage.name] = _text_estimate(stage, candidates)
+        rows[stage.name] = found[stage.name].rows
+    return found
+
+
+def _text_estimate(stage: TextStage, candidates: float) -> Estimate:
+    if stage.predicate is None:
+        calls = math.ceil(candidates) * len(stage.inputs)
+        return Estimate(math.ceil(candidates), calls, calls * _TOKENS_PER_CALL)
+    kept = _selectivity(stage.predicate)
+    asked = candidates
+    if stage.enough is not None:
+        asked = min(candidates, stage.enough / max(kept, 1e-3))
+    per_row = min(len(stage.inputs), 1 + 0.5 * (len(atoms(stage.predicate)) - 1))
+    calls = math.ceil(asked * per_row)
+    passed = candidates * kept if stage.enough is None else min(stage.enough, candidates * kept)
+    return Estimate(math.ceil(passed), calls, calls * _TOKENS_PER_CALL)
+
+
+def _selectivity(predicate: Predicate) -> float:
+    asked = [atom for atom in atoms(predicate) if isinstance(atom, Verdict | Computed)]
+    settled = [atom for atom in atoms(predicate) if isinstance(atom, Structured)]
+    return min(1.0, TEXT_SELECTIVITY ** max(1, len(asked)) + _EQUALITY * len(settled))
+
+
+def _rows_of(query: exp.Expr, rows: Mapping[str, float], catalog: Catalog) -> float:
+    """Estimate the rows of a SELECT: its relations' rows times what its conditions keep."""
+    if not isinstance(query, exp.Select):
+        parts = [part for part in (query.args.get("this"), query.args.get("expression")) if part is not None]
+        return sum(_rows_of(part, rows, catalog) for part in parts) if parts else _UNKNOWN_ROWS
+    items = list(from_items(query))
+    sizes = [_item_rows(item, rows, catalog) for item in items]
+    kept = [join.args.get("on") for join in query.args.get("joins") or ()]
+    total = max(sizes, default=1.0) if any(on is not None for on in kept) else math.prod(sizes or [1.0])
+    where = query.args.get("where")
+    for condition in conjuncts(where.this) if where is not None else ():
+        total *= _EQUALITY if isinstance(condition, exp.EQ | exp.In) else _OTHER
+    for name in rows:
+        if any(isinstance(item, exp.Table) and item.name == name for item in items[1:]):
+            total = min(total, rows[name])
+    limit = query.args.get("limit")
+    if limit is not None and limit.expression.is_int:
+        total = min(total, int(limit.expression.name))
+    return max(total, 1.0 if not query.args.get("from_") else 0.0)
+
+
+def _item_rows(item: exp.Expr, rows: Mapping[str, float], catalog: Catalog) -> float:
+    if isinstance(item, exp.Table):
+        if item.name in rows:
+            return rows[item.name]
+        cte = find_cte(item)
+        if cte is not None:
+            return _UNKNOWN_ROWS
+        relation = catalog.find(item.name)
+        return float(relation.rows) if relation is not None and relation.rows is not None else _UNKNOWN_ROWS
+    if isinstance(item, exp.Subquery | exp.Lateral):
+        return _rows_of(item.this, rows, catalog)
+    return 5.0

@@ -1,0 +1,153 @@
+"""Rewrites that take text functions out of join conditions."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from almanaq.errors import UnsupportedError
+from almanaq.suql.catalog.sources import from_items
+from almanaq.suql.plan.predicates import conjuncts
+from almanaq.suql.plan.references import aliased, column, own_columns, quoted
+from almanaq.suql.plan.sites import text_unit
+from almanaq.suql.syntax.text_functions import has_text, own_text_calls
+
+
+def move_conditions_to_where(block: exp.Select) -> None:
+    """Move the ON conditions with text of inner joins to WHERE: the same rows, as long as no later join keeps unmatched rows.
+
+    `a JOIN b ON c AND t` becomes `a JOIN b ON c … WHERE t`.
+    """
+    joins = block.args.get("joins") or []
+    for i, join in enumerate(joins):
+        on = join.args.get("on")
+        if on is None or not has_text(on) or _side(join) or any(_side(later) in ("RIGHT", "FULL") for later in joins[i:]):
+            continue
+        parts = conjuncts(on)
+        rest = [part for part in parts if not has_text(part)]
+        block.where(*[part for part in parts if has_text(part)], copy=False)
+        join.set("on", exp.and_(*rest, copy=False) if rest else exp.true())
+
+
+def push_outer_join_text(block: exp.Select) -> None:
+    """Compute the text of an outer join's ON condition in a derived table of the one relation that it reads.
+
+    `a LEFT JOIN b ON c AND f(b.x) = 'y'` becomes `a LEFT JOIN (SELECT …, f(b.x) = 'y' AS u0 FROM b) AS b ON c AND b.u0`.
+    """
+    for join in block.args.get("joins") or ():
+        on = join.args.get("on")
+        if on is None or not own_text_calls(on):
+            continue
+        for call in own_text_calls(on):
+            unit = text_unit(call)
+            aliases = {reference.table for reference in own_columns(block, unit)}
+            if len(aliases) > 1:
+                _to_lateral(block, join)
+                break
+            alias = next(iter(aliases), join.this.alias_or_name)
+            matching = conjuncts(on) if alias == join.this.alias_or_name and _side(join) == "LEFT" else []
+            push_to_item(block, alias, [unit], matching)
+
+
+def push_joining_answers(block: exp.Select) -> None:
+    """Compute answers that are all that joins two relations before the join, so that the database joins on them.
+
+    `FROM a, b WHERE f(a.x) = b.y` becomes `FROM (SELECT …, f(a.x) AS u0 FROM a) AS a, b WHERE a.u0 = b.y`:
+    each text is asked once, instead of once for each pair of rows.
+    """
+    where = block.args.get("where")
+    items = [item.alias_or_name for item in from_items(block)]
+    if where is None or len(items) < 2 or any(_side(join) for join in block.args.get("joins") or ()):
+        return
+    structured = [join.args["on"] for join in block.args.get("joins") or () if join.args.get("on") is not None]
+    parts = conjuncts(where.this)
+    groups = _connected(block, items, [*structured, *(part for part in parts if not has_text(part))])
+    for part in [part for part in parts if own_text_calls(part)]:
+        aliases = {reference.table for reference in own_columns(block, part)}
+        if len({groups[alias] for alias in aliases}) < 2:
+            continue
+        units = [text_unit(call) for call in own_text_calls(part)]
+        readers = [{reference.table for reference in own_columns(block, unit)} for unit in units]
+        if all(len(reader) == 1 for reader in readers):
+            single = [p for p in conjuncts(where.this) if not has_text(p)]
+            for unit, reader in zip(units, readers, strict=True):
+                push_to_item(block, next(iter(reader)), [unit], single)
+
+
+def push_to_item(block: exp.Select, alias: str, units: list[exp.Expr], conditions: list[exp.Expr]) -> None:
+    """Put a FROM item into a derived table that also computes expressions over it.
+
+    Args:
+        conditions: conjuncts that every row of the item must meet to count; those that read only the item and hold
+            no text are repeated inside, so that fewer rows are asked.
+    """
+    item = next(i for i in from_items(block) if i.alias_or_name == alias)
+    keep = [
+        part.copy()
+        for part in conditions
+        if not has_text(part) and {c.table for c in part.find_all(exp.Column)} == {alias} and not part.find(exp.Query)
+    ]
+    inner_alias = f"{alias}_{len(list(block.find_all(exp.Subquery)))}"
+    outputs: dict[str, exp.Expr] = {}
+    for unit in units:
+        label = f"u{len(outputs)}_{inner_alias}"
+        outputs[label] = unit.copy()
+        unit.replace(column(alias, label))
+    for reference in own_columns(block):
+        if reference.table == alias and reference.name not in outputs:
+            outputs[reference.name] = reference.copy()
+    inner = exp.Select(expressions=[aliased(node, label) for label, node in outputs.items()])
+    item.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=quoted(alias))))
+    inner.set("from_", exp.From(this=item))
+    if keep:
+        inner.set("where", exp.Where(this=exp.and_(*keep, copy=False)))
+
+
+def _to_lateral(block: exp.Select, join: exp.Join) -> None:
+    """`a LEFT JOIN b ON f(a, b)` becomes `a LEFT JOIN LATERAL (SELECT b.* FROM b WHERE f(a, b)) AS b ON TRUE`."""
+    if _side(join) != "LEFT":
+        raise UnsupportedError(
+            f"a text function over both sides of a {_side(join)} JOIN is not supported; write it as a LEFT JOIN, "
+            "or compute the answer in a subquery first"
+        )
+    item, on = join.this, join.args["on"]
+    alias = item.alias_or_name
+    names = dict.fromkeys(c.name for c in own_columns(block) if c.table == alias and not _inside(c, on))
+    outputs = [aliased(column(alias, name), name) for name in names] or [aliased(exp.Literal.number(1), "one")]
+    inner = exp.Select(expressions=outputs, where=exp.Where(this=on))
+    item.replace(
+        exp.Lateral(this=exp.Subquery(this=inner), alias=exp.TableAlias(this=quoted(alias)))
+    )
+    inner.set("from_", exp.From(this=item))
+    join.set("on", exp.true())
+
+
+def _side(join: exp.Join) -> str:
+    return str(join.args.get("side") or join.args.get("kind") == "FULL" and "FULL" or "").upper()
+
+
+def _inside(node: exp.Expr, tree: exp.Expr) -> bool:
+    at: exp.Expr | None = node
+    while at is not None and at is not tree:
+        at = at.parent
+    return at is tree
+
+
+def _connected(block: exp.Select, items: list[str], conditions: list[exp.Expr]) -> dict[str, str]:
+    """Give, for each FROM item, a representative of the items that conditions without text tie it to."""
+    leader = {alias: alias for alias in items}
+
+    def find(alias: str) -> str:
+        while leader[alias] != alias:
+            alias = leader[alias]
+        return alias
+
+    for condition in conditions:
+        aliases = [reference.table for reference in own_columns(block, condition)]
+        for alias in aliases[1:]:
+            leader[find(alias)] = find(aliases[0])
+    for item in from_items(block):  # unnest and lateral items read the items before them
+        for reference in own_columns(block, item) if isinstance(item, exp.Unnest | exp.Lateral) else ():
+            leader[find(item.alias_or_name)] = find(reference.table)
+    return {alias: find(alias) for alias in items}
+
+

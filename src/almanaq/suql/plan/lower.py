@@ -1,0 +1,213 @@
+"""Logical plan → physical plan: each text block as SQL stages and text stages that run one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms
+from almanaq.suql.plan.references import aliased, column, table
+from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site
+from almanaq.suql.plan.stages import (
+    ORDINAL,
+    ROW,
+    LogicalPlan,
+    Materialize,
+    Plan,
+    SiteInput,
+    Stage,
+    TextBlock,
+    TextStage,
+)
+
+
+def lower(plan: LogicalPlan) -> Plan:
+    """Give the stages of a logical plan in the order in which they run."""
+    stages: list[Stage] = []
+    for stage in plan.stages:
+        stages.extend(_Lowering(stage).stages() if isinstance(stage, TextBlock) else [stage])
+    return Plan(plan.links, tuple(stages), plan.output)
+
+
+class _Lowering:
+    """One text block on its way to stages.
+
+    Its rows are at first those of FROM; copying moves them to a table that carries the columns (`_carrier`).
+    """
+
+    def __init__(self, block: TextBlock) -> None:
+        self._block = block
+        self._columns = dict(block.columns)
+        self._carrier: str | None = None
+        self._from = block.source
+        self._row = block.row_id if block.row_id is not None else exp.Literal.number(0)
+        self._kept: str | None = None
+        self._text: str | None = None
+        self._where, self._order = block.where, block.order
+        self._limit, self._offset = block.limit, block.offset
+
+    def stages(self) -> Iterator[Stage]:
+        """Yield the block's stages; the last makes the table that has the block's name."""
+        block = self._block
+        if not block.direct:
+            yield self._copy_rows()
+        if block.filtered:
+            yield self._filter()
+        asked = block.output_sites if block.filtered else block.sites
+        if asked and block.late:
+            yield self._page(asked)
+        if asked:
+            yield self._project(asked)
+        yield self._finish()
+
+    # The steps
+
+    def _copy_rows(self) -> Materialize:
+        name = f"{self._block.name}_rows"
+        select = self._rows(aliased(exp.Window(this=exp.RowNumber()), ROW), *self._carried(list(self._columns)))
+        if self._block.condition is not None:
+            select.set("where", exp.Where(this=self._resolve(self._block.condition)))
+            if not self._block.where_sites:
+                self._where = None  # the condition is all of WHERE
+        self._move_to(name)
+        return Materialize(name, select, "candidate rows")
+
+    def _filter(self) -> TextStage:
+        block = self._block
+        assert block.residual is not None
+        select = self._rows(aliased(self._row.copy(), ROW))
+        if block.direct and block.condition is not None:
+            select.set("where", exp.Where(this=self._resolve(block.condition)))
+        ordered = block.enough is not None and bool(block.order)
+        if ordered:
+            select.set("order", exp.Order(expressions=[self._resolve(node) for node in block.order]))
+        inputs = self._inputs(select, block.where_sites)
+        predicate = self._predicate(select, block.residual)
+        self._kept, self._where = f"{block.name}_kept", None
+        return TextStage(self._kept, block.name, select, inputs, predicate, block.enough, ordered)
+
+    def _page(self, asked: tuple[Site, ...]) -> Materialize:
+        """Copy the rows that are returned, numbered in the order in which they are."""
+        name = f"{self._block.name}_page"
+        order = exp.Order(expressions=[self._resolve(node) for node in self._order]) if self._order else None
+        number = aliased(exp.Window(this=exp.RowNumber(), order=order), ORDINAL)
+        select = self._rows(number, aliased(self._row.copy(), ROW), *self._carried(self._needed(asked)))
+        self._restrict(select)
+        if order is not None or self._limit is not None or self._offset is not None:
+            select.order_by(exp.column(exp.to_identifier(ORDINAL, quoted=True)), copy=False)
+        select.set("limit", self._limit)
+        select.set("offset", self._offset)
+        self._where = self._limit = self._offset = None
+        self._order = (exp.Ordered(this=column(name, ORDINAL)),) if self._order else ()
+        self._move_to(name)
+        return Materialize(name, select, "rows that are returned")
+
+    def _project(self, asked: tuple[Site, ...]) -> TextStage:
+        name = f"{self._block.name}_text"
+        select = self._rows(aliased(self._row.copy(), ROW))
+        if not self._block.where_sites:
+            self._restrict(select)
+        inputs = self._inputs(select, asked)
+        self._text = name
+        return TextStage(name, self._block.name, select, inputs)
+
+    def _finish(self) -> Materialize:
+        outputs = [aliased(self._resolve(node), f"c{i}") for i, node in enumerate(self._block.outputs)]
+        select = self._rows(*outputs, aliased(self._row.copy(), ROW))
+        self._restrict(select)
+        if self._order:
+            order = exp.Order(expressions=[self._resolve(node) for node in self._order])
+            select.append("expressions", aliased(exp.Window(this=exp.RowNumber(), order=order), ORDINAL))
+            select.set("order", order.copy())
+        select.set("limit", self._limit)
+        select.set("offset", self._offset)
+        return Materialize(self._block.name, select, "the block's rows")
+
+    # The parts of a SELECT
+
+    def _rows(self, *outputs: exp.Expr) -> exp.Select:
+        """Give a SELECT over the block's rows as they are now."""
+        select = self._from.copy()
+        assert isinstance(select, exp.Select)
+        select.set("expressions", list(outputs))
+        for name in (self._kept, self._text):
+            if name is not None:
+                on = exp.EQ(this=column(name, ROW), expression=self._row.copy())
+                select.append("joins", exp.Join(this=table(name), on=on))
+        if self._block.with_ is not None:
+            select.set("with_", self._block.with_.copy())
+        return select
+
+    def _restrict(self, select: exp.Select) -> None:
+        """Put what is left of WHERE into a SELECT."""
+        if self._where is not None:
+            select.set("where", exp.Where(this=self._resolve(self._where)))
+
+    def _resolve(self, node: exp.Expr) -> exp.Expr:
+        """Give an expression with its references written for where the rows and the computed columns are now."""
+
+        def resolve(part: exp.Expr) -> exp.Expr:
+            if isinstance(part, exp.Column) and part.table == FROM_ALIAS:
+                return column(self._carrier, part.name) if self._carrier else self._columns[part.name].copy()
+            if isinstance(part, exp.Column) and part.table == TEXT_ALIAS and self._text is not None:
+                return column(self._text, part.name)
+            return part
+
+        return node.transform(resolve)
+
+    def _carried(self, names: list[str]) -> list[exp.Expr]:
+        return [aliased(self._resolve(column(FROM_ALIAS, name)), name) for name in names]
+
+    def _move_to(self, name: str) -> None:
+        self._carrier, self._kept = name, None
+        self._from = exp.Select(from_=exp.From(this=table(name)))
+        self._row = column(name, ROW)
+
+    def _needed(self, sites: tuple[Site, ...]) -> list[str]:
+        """Give the columns of FROM that the outputs and some sites refer to."""
+        nodes = [*self._block.outputs, *(node for site in sites for node in (site.document, site.question))]
+        nodes += [key for source in self._block.evidence for key in source.key]
+        used = {c.name for node in nodes for c in node.find_all(exp.Column) if c.table == FROM_ALIAS}
+        return [name for name in self._columns if name in used]
+
+    def _inputs(self, select: exp.Select, sites: tuple[Site, ...]) -> tuple[SiteInput, ...]:
+        """Add the arguments of sites, and the keys of their evidence, to a SELECT."""
+        labels: dict[tuple[str, str], str] = {}
+
+        def add(node: exp.Expr, kind: str) -> str:
+            key = (kind, node.sql())
+            if key not in labels:
+                labels[key] = f"{kind}{len(labels)}"
+                select.append("expressions", aliased(self._resolve(node), labels[key]))
+            return labels[key]
+
+        places = {source.site: source for source in self._block.evidence}
+        inputs = []
+        for site in sites:
+            asked = None if isinstance(site.question, exp.Literal) else add(site.question, "q")
+            found = SiteInput(site, add(site.document, "d"), asked)
+            place = places.get(site.id)
+            if place is not None:
+                key = tuple(add(node, "k") for node in place.key)
+                found = SiteInput(site, found.document, asked, place.relation, place.column, key)
+            inputs.append(found)
+        return tuple(inputs)
+
+    def _predicate(self, select: exp.Select, residual: Predicate) -> Predicate:
+        """Add what the atoms of a predicate need to a SELECT; give the predicate over the SELECT's columns."""
+        carried: dict[str, str] = {}
+        written: dict[str, Predicate] = {}
+        for atom in atoms(residual):
+            if isinstance(atom, Structured):
+                select.append("expressions", aliased(self._resolve(atom.expression), atom.column))
+            elif isinstance(atom, Computed):
+                expression = atom.expression.copy()
+                for reference in list(expression.find_all(exp.Column)):
+                    if reference.table == FROM_ALIAS:
+                        label = carried.setdefault(reference.name, f"x{len(carried)}")
+                        reference.replace(column(FROM_ALIAS, label))
+                written[atom.column] = Computed(atom.column, expression, atom.needs)
+        for name, label in carried.items():
+            select.append("expressions", aliased(self._resolve(column(FROM_ALIAS, name)), label))
+        return map_atoms(residual, lambda atom: written.get(atom.column, atom) if isinstance(atom, Computed) else atom)

@@ -1,0 +1,85 @@
+"""References of a block to its own FROM: finding them, and pointing them at another table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from almanaq.suql.catalog.sources import find_source, from_items
+
+CLAUSES_OF_ROWS = ("from_", "joins", "laterals", "where")
+"""The clauses of a SELECT that make its rows, before grouping."""
+
+
+def quoted(name: str) -> exp.Identifier:
+    """Give a quoted identifier."""
+    return exp.to_identifier(name, quoted=True)
+
+
+def column(table: str, name: str) -> exp.Column:
+    """Give a qualified, quoted column reference."""
+    return exp.Column(this=quoted(name), table=quoted(table))
+
+
+def table(name: str) -> exp.Table:
+    """Give a table node under its own name as alias."""
+    return exp.Table(this=quoted(name), alias=exp.TableAlias(this=quoted(name)))
+
+
+def aliased(node: exp.Expr, name: str) -> exp.Alias:
+    """Give an aliased output column."""
+    return exp.Alias(this=node, alias=quoted(name))
+
+
+def own_columns(block: exp.Select, *parts: exp.Expr) -> list[exp.Column]:
+    """Give the columns in parts of a block (all of it by default), nested queries included, that belong to its FROM."""
+    items = {id(item) for item in from_items(block)}
+    found = [c for part in (parts or (block,)) for c in part.find_all(exp.Column)]
+    return [c for c in found if c.table and id(find_source(c.table, c)) in items]
+
+
+def outer_columns(query: exp.Expr) -> list[exp.Column]:
+    """Give the columns of a nested query that belong to a FROM outside of it."""
+    found = []
+    for c in query.find_all(exp.Column):
+        item = find_source(c.table, c) if c.table else None
+        if item is not None and not _within(item, query):
+            found.append(c)
+    return found
+
+
+def is_correlated(query: exp.Expr) -> bool:
+    """Say whether a nested query refers to a FROM outside of it."""
+    return bool(outer_columns(query))
+
+
+def carried_name(reference: exp.Column) -> str:
+    """Give the name under which a column is carried in an intermediate table."""
+    return f"{reference.table}.{reference.name}"
+
+
+def repoint(references: list[exp.Column], target: Callable[[exp.Column], exp.Expr]) -> None:
+    """Replace columns in place."""
+    for reference in references:
+        reference.replace(target(reference))
+
+
+def take_rows(block: exp.Select) -> exp.Select:
+    """Move the clauses that make a block's rows into a new SELECT without outputs; the block keeps the others."""
+    inner = exp.Select()
+    for clause in CLAUSES_OF_ROWS:
+        value = block.args.get(clause)
+        if value is not None:
+            block.set(clause, None)
+            inner.set(clause, value)
+    return inner
+
+
+def _within(node: exp.Expr, tree: exp.Expr) -> bool:
+    at: exp.Expr | None = node
+    while at is not None:
+        if at is tree:
+            return True
+        at = at.parent
+    return False

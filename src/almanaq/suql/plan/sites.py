@@ -1,0 +1,173 @@
+"""Text sites: where a block calls the model, and the computed columns that stand for what it says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from almanaq.errors import QueryTypeError
+from almanaq.models.protocols import AnswerType
+from almanaq.suql.catalog.answer_types import answer_type
+from almanaq.suql.syntax.text_functions import SUMMARY_QUESTION, is_text_call, own_text_calls
+
+TEXT_ALIAS = "_text"
+"""The alias under which a block's expressions refer to its computed columns until the plan is lowered."""
+FROM_ALIAS = "_from"
+"""The alias under which a block's expressions refer to the columns of its FROM until the plan is lowered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One distinct text function of a block.
+
+    Attributes:
+        document, question: expressions over the block's FROM.
+        compared: the literals it is compared with here; the i-th has the verdict column `{id}_{i}`.
+        used: whether its value is needed, beyond verdicts.
+    """
+
+    id: str
+    function: str
+    document: exp.Expr
+    question: exp.Expr
+    type: AnswerType
+    options: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
+    used: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of its computed columns: the value, then one verdict per compared literal."""
+        return (self.id, *(f"{self.id}_{i}" for i in range(len(self.compared))))
+
+
+def text_column(name: str) -> exp.Column:
+    """Give the reference to a computed column."""
+    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(TEXT_ALIAS, quoted=True))
+
+
+def is_text_column(node: object) -> bool:
+    """Say whether a node refers to a computed column."""
+    return isinstance(node, exp.Column) and node.table == TEXT_ALIAS
+
+
+def text_columns(node: exp.Expr) -> set[str]:
+    """Give the names of the computed columns that an expression refers to."""
+    return {column.name for column in node.find_all(exp.Column) if is_text_column(column)}
+
+
+def site_of(column: str) -> str:
+    """Give the id of the site that a computed column belongs to."""
+    return column.split("_")[0]
+
+
+class SiteCollector:
+    """Replaces the text functions of a block's expressions by computed columns, one site per distinct call."""
+
+    def __init__(self) -> None:
+        self._sites: dict[tuple[str, ...], Site] = {}
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """The sites found so far."""
+        return tuple(self._sites.values())
+
+    def replace(self, node: exp.Expr) -> exp.Expr:
+        """Give an expression with computed columns for its text functions (its own, not those of nested queries)."""
+        holder = exp.Paren(this=node)
+        for call in own_text_calls(node):
+            self._replace_call(call)
+        return holder.this  # type: ignore[no-any-return]
+
+    def _replace_call(self, call: exp.Anonymous) -> None:
+        unit, type_ = typed_unit(call)
+        key = self._key(call, type_)
+        literals, comparison = compared_literals(unit, type_)
+        site = self._sites[key]
+        if comparison is None:
+            self._sites[key] = replace(site, used=True)
+            column = text_column(site.id)
+            if isinstance(unit, exp.Cast) and type_ != "text":
+                unit.set("this", column)
+            else:
+                unit.replace(column)
+            return
+        known = dict.fromkeys((*site.compared, *literals))
+        self._sites[key] = replace(site, compared=tuple(known))
+        verdicts = [text_column(f"{site.id}_{list(known).index(literal)}") for literal in literals]
+        verdict: exp.Expr = exp.or_(*verdicts) if len(verdicts) > 1 else verdicts[0]
+        if isinstance(comparison, exp.NEQ):
+            verdict = exp.not_(verdict)
+        comparison.replace(exp.paren(verdict) if len(verdicts) > 1 else verdict)
+
+    def _key(self, call: exp.Anonymous, type_: AnswerType) -> tuple[str, ...]:
+        arguments = call.expressions
+        function = call.name.lower()
+        question = arguments[1] if function == "answer" else exp.Literal.string(SUMMARY_QUESTION)
+        options = literal_options(arguments[2]) if len(arguments) > 2 else ()
+        key = (function, arguments[0].sql(), question.sql(), type_, *options)
+        if key not in self._sites:
+            document, asked = arguments[0].copy(), question.copy()
+            self._sites[key] = Site(f"t{len(self._sites)}", function, document, asked, type_, options)
+        return key
+
+
+def typed_unit(call: exp.Expr) -> tuple[exp.Expr, AnswerType]:
+    """Give the cast around a call if there is one (else the call), and the type that the answer is read as."""
+    node = call
+    while isinstance(node.parent, exp.Paren) and node.parent.parent is not None:
+        node = node.parent
+    if isinstance(node.parent, exp.Cast) and node.arg_key == "this" and node.parent.parent is not None:
+        return node.parent, answer_type(node.parent.to)
+    return call, "text"
+
+
+def compared_literals(unit: exp.Expr, type_: AnswerType) -> tuple[list[str], exp.Expr | None]:
+    """Give the string literals that a text answer is compared with by =, <> or IN, and the comparison itself."""
+    node = unit
+    while isinstance(node.parent, exp.Paren) and node.parent.parent is not None:
+        node = node.parent
+    parent = node.parent
+    if type_ != "text" or parent is None or parent.parent is None:
+        return [], None
+    if isinstance(parent, exp.EQ | exp.NEQ):
+        other = parent.expression if parent.this is node else parent.this
+        if isinstance(other, exp.Any) and parent.this is node and isinstance(parent, exp.EQ):
+            return _string_literals(_array_items(other.this), parent)
+        return _string_literals([other], parent)
+    if isinstance(parent, exp.In) and parent.this is node and not parent.args.get("query"):
+        return _string_literals(parent.expressions, parent)
+    return [], None
+
+
+def text_unit(call: exp.Expr) -> exp.Expr:
+    """Give the largest expression around a call whose truth or value is one computed column: comparison, cast or call."""
+    unit, type_ = typed_unit(call)
+    _, comparison = compared_literals(unit, type_)
+    return comparison if comparison is not None else unit
+
+
+def literal_options(node: exp.Expr) -> tuple[str, ...]:
+    """Give the allowed values that a query names as the third argument of `answer`."""
+    literals, _ = _string_literals(_array_items(node), node)
+    if not literals:
+        raise QueryTypeError("the third argument of answer() takes the allowed values: ARRAY['a', 'b']")
+    return tuple(literals)
+
+
+def _array_items(node: exp.Expr) -> list[exp.Expr]:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return list(node.expressions) if isinstance(node, exp.Array) else [node]
+
+
+def _string_literals(nodes: list[exp.Expr], comparison: exp.Expr) -> tuple[list[str], exp.Expr | None]:
+    if nodes and all(isinstance(n, exp.Literal) and n.is_string for n in nodes):
+        return list(dict.fromkeys(n.name for n in nodes)), comparison
+    return [], None
+
+
+def is_nested_call(call: exp.Expr) -> bool:
+    """Say whether a text call takes another text call as an argument."""
+    return any(is_text_call(inner) for argument in call.expressions for inner in own_text_calls(argument))

@@ -1,0 +1,173 @@
+"""Plans as values: what the database and the model are to do, in order. Nothing here runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from almanaq.suql.catalog.linking import Link
+from almanaq.suql.plan.predicates import Predicate
+from almanaq.suql.plan.sites import Site, site_of, text_columns
+
+ROW = "_row"
+"""The column that identifies a row in every intermediate table."""
+ORDINAL = "_ord"
+"""The column that holds a row's place in its block's ORDER BY."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSource:
+    """Where the document of a site stands: a column of a relation, in the row that `key` names.
+
+    Attributes:
+        key: expressions for its declared key columns; empty where none are declared.
+    """
+
+    site: str
+    relation: str
+    column: str
+    key: tuple[exp.Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """One SELECT block with text functions and nothing that groups, dedups or looks across rows; becomes a table.
+
+    Its expressions refer to columns of FROM through FROM_ALIAS and to what the model says through TEXT_ALIAS (sites.py).
+    The rules of the optimizer fill in the choices below; as built, every text function is evaluated for every row
+    of FROM, and the database filters afterwards.
+
+    Attributes:
+        name: the table it becomes: columns c0, c1, …, ROW and, under an ORDER BY, ORDINAL.
+        source: a SELECT with FROM and its joins alone; `with_` the members of WITH that its SQL needs.
+        columns: the columns of FROM that its expressions refer to, by the names they use.
+        row_id: expression that identifies a row of FROM, when that is just one base table with row ids.
+        condition: structured condition under which rows are fetched; None fetches all.
+        residual: what the text filter still has to decide.
+        filtered: the text filter decides the WHERE; otherwise the block's last SQL does.
+        enough: rows after which the text filter may stop; None decides all.
+        direct: read the one base table by its row ids instead of copying candidates first.
+        late: evaluate text that only the output needs for the rows that are returned.
+    """
+
+    name: str
+    source: exp.Select
+    columns: tuple[tuple[str, exp.Column], ...]
+    outputs: tuple[exp.Expr, ...]
+    where: exp.Expr | None
+    order: tuple[exp.Expr, ...]
+    limit: exp.Expr | None
+    offset: exp.Expr | None
+    sites: tuple[Site, ...]
+    evidence: tuple[EvidenceSource, ...] = ()
+    row_id: exp.Expr | None = None
+    with_: exp.With | None = None
+    condition: exp.Expr | None = None
+    residual: Predicate | None = None
+    filtered: bool = False
+    enough: int | None = None
+    direct: bool = False
+    late: bool = False
+
+    @property
+    def where_sites(self) -> tuple[Site, ...]:
+        """The sites that WHERE uses."""
+        return self._used_in([self.where] if self.where is not None else [])
+
+    @property
+    def order_sites(self) -> tuple[Site, ...]:
+        """The sites that ORDER BY uses."""
+        return self._used_in(self.order)
+
+    @property
+    def output_sites(self) -> tuple[Site, ...]:
+        """The sites that the outputs or ORDER BY use."""
+        return self._used_in([*self.outputs, *self.order])
+
+    def _used_in(self, nodes: Sequence[exp.Expr]) -> tuple[Site, ...]:
+        used = {site_of(name) for node in nodes for name in text_columns(node)}
+        return tuple(site for site in self.sites if site.id in used)
+
+
+@dataclass(frozen=True, slots=True)
+class Materialize:
+    """A SQL stage: the rows of a SELECT become a temporary table."""
+
+    name: str
+    select: exp.Query
+    purpose: str
+
+
+@dataclass(frozen=True, slots=True)
+class SiteInput:
+    """Where a text stage finds the arguments of a site: columns of its source, or the question itself.
+
+    Attributes:
+        relation, column, key: where the document stands, for evidence; "" and () where it is computed.
+    """
+
+    site: Site
+    document: str
+    question_column: str | None
+    relation: str = ""
+    column: str = ""
+    key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextStage:
+    """A text stage: streams rows, asks the model, and stores what it says as a temporary table.
+
+    Attributes:
+        name: the table it makes: ROW and, unless it filters, the computed columns of its sites.
+        block: the block it belongs to; evidence is kept under that name.
+        source: SELECT of ROW, documents, questions, structured atoms, columns that computed atoms need, keys.
+        predicate: rows that are not TRUE are dropped; None keeps all and stores the computed columns.
+        enough: stop when so many rows passed; `ordered` says that they must be the first in source order.
+    """
+
+    name: str
+    block: str
+    source: exp.Select
+    inputs: tuple[SiteInput, ...]
+    predicate: Predicate | None = None
+    enough: int | None = None
+    ordered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The last SQL stage: the rows of the result.
+
+    Attributes:
+        names: what the visible columns are called; hidden columns follow them.
+        evidence: (block, hidden column) pairs: the column holds one row id of that block, or a list of some.
+    """
+
+    select: exp.Query
+    names: tuple[str, ...]
+    evidence: tuple[tuple[str, str], ...] = ()
+
+
+LogicalStage = Materialize | TextBlock
+Stage = Materialize | TextStage
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalPlan:
+    """A query as blocks: what the optimizer's rules rewrite."""
+
+    stages: tuple[LogicalStage, ...]
+    output: Output
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A query as stages that run one after another."""
+
+    links: tuple[Link, ...]
+    stages: tuple[Stage, ...]
+    output: Output

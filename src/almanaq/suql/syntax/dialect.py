@@ -1,0 +1,18 @@
+"""SUQL's dialect: PostgreSQL, with NULLs last in both directions unless said otherwise (semantics 7)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from sqlglot.dialects.dialect import Dialect
+
+
+@cache
+def suql_dialect() -> Dialect:
+    """Give the dialect that queries are read in.
+
+    It is an instance with one setting changed, not a subclass: compiled sqlglot refuses subclasses.
+    """
+    dialect = Dialect.get_or_raise("postgres")
+    dialect.NULL_ORDERING = "nulls_are_last"
+    return dialect

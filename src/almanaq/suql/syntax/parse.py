@@ -1,0 +1,125 @@
+"""Text of a query → syntax tree, parameters filled in."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UsageError
+from almanaq.suql.syntax.allowlist import check_allowed
+from almanaq.suql.syntax.dialect import suql_dialect
+
+_OTHER_STATEMENTS = frozenset(
+    """
+    ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT CLUSTER COMMENT COMMIT COPY CREATE DEALLOCATE DECLARE DELETE DESCRIBE
+    DETACH DISCARD DO DROP EXECUTE EXPLAIN EXPORT GRANT IMPORT INSERT INSTALL LISTEN LOAD LOCK MERGE NOTIFY PRAGMA
+    PREPARE REFRESH REINDEX RESET REVOKE ROLLBACK SAVEPOINT SET SHOW START TRUNCATE UPDATE USE VACUUM
+    """.split()
+)
+
+
+def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
+    """Give the tree of a single, allowed SELECT, with each `?` replaced by its parameter as a literal.
+
+    Raises:
+        QuerySyntaxError: the text is not SUQL; points at the place.
+        RefusedQueryError: several statements, anything but a SELECT, or a function that is not allowed.
+        UsageError: the number of parameters differs from the number of `?`.
+    """
+    dialect = suql_dialect()
+    try:
+        tokens = dialect.tokenize(text)
+        _refuse_other_statements(tokens)
+        numbered, count = _number_placeholders(text, tokens)
+        trees = [tree for tree in dialect.parse(numbered) if tree is not None]
+    except TokenError as error:
+        raise QuerySyntaxError(f"the query cannot be read: {_first_line(error)}") from error
+    except ParseError as error:
+        raise _syntax_error(error, text) from error
+    if count != len(parameters):
+        raise UsageError(f"the query has {count} placeholder(s) (?), but {len(parameters)} parameter(s) were given")
+    if not trees:
+        raise QuerySyntaxError("the query is empty; write a SELECT")
+    if len(trees) > 1:
+        raise RefusedQueryError(f"the text holds {len(trees)} statements; give one SELECT at a time")
+    tree = trees[0]
+    check_allowed(tree, numbered)
+    assert isinstance(tree, exp.Query)
+    return _fill(tree, parameters) if parameters else tree
+
+
+def literal(value: object) -> exp.Expr:
+    """Give the SQL literal of a Python value: None, bool, int, float, Decimal, str, date, datetime, time, or a list."""
+    match value:
+        case None:
+            return exp.null()
+        case bool():
+            return exp.true() if value else exp.false()
+        case int() | float() | decimal.Decimal():
+            return exp.Literal.number(str(value)) if value >= 0 else exp.Neg(this=exp.Literal.number(str(-value)))
+        case str():
+            return exp.Literal.string(value)
+        case datetime.datetime():
+            return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), "timestamp")
+        case datetime.date():
+            return exp.cast(exp.Literal.string(value.isoformat()), "date")
+        case datetime.time():
+            return exp.cast(exp.Literal.string(value.isoformat()), "time")
+        case list() | tuple():
+            return exp.Array(expressions=[literal(item) for item in value])
+    raise UsageError(f"a parameter of type {type(value).__name__} cannot be put into a query")
+
+
+def _number_placeholders(text: str, tokens: list[Token]) -> tuple[str, int]:
+    """Write each `?` as `$1`, `$2`, …: PostgreSQL's own `?` is an operator, and a number keeps them apart."""
+    pieces, last, count = [], 0, 0
+    for token in tokens:
+        if token.token_type == TokenType.PLACEHOLDER and token.text == "?":
+            count += 1
+            pieces += [text[last : token.start], f"${count}"]
+            last = token.end + 1
+    return "".join([*pieces, text[last:]]), count
+
+
+def _refuse_other_statements(tokens: list[Token]) -> None:
+    """Name the statement that is not a SELECT before the parser stumbles over its syntax."""
+    first = tokens[0].text.upper() if tokens else ""
+    if first in _OTHER_STATEMENTS:
+        raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {first}")
+
+
+def _fill(tree: exp.Query, parameters: Sequence[object]) -> exp.Query:
+    def replace(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Parameter):
+            number = int(node.name) if node.name.isdigit() else 0
+            if not 1 <= number <= len(parameters):
+                raise UsageError(f"parameter ${node.name} has no value; {len(parameters)} given")
+            return literal(parameters[number - 1])
+        return node
+
+    filled: Any = tree.transform(replace)
+    return filled  # type: ignore[no-any-return]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".")
+
+
+def _syntax_error(error: ParseError, text: str) -> QueryError:
+    details = error.errors[0] if error.errors else {}
+    message = str(details.get("description") or _first_line(error)).rstrip(".")
+    highlight = details.get("highlight")
+    line, column = details.get("line"), details.get("col")
+    if not (highlight and isinstance(line, int) and isinstance(column, int)):
+        return QuerySyntaxError(f"not a SUQL query: {message}")
+    # sqlglot counts the column at the end of the token.
+    start = sum(len(part) + 1 for part in text.split("\n")[: line - 1]) + column - len(str(highlight))
+    return QuerySyntaxError(
+        f"not a SUQL query: {message} near {highlight!r}", query=text, start=max(0, start), end=start + len(highlight) - 1
+    )

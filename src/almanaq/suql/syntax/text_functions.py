@@ -1,0 +1,49 @@
+"""The text functions of SUQL, `answer` and `summary`, as they stand in a syntax tree.
+
+sqlglot reads them as anonymous functions; nothing here subclasses its nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+TEXT_FUNCTIONS = ("answer", "summary")
+SUMMARY_QUESTION = "What is the summary of this document?"
+
+
+def is_text_call(node: object) -> bool:
+    """Say whether a node is a call of `answer` or `summary`."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in TEXT_FUNCTIONS
+
+
+def has_text(node: exp.Expr) -> bool:
+    """Say whether a text function stands anywhere in a tree, nested queries included."""
+    return any(is_text_call(child) for child in node.find_all(exp.Anonymous))
+
+
+def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Walk an expression or a SELECT block in pre-order without going into nested queries (which are themselves given)."""
+    yield node
+    if not isinstance(node, exp.Subquery):
+        for child in node.iter_expressions():
+            yield from _nodes_of_part(child)
+
+
+def _nodes_of_part(node: exp.Expr) -> Iterator[exp.Expr]:
+    yield node
+    if not isinstance(node, exp.Query):
+        for child in node.iter_expressions():
+            yield from _nodes_of_part(child)
+
+
+def own_text_calls(node: exp.Expr) -> list[exp.Anonymous]:
+    """Give the text calls of an expression or a block that do not stand in a nested query, outermost first."""
+    return [child for child in own_nodes(node) if isinstance(child, exp.Anonymous) and is_text_call(child)]
+
+
+def nested_queries(node: exp.Expr) -> list[exp.Query]:
+    """Give the outermost queries nested in an expression or a block, in order."""
+    found = [child for child in own_nodes(node) if isinstance(child, exp.Query)]
+    return [query for query in found if query is not node or isinstance(query, exp.Subquery)]

@@ -1,0 +1,97 @@
+"""What goes wrong at a stand-in server, how often, and what the client then gets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+KINDS = ("too_many", "error", "hang", "malformed", "cut", "off_schema", "not_json", "empty", "length")
+"""429, 500, a reply that never comes, broken JSON, a broken connection; and replies of another form than asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One HTTP reply; `cut` breaks the connection off in its middle."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: bool = False
+
+    @classmethod
+    def of(cls, content: object, *, cut: bool = False) -> Self:
+        """Give the reply that carries `content` as JSON."""
+        return cls(200, json.dumps(content).encode(), cut=cut)
+
+    @classmethod
+    def error(cls, status: int, message: str, headers: Mapping[str, str] | None = None) -> Self:
+        """Give an error in the protocol's form."""
+        body = json.dumps({"error": {"message": message, "type": "error", "code": None}}).encode()
+        return cls(status, body, headers or {})
+
+
+class Faults:
+    """Which chat calls go wrong, and how.
+
+    Args:
+        script: a fault (one of KINDS) or None for each call in order; after its end the rates count.
+        rates: the share of calls with each fault; drawn from `seed`.
+        latency: seconds before a reply, or a function that draws them.
+        retry_after: sent with each 429.
+        hang: seconds that a call with the fault "hang" takes.
+    """
+
+    def __init__(
+        self,
+        script: Sequence[str | None] = (),
+        *,
+        rates: Mapping[str, float] | None = None,
+        latency: float | Callable[[], float] = 0.0,
+        retry_after: float | None = None,
+        hang: float = 3600.0,
+        seed: int = 0,
+    ) -> None:
+        unknown = {*(rates or {}), *(fault for fault in script if fault)} - {*KINDS}
+        if unknown:
+            raise ValueError(f"no such faults: {sorted(unknown)}; known: {', '.join(KINDS)}")
+        self._script = list(script)
+        self._rates = dict(rates or {})
+        self._latency, self._retry_after, self._hang = latency, retry_after, hang
+        self._random = random.Random(seed)
+
+    async def next(self) -> str | None:
+        """Give the fault of the next call, None for none, after the time that the call takes."""
+        fault = self._script.pop(0) if self._script else self._drawn()
+        seconds = self._latency() if callable(self._latency) else self._latency
+        if fault == "hang":
+            seconds = self._hang
+        if seconds:
+            await asyncio.sleep(seconds)
+        return fault
+
+    def _drawn(self) -> str | None:
+        if not self._rates:
+            return None
+        rest = self._random.random()
+        for fault, rate in self._rates.items():
+            rest -= rate
+            if rest < 0:
+                return fault
+        return None
+
+    def outcome(self, fault: str) -> Outcome | None:
+        """Give the reply of a fault that leaves no chat completion, None for one that has another form."""
+        if fault == "too_many":
+            wait = {} if self._retry_after is None else {"retry-after": f"{self._retry_after:g}"}
+            return Outcome.error(429, "Rate limit reached", wait)
+        if fault == "error":
+            return Outcome.error(500, "The server had an error")
+        if fault == "hang":
+            return Outcome.error(504, "gave up")
+        if fault == "malformed":
+            return Outcome(200, b'{"choices": [{"message": {"content": "Ye')
+        return None

@@ -1,0 +1,57 @@
+"""replies_from: a stand-in server's replies to our own prompts, computed by a function of text and question."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from almanaq.values import canonical
+
+_BODY = re.compile(r"<untrusted (\w+)>\n(.*)\n</untrusted \1>", re.DOTALL)
+_PASSAGE = re.compile(r"^\[passage (\d+)\]\n", re.MULTILINE)
+
+
+def replies_from(function: Callable[[str, str], str | None]) -> Callable[[Mapping[str, Any]], str]:
+    """Give a function of chat requests that replies as FunctionModel would to the requests of PromptedReader.
+
+    Args:
+        function: called with the document, its passages joined by a blank line, and the question (`"summary"` for a
+            summary). A request to link values chooses the equal spelling; one to combine, the first answer given.
+    """
+
+    def reply(request: Mapping[str, Any]) -> str:
+        user = str(request["messages"][-1]["content"])
+        name = request.get("response_format", {}).get("json_schema", {}).get("name", "answer")
+        body = _BODY.search(user)
+        inside = body[2] if body else ""
+        if name == "link":
+            return json.dumps({"values": _linked(inside)})
+        if name == "combine":
+            found = [m[1] for m in re.finditer(r"answer: (.*?)\.(?: |$)", inside, re.MULTILINE)]
+            return _answer(found[0] if found else None, user)
+        text = "\n\n".join(part.strip("\n") for part in _PASSAGE.split(inside)[2::2])
+        if name == "summarise":
+            return json.dumps({"value": function(text, "summary"), "quotes": []})
+        question = re.search(r"^Question: (.*)$", user, re.MULTILINE)
+        return _answer(function(text, question[1] if question else ""), user)
+
+    return reply
+
+
+def _answer(value: str | None, user: str) -> str:
+    listed = re.search(r"^Literals to judge: (.*)$", user, re.MULTILINE)
+    literals = json.loads(f"[{listed[1]}]") if listed else []
+    verdicts = {
+        literal: "unknown" if value is None else "yes" if canonical(value) == canonical(literal) else "no"
+        for literal in literals
+    }
+    return json.dumps({"value": value, "quotes": []} | ({"verdicts": verdicts} if literals else {}))
+
+
+def _linked(inside: str) -> list[str]:
+    word = re.search(r"^The person's word: (.*)$", inside, re.MULTILINE)
+    literal = canonical(json.loads(word[1])) if word else ""
+    values = [json.loads(line[2:]) for line in inside.splitlines() if line.startswith("- ")]
+    return [value for value in values if canonical(value) == literal]

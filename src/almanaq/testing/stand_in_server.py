@@ -1,0 +1,204 @@
+"""StandInServer: a real HTTP server of the OpenAI protocol on the loopback, with faults, and a ledger of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from almanaq.models.prices import Price
+from almanaq.testing.faults import Faults, Outcome
+
+Request = Mapping[str, Any]
+ReplyFunction = Callable[[Request], "str | Mapping[str, object]"]
+
+
+@dataclass
+class Ledger:
+    """What the server was asked and what it charged: the truth that a client's own count is held against.
+
+    Attributes:
+        calls: requests for chat or embeddings that arrived, whatever became of them.
+        answered: those that got a whole and right reply.
+        input_tokens, output_tokens: of all replies that carried a usage; whitespace-separated words.
+        requests: the body of every chat request, in order of arrival, when the server keeps them.
+    """
+
+    calls: int = 0
+    answered: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+
+    def money(self, price: Price) -> float:
+        """Give what the tokens cost at a price, in dollars."""
+        return price.of(self.input_tokens, self.output_tokens)
+
+
+class StandInServer:
+    """A server of `/v1/chat/completions`, `/v1/embeddings` and `/v1/models`, in a thread of its own.
+
+    Args:
+        reply: a chat request's JSON to the text of the reply, or to an object that is sent as JSON.
+        faults: what goes wrong, and how often; see Faults.
+        models: the names it knows; None knows every name.
+        key: the only key it accepts; None accepts any.
+        refuses: parameters that it answers with status 400, as servers without them do.
+        hidden_tokens: tokens of reasoning that each reply is charged for and does not show.
+
+    Use as a context manager; `url` is the base URL for a client.
+    """
+
+    def __init__(
+        self,
+        reply: ReplyFunction = lambda _: '{"value": null, "quotes": []}',
+        *,
+        faults: Faults | None = None,
+        models: tuple[str, ...] | None = None,
+        key: str | None = None,
+        refuses: tuple[str, ...] = (),
+        hidden_tokens: int = 0,
+        keep_requests: bool = True,
+    ) -> None:
+        self._reply, self._faults = reply, faults or Faults()
+        self._models, self._key, self._refuses, self._hidden = models, key, refuses, hidden_tokens
+        self._keep = keep_requests
+        self.ledger = Ledger()
+        self.url = ""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name="stand-in-server", daemon=True)
+        self._started = threading.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._started.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop serving and close every connection."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._main())
+        self._loop.close()
+
+    async def _main(self) -> None:
+        self._stop = asyncio.Event()
+        server = await asyncio.start_server(self._connection, "127.0.0.1", 0, backlog=1024, limit=2**24)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        self._started.set()
+        await self._stop.wait()
+        server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task: asyncio.Task[None] = asyncio.current_task()  # type: ignore[assignment]
+        self._tasks.add(task)
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+                while await self._exchange(reader, writer):
+                    pass
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Serve one request; False when the connection is to be closed."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        start, *lines = head.split("\r\n")
+        method, path, _ = start.split(" ", 2)
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        outcome = await self._outcome(method, path.partition("?")[0], headers, body)
+        payload = outcome.body
+        extra = "".join(f"{name}: {value}\r\n" for name, value in outcome.headers.items())
+        sizes = f"content-type: application/json\r\ncontent-length: {len(payload)}\r\n"
+        reply_head = f"HTTP/1.1 {outcome.status} -\r\n{sizes}{extra}\r\n"
+        writer.write(reply_head.encode() + (payload[: len(payload) // 2] if outcome.cut else payload))
+        await writer.drain()
+        return not outcome.cut
+
+    async def _outcome(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+        if method == "GET" and path == "/v1/models":
+            names = self._models or ()
+            return Outcome.of({"object": "list", "data": [{"id": name, "object": "model"} for name in names]})
+        if method != "POST" or path not in ("/v1/chat/completions", "/v1/embeddings"):
+            return Outcome.error(404, f"no such path: {path}")
+        request = json.loads(body)
+        self.ledger.calls += 1
+        refusal = self._refusal(request, headers)
+        if refusal is not None:
+            return refusal
+        if path == "/v1/embeddings":
+            return self._embeddings(request)
+        if self._keep:
+            self.ledger.requests.append(request)
+        fault = await self._faults.next()
+        self.ledger.outcomes[fault or "answered"] += 1
+        outcome = self._faults.outcome(fault) if fault else None
+        return outcome or self._chat(request, fault)
+
+    def _refusal(self, request: Request, headers: Mapping[str, str]) -> Outcome | None:
+        if self._key is not None and headers.get("authorization") != f"Bearer {self._key}":
+            return Outcome.error(401, "Incorrect API key provided")
+        if self._models is not None and request.get("model") not in self._models:
+            return Outcome.error(404, f"The model {request.get('model')!r} does not exist")
+        refused = [name for name in self._refuses if name in request]
+        return Outcome.error(400, f"Unsupported parameter: {refused[0]!r}") if refused else None
+
+    def _chat(self, request: Request, fault: str | None) -> Outcome:
+        reply = self._reply(request)
+        text = reply if isinstance(reply, str) else json.dumps(reply)
+        text = {"off_schema": '{"unexpected": true}', "not_json": "I would say: yes!", "empty": ""}.get(
+            fault or "", text
+        )
+        read = sum(len(str(message["content"]).split()) for message in request["messages"])
+        written = len(text.split()) + self._hidden
+        self.ledger.input_tokens += read
+        self.ledger.output_tokens += written
+        self.ledger.answered += fault is None
+        usage = {
+            "prompt_tokens": read,
+            "completion_tokens": written,
+            "total_tokens": read + written,
+            "completion_tokens_details": {"reasoning_tokens": self._hidden},
+        }
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "finish_reason": "length" if fault == "length" else "stop"}
+        head = {"id": f"chat-{self.ledger.calls}", "object": "chat.completion", "created": 0, "model": request["model"]}
+        return Outcome.of(head | {"choices": [choice], "usage": usage}, cut=fault == "cut")
+
+    def _embeddings(self, request: Request) -> Outcome:
+        texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
+        data = [{"object": "embedding", "index": i, "embedding": _vector(text)} for i, text in enumerate(texts)]
+        tokens = sum(len(text.split()) for text in texts)
+        self.ledger.input_tokens += tokens
+        self.ledger.answered += 1
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        return Outcome.of({"object": "list", "data": data, "model": request["model"], "usage": usage})
+
+
+def _vector(text: str, dimensions: int = 64) -> list[float]:
+    """Give a vector of hashed words, so that texts that share words have near vectors."""
+    vector = [0.0] * dimensions
+    for word in text.lower().split():
+        vector[zlib.crc32(word.encode()) % dimensions] += 1.0
+    return vector if any(vector) else [1.0] * dimensions

@@ -1,0 +1,102 @@
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from almanaq.cli import bench, find
+from almanaq.errors import UsageError
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "films"
+    folder.mkdir()
+    context = json.dumps({"table_page_title": "Films of [Kurosawa]"})
+    base = {"database_id": "db", "header": ["Year", "Film"], "split": "test"}
+    tables = [
+        {**base, "table_id": "a", "rows": [["1950", "Rashomon"]], "context": context},
+        {**base, "table_id": "b", "rows": [["1941", "Citizen Kane"]], "context": "{}"},
+    ]
+    question = {"query_id": "1", "query": "Kurosawa in 1950", "database_id": "db", "table_id": "a", "answer": ""}
+    pq.write_table(pa.Table.from_pylist(tables), folder / "corpus.parquet")
+    pq.write_table(pa.Table.from_pylist([question]), folder / "queries_test.parquet")
+    return folder.parent
+
+
+def call(*arguments: str):
+    app = typer.Typer()
+    find.register(app)
+    bench.register(app)
+    result = CliRunner().invoke(app, arguments)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def run(data: Path, out: Path, *more: str):
+    where = ("--dataset", "films", "--data-dir", str(data), "--split", "test", "--out", str(out))
+    return call("bench", "run", "--task", "table-retrieval", *where, "--retriever", "bm25", *more)
+
+
+def test_find_prints_the_contracts_json(data: Path) -> None:
+    result = call("find", "films by Kurosawa", "--corpus", str(data / "films"), "--retriever", "bm25", "--json")
+    hit = json.loads(result.stdout)[0]
+    assert list(hit) == ["database_id", "table_id", "score", "title"]
+    assert (hit["database_id"], hit["table_id"], hit["title"]) == ("db", "a", "Films of [Kurosawa]")
+
+
+def test_find_prints_a_table_for_people(data: Path) -> None:
+    shown = call("find", "films by Kurosawa", "--corpus", str(data / "films"), "--retriever", "bm25").stdout
+    assert "Films of [Kurosawa]" in shown
+    assert "Year, Film" in shown
+
+
+def test_find_says_when_nothing_fits(data: Path) -> None:
+    arguments = ("find", "zzz", "--corpus", str(data / "films"), "--retriever", "bm25")
+    assert json.loads(call(*arguments, "--json").stdout) == []
+    assert "no table fits" in call(*arguments).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((" ",), "the question is empty"),
+        (("q", "-k", "0"), "-k must be 1 or more"),
+        (("q", "--fields", "titel"), "did you mean 'title'"),
+        (("q", "--retriever", "bm"), "unknown retriever 'bm'"),
+    ],
+)
+def test_find_refuses_wrong_usage(data: Path, arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        call("find", *arguments, "--corpus", str(data / "films"))
+
+
+def test_run_and_score_print_the_same_json(data: Path, tmp_path: Path) -> None:
+    ran = json.loads(run(data, tmp_path / "out", "--k", "1,2", "--json").stdout)
+    assert ran["metrics"]["recall@1"] == 1
+    assert "recall@2" in ran["metrics"]
+    assert "recall@10" not in ran["metrics"]
+    assert json.loads(call("bench", "score", str(tmp_path / "out"), "--json").stdout) == ran
+
+
+def test_run_prints_measures_for_people(data: Path, tmp_path: Path) -> None:
+    shown = run(data, tmp_path / "out").stdout
+    assert "1 questions, 2 tables" in shown
+    assert "recall@10" in shown
+
+
+def test_cutoffs_must_be_numbers(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--k takes numbers between commas, not '1;5'"):
+        run(data, tmp_path / "out", "--k", "1;5")
+
+
+def test_list_says_what_every_retriever_sees() -> None:
+    listed = json.loads(call("bench", "list", "--json").stdout)
+    assert {entry["name"] for entry in listed["retrievers"]} >= {"none", "random", "oracle", "bm25", "dense", "hybrid"}
+    assert all(entry["sees"] for entry in listed["retrievers"])
+    assert "fetaqa" in {entry["name"] for entry in listed["datasets"]}
+    assert "table-retrieval" in call("bench", "list").stdout

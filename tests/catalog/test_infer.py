@@ -1,0 +1,46 @@
+"""Inferred kinds: prose is prose, addresses and labels are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from almanaq.suql.catalog.infer import ColumnSample, infer_kind, is_enumerable, is_prose
+from almanaq.suql.catalog.relations import Column, ColumnKind
+
+
+@pytest.mark.parametrize(
+    ("values", "prose"),
+    [
+        ([f"Dish {i} came quickly and it was hot." for i in range(9)], True),
+        (
+            [
+                f"the waiter told us {i} stories about the old port while we waited for our main course"
+                for i in range(9)
+            ],
+            True,
+        ),
+        ([f"{i} Castro Street, Suite {i}, Mountain View, CA 94041" for i in range(9)], False),
+        (["The same long sentence stands in every row of this column, over and over."] * 9, False),
+        (["Italian", "French", "Thai"], False),
+        ([], False),
+        (["", "  "], False),
+    ],
+)
+def test_prose(values: list[str], prose: bool) -> None:
+    assert is_prose(values) is prose
+
+
+def test_enumerable_needs_few_short_repeated_values() -> None:
+    assert is_enumerable(("a", "b"), 10)
+    assert not is_enumerable(("a", "b"), 9)
+    assert not is_enumerable(("a",), 100)
+    assert not is_enumerable(tuple(map(str, range(51))), 10_000)
+    assert not is_enumerable(("a", "b" * 41), 100)
+
+
+def test_declared_and_other_types_are_left() -> None:
+    prose = ColumnSample(tuple(f"We came {i} times and liked it every single time." for i in range(9)))
+    assert infer_kind(Column("n", "bigint"), prose).kind is ColumnKind.STRUCTURED
+    declared = Column("n", "text", ColumnKind.ENUM, values=("a",))
+    assert infer_kind(declared, prose) is declared
+    assert infer_kind(Column("n", "text"), prose).kind is ColumnKind.FREE_TEXT

@@ -1,0 +1,98 @@
+"""One small source in every form that a Database can be opened from."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from postgres_server import find_binaries, run_server
+
+from almanaq.suql.databases.protocol import Database
+from almanaq.suql.databases.registry import open_database
+
+ROWS = [
+    (1, "Café Ölé", 4.5, "2020-02-29"),
+    (2, 'O\'Hara "quoted", with comma', None, "1968-02-15"),
+    (3, "日本料理 🍣", 3.0, None),
+    (4, None, -1.25, "1999-12-31"),
+]
+
+
+def _duckdb_file(folder: Path) -> str:
+    path = str(folder / "places.duckdb")
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE places (id BIGINT PRIMARY KEY, name VARCHAR, rating DOUBLE, opened DATE)")
+        connection.executemany("INSERT INTO places VALUES (?, ?, ?, ?)", ROWS)
+    return path
+
+
+def _sqlite_file(folder: Path) -> str:
+    path = str(folder / "places.sqlite")
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE places (id INTEGER PRIMARY KEY, name TEXT, rating REAL, opened DATE)")
+    connection.executemany("INSERT INTO places VALUES (?, ?, ?, ?)", ROWS)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def _csv_folder(folder: Path) -> str:
+    import csv
+
+    with (folder / "places.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerows([("id", "name", "rating", "opened"), *ROWS])
+    return str(folder)
+
+
+def _arrow(_: Path) -> object:
+    import datetime
+
+    ids, names, ratings, opened = zip(*ROWS, strict=True)
+    days = [None if day is None else datetime.date.fromisoformat(day) for day in opened]
+    return {"places": pa.table({"id": ids, "name": names, "rating": ratings, "opened": days})}
+
+
+def _connection(folder: Path) -> object:
+    return duckdb.connect(_duckdb_file(folder))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server with the four places."""
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip("no PostgreSQL here: apt-get install postgresql")
+    with run_server(binaries) as url:
+        import psycopg
+
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE TABLE places (id bigint PRIMARY KEY, name text, rating float8, opened date)")
+            connection.cursor().executemany("INSERT INTO places VALUES (%s, %s, %s, %s)", ROWS)
+        connection.close()
+        yield url
+
+
+SOURCES: dict[str, Callable[[Path], object]] = {
+    "duckdb": _duckdb_file,
+    "sqlite": _sqlite_file,
+    "csv": _csv_folder,
+    "arrow": _arrow,
+    "connection": _connection,
+}
+
+
+@pytest.fixture(params=[*SOURCES, "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """The four places, in one of the forms."""
+    chosen = SOURCES.get(request.param)
+    source = chosen(tmp_path) if chosen else request.getfixturevalue(request.param)
+    opened = open_database(source)
+    yield opened
+    opened.close()
+    if isinstance(source, duckdb.DuckDBPyConnection):
+        source.close()

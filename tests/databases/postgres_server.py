@@ -1,0 +1,46 @@
+"""A PostgreSQL server of the tests' own, on a free port, in a temporary folder."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def find_binaries() -> Path | None:
+    """Give the folder of initdb and pg_ctl, None where there is no PostgreSQL."""
+    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: float(p.parent.name), reverse=True)
+    on_path = shutil.which("initdb")
+    return next((p for p in places if (p / "initdb").exists()), Path(on_path).parent if on_path else None)
+
+
+@contextmanager
+def run_server(binaries: Path) -> Iterator[str]:
+    """Run a server for the length of the block; give the URL of its superuser."""
+    account = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
+    home = Path(tempfile.mkdtemp(prefix="almanaq-pg-"))
+    if account:
+        os.chown(home, pwd.getpwnam(account).pw_uid, -1)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    data = home / "data"
+    run = {"check": True, "user": account, "cwd": home, "stdout": subprocess.DEVNULL}
+    create = [binaries / "initdb", "-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"]
+    options = f"-p {port} -k {home} -c listen_addresses=127.0.0.1 -c fsync=off"
+    try:
+        subprocess.run(create, **run)  # type: ignore[call-overload]
+        start = [binaries / "pg_ctl", "-D", data, "-o", options, "-l", home / "log", "-w", "start"]
+        subprocess.run(start, **run)  # type: ignore[call-overload]
+        try:
+            yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        finally:
+            subprocess.run([binaries / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **run)  # type: ignore[call-overload]
+    finally:
+        shutil.rmtree(home, ignore_errors=True)

@@ -1,0 +1,130 @@
+"""The OpenAI protocol over real HTTP: every fault ends in a reply or in an error that says what to change."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import numpy as np
+import pytest
+
+from almanaq.errors import ModelCallError, ModelError
+from almanaq.models.failure import FailedCall
+from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
+from almanaq.models.prices import Price
+from almanaq.models.protocols import Prompt
+from almanaq.testing import Faults, StandInServer
+
+REPLY = '{"value": "Yes", "quotes": []}'
+
+
+def test_a_reply_carries_the_text_and_what_the_server_charged(prompt: Prompt) -> None:
+    price = Price(2.0, 8.0)
+    with StandInServer(lambda _: REPLY) as server:
+        completion = asyncio.run(OpenAIModel("m", server.url, price=price).complete(prompt))
+    assert completion.text == REPLY
+    ledger = server.ledger
+    usage = completion.usage
+    assert (usage.calls, usage.input_tokens, usage.output_tokens) == (1, ledger.input_tokens, ledger.output_tokens)
+    assert usage.money == pytest.approx(ledger.money(price))
+    request = ledger.requests[0]
+    assert request["temperature"] == 0
+    assert request["response_format"]["json_schema"]["schema"] == prompt.schema
+
+
+def test_one_model_serves_one_event_loop_after_the_other_and_leaves_no_socket(prompt: Prompt) -> None:
+    with StandInServer(lambda _: REPLY) as server:
+        model = OpenAIModel("m", server.url)
+        for _ in range(3):
+            assert asyncio.run(model.complete(prompt)).text == REPLY
+    del model
+    gc.collect()  # an unclosed socket would be a ResourceWarning, which is an error here
+
+
+@pytest.mark.parametrize("fault", ["too_many", "error", "malformed", "cut", "empty", "length"])
+def test_a_fault_of_one_call_is_a_failed_call(prompt: Prompt, fault: str) -> None:
+    with StandInServer(lambda _: REPLY, faults=Faults([None, fault], retry_after=3)) as server:
+        model = OpenAIModel("m", server.url)
+        asyncio.run(model.complete(prompt))
+        with pytest.raises(FailedCall) as caught:
+            asyncio.run(model.complete(prompt))
+    assert caught.value.retryable
+    assert caught.value.retry_after == (3.0 if fault == "too_many" else None)
+
+
+def test_a_call_that_hangs_is_given_up(prompt: Prompt) -> None:
+    with (
+        StandInServer(lambda _: REPLY, faults=Faults(["hang"])) as server,
+        pytest.raises(FailedCall, match=r"no reply within 0\.2 s"),
+    ):
+        asyncio.run(OpenAIModel("m", server.url, timeout=0.2).complete(prompt))
+    assert server.ledger.calls == 1
+
+
+def test_a_failed_call_still_tells_what_it_cost(prompt: Prompt) -> None:
+    with (
+        StandInServer(lambda _: REPLY, faults=Faults(["empty"]), hidden_tokens=500) as server,
+        pytest.raises(ModelCallError, match="empty, after 500 hidden tokens") as caught,
+    ):
+        asyncio.run(OpenAIModel("m", server.url).complete(prompt))
+    assert caught.value.usage.output_tokens == server.ledger.output_tokens >= 500  # type: ignore[attr-defined]
+
+
+def test_once_a_model_reasons_its_limit_leaves_room_for_it(prompt: Prompt) -> None:
+    with StandInServer(lambda _: REPLY, hidden_tokens=500) as server:
+        model = OpenAIModel("m", server.url)
+        asyncio.run(model.complete(prompt))
+        asyncio.run(model.complete(prompt))
+    limits = [request["max_completion_tokens"] for request in server.ledger.requests]
+    assert limits[0] == 64
+    assert limits[1] > 4096
+
+
+@pytest.mark.parametrize("refused", ["response_format", "temperature", "max_completion_tokens"])
+def test_what_a_server_refuses_is_left_out_from_then_on(prompt: Prompt, refused: str) -> None:
+    with StandInServer(lambda _: REPLY, refuses=(refused,)) as server:
+        model = OpenAIModel("m", server.url)
+        first = asyncio.run(model.complete(prompt))
+        second = asyncio.run(model.complete(prompt))
+    assert first.text == second.text == REPLY
+    assert (first.usage.calls, second.usage.calls, server.ledger.calls) == (2, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("key", "model", "url", "setting"),
+    [
+        ("wrong", "m", "{url}", "OPENAI_API_KEY"),
+        ("right", "other", "{url}", "--model"),
+        ("right", "m", "{url}/nowhere", "OPENAI_BASE_URL"),
+        ("right", "m", "http://127.0.0.1:9", "OPENAI_BASE_URL"),
+        ("right", "m", "localhost", "OPENAI_BASE_URL"),
+    ],
+)
+def test_what_no_call_can_mend_names_the_setting(prompt: Prompt, key: str, model: str, url: str, setting: str) -> None:
+    with (
+        StandInServer(lambda _: REPLY, key="right", models=("m",)) as server,
+        pytest.raises(ModelError, match=setting) as caught,
+    ):
+        asyncio.run(OpenAIModel(model, url.format(url=server.url), key).complete(prompt))
+    assert not isinstance(caught.value, ModelCallError)
+
+
+def test_a_missing_key_is_named_before_any_call() -> None:
+    with pytest.raises(ModelError, match="OPENAI_API_KEY"):
+        OpenAIModel("m")
+
+
+def test_embeddings_are_unit_vectors_in_the_order_of_the_texts() -> None:
+    texts = [f"table number {n}" for n in range(7)] + [""]
+    with StandInServer() as server:
+        one = OpenAIEmbedder("m", server.url).embed(texts)
+        batched = OpenAIEmbedder("m", server.url, batch=3).embed(texts)
+        assert OpenAIEmbedder("m", server.url).embed([]).shape[0] == 0
+    np.testing.assert_allclose(np.linalg.norm(one, axis=1), 1, atol=1e-6)
+    np.testing.assert_array_equal(one, batched)
+
+
+@pytest.mark.parametrize(("model", "key", "setting"), [("m", "wrong", "OPENAI_API_KEY"), ("n", "k", "--model")])
+def test_an_embedder_names_the_setting_to_change(model: str, key: str, setting: str) -> None:
+    with StandInServer(models=("m",), key="k") as server, pytest.raises(ModelError, match=setting):
+        OpenAIEmbedder(model, server.url, key).embed(["a"])

@@ -1,0 +1,122 @@
+"""Names and objects to models: what is opened, what stands in on a bare install, what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from almanaq.errors import MissingExtraError, ModelError, SourceError, UsageError
+from almanaq.models import local_embedder
+from almanaq.models.prices import Price, price_of
+from almanaq.models.protocols import Embedder, LanguageModel, Linker, Reader, TextCall
+from almanaq.models.registry import ModelSettings, open_embedder, open_models
+from almanaq.testing import FunctionModel, ScriptedModel, StandInServer, replies_from
+
+CALL = TextCall("answer", ("Candles everywhere.",), "is it romantic?", compared=("Yes",))
+
+
+def test_local_reads_and_links_on_this_machine_for_nothing() -> None:
+    models = open_models("local")
+    assert isinstance(models.reader, Reader)
+    assert isinstance(models.linker, Linker)
+    assert isinstance(models.embedder, Embedder)
+    assert (models.name, models.reader.remote, models.reader.paid, models.language) == ("local", False, False, None)
+    assert asyncio.run(models.reader.read(CALL)).verdicts == {"Yes": True}
+    assert open_models(None).name == "local"
+
+
+def test_a_bare_install_resolves_local_vectors_to_lexical(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_embedder, "_PACKAGES", ("no_such_package",))
+    assert open_embedder("local").name == "lexical"
+    assert open_models("local").embedder.name == "lexical"
+
+
+def test_opening_imports_neither_torch_nor_a_client() -> None:
+    code = (
+        "import sys; from almanaq.models.registry import open_models; open_models('local');"
+        "open_models('openai:m', embedder='lexical');"
+        "sys.exit(bool({'torch', 'openai', 'sentence_transformers', 'jinja2'} & set(sys.modules)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OPENAI_API_KEY": "k"}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
+
+
+def test_an_openai_model_answers_over_http_and_keeps_what_it_paid_for(tmp_path: Path) -> None:
+    with StandInServer(replies_from(lambda *_: "Yes"), key="k") as server:
+        settings = ModelSettings(server.url, "k", cache_file=tmp_path / "c.sqlite", price=Price(1, 1))
+        found = [asyncio.run(open_models("openai:m", settings=settings).reader.read(CALL)) for _ in range(2)]
+    assert [(r.value, r.usage.calls, r.usage.cached_calls) for r in found] == [("Yes", 1, 0), ("Yes", 0, 1)]
+    assert settings.budget.usage.money == pytest.approx(server.ledger.money(Price(1, 1)))
+    models = open_models("openai:m", settings=settings)
+    assert (models.name, models.reader.remote, models.reader.paid) == ("openai:m", True, True)
+    assert isinstance(models.language, LanguageModel)
+
+
+def test_objects_serve_as_they_are() -> None:
+    function = FunctionModel(lambda *_: "Yes")
+    models = open_models(function)
+    assert models.reader is function
+    assert models.linker is function
+    scripted = ScriptedModel({"answer": {"value": "Yes", "verdicts": {"Yes": "yes"}, "quotes": []}})
+    opened = open_models(scripted)
+    assert asyncio.run(opened.reader.read(CALL)).verdicts == {"Yes": True}
+    assert open_models(opened) is opened
+    # A script's replies are nobody's: another script of the same name must not get them from the cache.
+    other = ScriptedModel({"answer": {"value": "No", "verdicts": {"Yes": "no"}, "quotes": []}})
+    assert asyncio.run(open_models(other).reader.read(CALL)).value == "No"
+
+
+@pytest.mark.parametrize("name", ["locl", "openai", "openai:", "gpt-4"])
+def test_an_unknown_model_is_refused_with_the_names_there_are(name: str) -> None:
+    with pytest.raises(UsageError, match=r"local|openai:MODEL"):
+        open_models(name)
+
+
+def test_an_unknown_embedder_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(UsageError, match="'lexical'"):
+        open_embedder("lexcal")
+    with pytest.raises(UsageError, match="is no model"):
+        open_models(3)  # type: ignore[arg-type]
+
+
+def test_a_missing_key_is_named() -> None:
+    with pytest.raises(ModelError, match="OPENAI_API_KEY"):
+        open_models("openai:m")
+
+
+def test_prices_come_from_the_users_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text('["gpt-x"]\ninput = 0.15\noutput = 0.6\n')
+    monkeypatch.setenv("ALMANAQ_PRICES", str(file))
+    assert price_of("gpt-x") == Price(0.15, 0.6)
+    assert price_of("other") is None
+    file.write_text('["gpt-x"]\nin = 1\n')
+    with pytest.raises(SourceError, match="ALMANAQ_PRICES"):
+        price_of("gpt-x")
+
+
+def test_weights_that_are_not_the_published_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not local_embedder.local_is_installed():
+        with pytest.raises(MissingExtraError, match="local"):
+            open_embedder("a/b").embed(["x"])
+        return
+    monkeypatch.setattr(local_embedder, "WEIGHTS_SHA256", "0" * 64)
+    with pytest.raises(ModelError, match="sha256"):
+        open_embedder("local").embed(["x"])
+
+
+@pytest.mark.slow
+def test_local_vectors_are_near_for_near_meanings() -> None:
+    pytest.importorskip("sentence_transformers")
+    embedder = open_embedder("local")
+    a, b, c = embedder.embed(["a romantic place for a date", "intimate candle-lit dinner", "underground car park"])
+    assert a @ b > 0.4 > a @ c
+    np.testing.assert_allclose(np.linalg.norm([a, b, c], axis=1), 1, atol=1e-5)
+    assert embedder.name == "local"
+    assert embedder.embed([]).shape[0] == 0

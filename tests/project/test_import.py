@@ -1,0 +1,55 @@
+"""Importing almanaq is quick, quiet and has no effects."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+
+HEAVY = ("duckdb", "pyarrow", "numpy", "pandas", "torch", "openai", "pydantic", "sqlglot", "bm25s", "transformers")
+
+
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def seconds(code: str) -> float:
+    started = time.perf_counter()
+    python(code)
+    return time.perf_counter() - started
+
+
+def test_import_takes_less_than_three_tenths_of_a_second():
+    python("import almanaq")  # writes bytecode, warms the disk
+    python_itself = statistics.median(seconds("pass") for _ in range(5))
+    whole = statistics.median(seconds("import almanaq; almanaq.connect; almanaq.Options") for _ in range(5))
+    assert whole - python_itself < 0.3
+
+
+def test_import_loads_no_library():
+    loaded = python(f"import sys, almanaq; print(*[m for m in {HEAVY!r} if m in sys.modules])")
+    assert loaded.split() == []
+
+
+def test_the_command_line_starts_without_libraries_it_does_not_need():
+    heavy = tuple(m for m in HEAVY if m not in ("pydantic", "sqlglot"))
+    loaded = python(f"import sys, almanaq.cli.app; print(*[m for m in {heavy!r} if m in sys.modules])")
+    assert loaded.split() == []
+
+
+def test_importing_every_module_prints_nothing():
+    code = (
+        "import importlib, pkgutil, almanaq\n"
+        "for m in pkgutil.walk_packages(almanaq.__path__, 'almanaq.'):\n"
+        "    if not m.name.endswith('__main__'): importlib.import_module(m.name)\n"
+    )
+    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def test_public_names_are_sorted_and_there():
+    import almanaq
+
+    assert almanaq.__all__ == sorted(almanaq.__all__, key=str)
+    assert all(getattr(almanaq, name) is not None for name in almanaq.__all__)

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
+
+from almanaq.corpus.serialize import Field
+from almanaq.errors import SourceError
+from almanaq.retrieval.bm25 import BM25
+from almanaq.retrieval.dense import Dense, row_texts
+from almanaq.retrieval.hybrid import Hybrid, standardized
+from almanaq.retrieval.vectors import VectorStore
+
+FIELDS = ["title", "header", "cells"]
+
+
+def dense(**options) -> Dense:
+    return Dense(VectorStore(None, BagOfWords()), **options)
+
+
+def test_scores_are_cosines() -> None:
+    index = dense().index(CORPUS, FIELDS)
+    questions = ["films of Akira", "the Nile"]
+    embedder = BagOfWords()
+    tables = embedder.embed(list(index.store.embedder.embedded))
+    np.testing.assert_allclose(index.scores(questions), embedder.embed(questions) @ tables.T, atol=1e-6)
+
+
+def test_a_row_is_found_in_a_long_table() -> None:
+    rows = [(f"word{number} other{number}",) for number in range(200)] + [("needle thread",)]
+    long, short = table("long", "Sewing", ("things",), rows), table("short", "needle", ("things",), [("pin",)])
+    index = dense(rows=True).index([short, long, *CORPUS], FIELDS)
+    assert index.vectors.shape[0] > index.scores(["q"]).shape[1] == 5
+    assert index.search(["Sewing things needle thread"], 1)[0][0].id == long.id
+
+
+def test_row_texts_name_columns_only_where_the_header_is_declared() -> None:
+    assert row_texts(RIVERS, list(Field))[0] == "Longest rivers\nRiver: Nile; length_km: 6,650"
+    assert row_texts(RIVERS, [Field.CELLS])[0] == "Nile; 6,650"
+    assert row_texts(RIVERS, [Field.TITLE]) == []
+
+
+def test_hybrid_is_the_sum_of_standardized_scores() -> None:
+    index = Hybrid(BM25(), dense()).index(CORPUS, FIELDS)
+    question = ["Kurosawa's films"]
+    expected = standardized(index.lexical.sums(question)) + standardized(index.dense.scores(question))
+    np.testing.assert_allclose(index.scores(question), expected)
+    assert index.search(question, 1)[0][0].id == FILMS.id
+
+
+def test_a_flat_row_says_nothing() -> None:
+    assert standardized(np.full((1, 4), 0.3, dtype=np.float32)).tolist() == [[0, 0, 0, 0]]
+
+
+def test_hybrid_still_ranks_when_no_word_is_known() -> None:
+    (ranking,) = Hybrid(BM25(), dense()).index(CORPUS, FIELDS).search(["zzz"], 10)
+    assert len(ranking) == len(CORPUS)
+
+
+def test_batches_and_single_questions_agree() -> None:
+    index = Hybrid(BM25(), dense()).index(CORPUS, FIELDS)
+    questions = ["films", "rivers", "football in Lyon"]
+    for together, question in zip(index.search(questions, 3), questions, strict=True):
+        (alone,) = index.search([question], 3)
+        assert [hit.id for hit in together] == [hit.id for hit in alone]
+        np.testing.assert_allclose([hit.score for hit in together], [hit.score for hit in alone], rtol=1e-5)
+
+
+def test_an_empty_corpus_is_refused() -> None:
+    with pytest.raises(SourceError, match="no table"):
+        dense().index([], FIELDS)
