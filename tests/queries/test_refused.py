@@ -72,14 +72,14 @@ def town() -> Asked:
 )
 def test_refused(town: Asked, sql: str) -> None:
     before = town.model.calls
-    with pytest.raises((RefusedQueryError, UnknownNameError)) as caught:
+    with pytest.raises(QueryError) as caught:
         town.con.sql(sql)
     assert len(str(caught.value)) > 20
     assert town.model.calls == before
 
 
-@pytest.mark.parametrize("sql", ["SELECT getenv('HOME')", "SELECT pg_read_file('x')", "INSERT INTO places VALUES (1)"])
-def test_what_is_known_to_be_dangerous_is_called_refused(town: Asked, sql: str) -> None:
+@pytest.mark.parametrize("sql", ["SELECT 1; SELECT 2", "COPY places TO 'x'", "INSERT INTO places VALUES (1)"])
+def test_statements_that_are_not_one_select_are_called_refused(town: Asked, sql: str) -> None:
     with pytest.raises(RefusedQueryError):
         town.con.sql(sql)
 

@@ -96,7 +96,8 @@ def test_group_by_and_having_on_answers(town: Asked) -> None:
     assert town.rows(counts) == [("No", 2), ("Yes", 4), (None, 2)]
     having = "SELECT city FROM places GROUP BY city HAVING bool_or(answer(body, 'calm?') = 'No') ORDER BY city"
     assert town.rows(having) == [("Oslo",), (None,)]
-    over = "SELECT city FROM places WHERE city IS NOT NULL GROUP BY city HAVING answer(array_agg(body ORDER BY id), 'when?') = '2023-02-03'"
+    latest = "answer(array_agg(body ORDER BY id), 'when?') = '2023-02-03'"
+    over = f"SELECT city FROM places WHERE city IS NOT NULL GROUP BY city HAVING {latest}"
     assert town.rows(over) == [("Rome",)]
 
 
@@ -127,7 +128,8 @@ def test_outer_joins_with_text_conditions(town: Asked) -> None:
     assert town.rows(right) == [("Ann", 1), ("Ann", 3), ("Bob", 1), ("Bob", 4), ("Eve", None), ("Eve", None)]
     full = f"SELECT count(*) FROM places p FULL JOIN visits v ON {on}"
     assert town.rows(full) == [(11,)]
-    kept = "SELECT p.id FROM places p LEFT JOIN visits v ON v.place = p.id WHERE answer(v.notes, 'calm?') IS NULL AND p.id < 4"
+    where = "answer(v.notes, 'calm?') IS NULL AND p.id < 4"
+    kept = f"SELECT p.id FROM places p LEFT JOIN visits v ON v.place = p.id WHERE {where}"
     assert sorted(town.rows(kept)) == [(1,), (2,)]
 
 
@@ -138,13 +140,15 @@ def test_a_self_join_asks_each_text_once(town: Asked) -> None:
 
 
 def test_a_cte_used_twice_asks_once(town: Asked) -> None:
-    sql = f"WITH c AS (SELECT id, city FROM places WHERE {CALM}) SELECT a.id FROM c a JOIN c b ON a.city = b.city AND a.id < b.id ORDER BY 1"
+    pairs = "SELECT a.id FROM c a JOIN c b ON a.city = b.city AND a.id < b.id ORDER BY 1"
+    sql = f"WITH c AS (SELECT id, city FROM places WHERE {CALM}) {pairs}"
     assert town.rows(sql) == [(1,), (3,)]
     assert town.calls(sql) == 7
 
 
 def test_a_recursive_cte_beside_text(town: Asked) -> None:
-    sql = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4) SELECT i FROM n JOIN places p ON p.id = n.i WHERE {CALM} ORDER BY i"
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4)"
+    sql = f"{numbers} SELECT i FROM n JOIN places p ON p.id = n.i WHERE {CALM} ORDER BY i"
     assert town.rows(sql) == [(1,), (3,), (4,)]
 
 
@@ -158,12 +162,14 @@ def test_subqueries(town: Asked) -> None:
     assert town.rows(sql) == [("Eve",)]
     sql = "SELECT who, (SELECT answer(p.body, 'calm?') FROM places p WHERE p.id = v.place) FROM visits v ORDER BY 1, 2"
     assert town.rows(sql)[:2] == [("Ann", "Yes"), ("Ann", "Yes")]
-    sql = "SELECT id FROM places p WHERE stars > (SELECT avg(stars) FROM places q WHERE q.city = p.city AND answer(q.body, 'calm?') = 'Yes') ORDER BY 1"
+    calm = "SELECT avg(stars) FROM places q WHERE q.city = p.city AND answer(q.body, 'calm?') = 'Yes'"
+    sql = f"SELECT id FROM places p WHERE stars > ({calm}) ORDER BY 1"
     assert town.rows(sql) == [(1,), (2,)]
 
 
 def test_lateral(town: Asked) -> None:
-    inner = "SELECT v.who FROM visits v WHERE v.place = p.id AND answer(p.body, 'calm?') = 'Yes' ORDER BY v.who DESC LIMIT 1"
+    where = "v.place = p.id AND answer(p.body, 'calm?') = 'Yes'"
+    inner = f"SELECT v.who FROM visits v WHERE {where} ORDER BY v.who DESC LIMIT 1"
     sql = f"SELECT p.id, l.who FROM places p LEFT JOIN LATERAL ({inner}) l ON TRUE WHERE p.id < 4 ORDER BY 1"
     assert town.rows(sql) == [(1, "Bob"), (2, None), (3, "Ann")]
 

@@ -36,7 +36,7 @@ def places() -> Asked:
         (f"NOT ({Q} = 'Yes' AND stars < 3)", [1, 2]),
         (f"({Q} = 'Yes') IS NOT TRUE", [2, 3, 4, 5, 6]),
         (f"({Q} = 'Yes') IS NULL", [3, 4, 5, 6]),
-        (f"({Q} = 'Yes') IS DISTINCT FROM (stars = 5)", [3, 4, 5, 6]),
+        (f"({Q} = 'Yes') IS DISTINCT FROM (stars = 5)", [4, 5, 6]),
         (f"coalesce({Q}, 'No') = 'No'", [2, 3, 4, 5, 6]),
         (f"coalesce({Q} = 'Yes', TRUE)", [1, 3, 4, 5, 6]),
         (f"{Q} IN ('Yes', 'No')", [1, 2]),
@@ -70,7 +70,7 @@ def test_blank_documents_are_not_asked(places: Asked) -> None:
 
 def test_an_array_is_one_document_without_its_nulls() -> None:
     asked = Asked(
-        t={"id": [1, 2, 3, 4, 5], "notes": arrays(["calm=Yes", None, " "], [None], [], None, ["a=1", "", "calm=No"])}
+        t={"id": [1, 2, 3, 4, 5], "notes": arrays(["calm=Yes", None, " "], [None], [], None, ["z=1", "", "calm=No"])}
     )
     rows = asked.rows("SELECT id, answer(notes, 'calm?'), summary(notes) FROM t ORDER BY id")
     assert rows == [
@@ -78,7 +78,7 @@ def test_an_array_is_one_document_without_its_nulls() -> None:
         (2, None, None),
         (3, None, None),
         (4, None, None),
-        (5, "No", "<a=1\n\ncalm=No>"),
+        (5, "No", "<z=1\n\ncalm=No>"),
     ]
 
 
