@@ -218,11 +218,13 @@ def main() -> int:
     for failure in report.failures:
         kinds.setdefault(failure.kind, []).append(failure)
     for number, (kind, failures) in enumerate(sorted(kinds.items(), key=lambda k: -len(k[1]))):
-        print(f"\n== {len(failures)} of {kind}; seeds {[f.seed for f in failures[:10]]}\n{failures[0]}")
+        failures.sort(key=lambda f: len(f.sql))
+        print(f"\n== {len(failures)} of {kind}; seeds {[f.seed for f in failures[:20]]}\n{failures[0]}", flush=True)
         if number < given.shrink:
             from .shrink import shrink
 
-            print(shrink(failures[0]))
+            for failure in failures[: 6 if kind in ("wrong rows", "calls") else 1]:
+                print(shrink(failure), flush=True)
     print(
         f"\n{report.compared} queries compared, {len(report.failures)} differ; {report.calls} text calls against "
         f"{report.naive} naive ({len(report.more_than_naive)} queries with more: {report.more_than_naive[:20]}); "

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from .compare import expect
 from .generator import Case, generate
@@ -17,7 +18,7 @@ WRAPPERS = (exp.And, exp.Or, exp.Not, exp.Paren, exp.Coalesce, exp.DPipe, exp.Su
 ENDS = ("where", "having", "group", "order", "limit", "offset", "distinct", "joins", "with_", "with")
 
 
-def shrink(failure: Failure, *, budget: int = 600) -> str:
+def shrink(failure: Failure, *, budget: int = 400) -> str:
     """Give a minimal reproduction of a failure as text."""
     case = generate(failure.seed)
     kind = failure.kind
@@ -37,7 +38,7 @@ def _kind(case: Case) -> str | None:
     oracle = Oracle(case.world.tables(), case.world.model.canonical)
     try:
         expected = expect(oracle, case.sql, fold=case.world.model.varied)
-    except (OracleError, IndexError, AttributeError):
+    except (OracleError, SqlglotError, IndexError, AttributeError, AssertionError):
         return None
     finally:
         oracle.close()
