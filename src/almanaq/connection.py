@@ -45,7 +45,8 @@ def connect(
             `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, or an
             ibis backend.
         model: `local` (no language model), `openai:MODEL`, or an object with the methods of a Reader or LanguageModel.
-        embedder: `lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own.
+        embedder: `lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own for
+            finding tables, and shared words for the order of similarity, which then costs nothing.
         schema: a TOML file with column kinds and descriptions; None: `SOURCE.almanaq.toml` where it exists.
         cache: keep replies on disk, shared by processes; False still merges equal calls within a query.
 
@@ -59,6 +60,7 @@ def connect(
     from almanaq.models.registry import open_models
     from almanaq.suql.databases.registry import open_database
     from almanaq.suql.engine import Engine
+    from almanaq.suql.execution.similarity import EmbedderSimilarity
 
     options = Options(order, speculation, max_calls, strict, link, deadline, passages, candidates, concurrency)
     check_options(options)
@@ -68,7 +70,8 @@ def connect(
     except BaseException:
         database.close()
         raise
-    return Connection(Engine(database, models, options=options), database, models)
+    similarity = EmbedderSimilarity(models.embedder) if embedder is not None else None
+    return Connection(Engine(database, models, options=options, similarity=similarity), database, models)
 
 
 def check_options(options: Options) -> None:

@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,11 @@ from typing import Any
 from almanaq.corpus.table import Table, TableId
 from almanaq.corpus.tabular import TABULAR, find_path, list_tabular, read_header, read_rows
 from almanaq.errors import SourceError
+from almanaq.sample import load as load_sample
 
 SQLITE = (".sqlite", ".sqlite3", ".db")
 DUCKDB = (".duckdb", ".ddb")
-_SAMPLE = "sample:"  # samples are built on this package, so theirs is imported only by name
+_SAMPLE = "sample:"
 _DuckDBKey = tuple[str, list[str], str | None, list[str]]
 
 
@@ -48,8 +48,8 @@ def read_corpus(source: str | Path, *, rows: int | None = None) -> SourceTables:
         SourceError: there is no such source, it holds no table, or one of its files is at fault.
     """
     if str(source).startswith(_SAMPLE):
-        tables, _ = import_module("almanaq.sample").load(str(source).removeprefix(_SAMPLE))
-        return tables_corpus(tables, str(source).removeprefix(_SAMPLE), rows=rows)
+        sample = load_sample(str(source).removeprefix(_SAMPLE))
+        return tables_corpus(sample.tables, sample.name, rows=rows)
     path = find_path(source)
     if path.is_dir():
         return _folder(path, rows)

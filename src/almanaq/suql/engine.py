@@ -10,12 +10,14 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
+from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import BoundQuery, bind
 from almanaq.suql.catalog.linking import link_enums
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database
+from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.explain import Explanation, explain_plan
 from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.runner import Runner
@@ -35,15 +37,22 @@ class Engine:
     """Runs SUQL queries over one database with one set of models.
 
     Args:
+        similarity: scores passages for the order of similarity; None takes the words they share, which needs no model.
         rules: the optimizer's rules; for tests of each alone.
     """
 
     def __init__(
-        self, database: Database, models: Models, *, options: Options | None = None, rules: tuple[Rule, ...] = RULES
+        self,
+        database: Database,
+        models: Models,
+        *,
+        options: Options | None = None,
+        similarity: Similarity | None = None,
+        rules: tuple[Rule, ...] = RULES,
     ) -> None:
         self._database, self._options, self._rules = database, options or Options(), rules
         self._models = models
-        self._similarity = EmbedderSimilarity(models.embedder)
+        self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder())
 
     @property
     def catalog(self) -> Catalog:

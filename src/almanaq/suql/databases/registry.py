@@ -72,12 +72,11 @@ def _open_path(path: Path, schema: Schema | None) -> Database:
 
 
 def _open_sample(name: str, schema: Schema | None) -> Database:
-    from importlib import import_module
-
+    from almanaq import sample
     from almanaq.suql.databases.duckdb import open_tables
 
-    tables, toml = import_module("almanaq.sample").load(name)
-    return open_tables(tables, name=_SAMPLE + name, schema=schema or (read_schema(toml) if toml else None))
+    said = schema or read_schema(sample.schema_path(name))
+    return open_tables(sample.load(name).tables, name=_SAMPLE + name, schema=said)
 
 
 def _open_url(url: str, scheme: str, schema: Schema | None) -> Database:

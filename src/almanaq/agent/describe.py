@@ -1,0 +1,167 @@
+"""Says in words what a SUQL query searched: read off the query that ran, never off what was meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import sqlglot
+from sqlglot import exp
+
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "is",
+    exp.NEQ: "is not",
+    exp.GT: "is above",
+    exp.GTE: "is at least",
+    exp.LT: "is below",
+    exp.LTE: "is at most",
+}
+_AGGREGATES: dict[type[exp.Expr], str] = {
+    exp.Avg: "average",
+    exp.Max: "highest",
+    exp.Min: "lowest",
+    exp.Sum: "total",
+}
+
+
+def describe(suql: str) -> str:
+    """Give a phrase like "restaurants whose price is cheap, highest rating first"; SQL for what has no words."""
+    try:
+        tree = sqlglot.parse_one(suql, read="postgres")
+    except sqlglot.errors.SqlglotError:
+        return suql
+    if not isinstance(tree, exp.Select) or tree.args.get("with_"):
+        return suql
+    return _select(tree)
+
+
+def _select(tree: exp.Select) -> str:
+    first = next(iter(tree.find_all(exp.From)), None)
+    subject = words(first.this.name) if first is not None else "rows"
+    joins = [words(join.this.name) for join in tree.args.get("joins") or ()]
+    subject += f" (with {', '.join(joins)})" if joins else ""
+    parts = [_asked(tree) + subject]
+    where = tree.args.get("where")
+    if where is not None:
+        parts.append(
+            "whose " + " and ".join(_condition(c) for c in where.this.flatten())
+            if _and(where.this)
+            else "whose " + _condition(where.this)
+        )
+    text = " ".join(parts)
+    group, order, limit = tree.args.get("group"), tree.args.get("order"), tree.args.get("limit")
+    if group is not None:
+        text += ", for each " + " and ".join(_expression(e) for e in group.expressions)
+    if order is not None:
+        text += ", " + ", then ".join(_ordered(o) for o in order.expressions) + " first"
+    if limit is not None and isinstance(limit.expression, exp.Literal):
+        text += f", at most {limit.expression.this}"
+    return text
+
+
+def _and(node: exp.Expr) -> bool:
+    return isinstance(node, exp.And)
+
+
+def _asked(tree: exp.Select) -> str:
+    """Give "the number of", "the average rating of" for computed columns, "" for plain ones."""
+    found = []
+    for item in tree.expressions:
+        item = item.unalias()
+        if isinstance(item, exp.Count):
+            found.append("the number of")
+        elif type(item) in _AGGREGATES:
+            found.append(f"the {_AGGREGATES[type(item)]} {_expression(item.this)} of")
+    return " and ".join(found).replace(" of and", " and") + " " if found else ""
+
+
+def _ordered(item: exp.Expr) -> str:
+    down = bool(item.args.get("desc"))
+    return f"{'highest' if down else 'lowest'} {_expression(item.this)}"
+
+
+def _condition(node: exp.Expr) -> str:
+    for kind, write in _WRITERS.items():
+        if isinstance(node, kind):
+            return write(node)
+    comparison = _COMPARISONS.get(type(node))
+    if comparison is None:
+        return words(node.name) if isinstance(node, exp.Column) else _sql(node)
+    left, right = node.args["this"], node.args["expression"]
+    if isinstance(right, exp.Any):
+        inner = right.this.unnest()
+        return f"{_expression(inner)} include {_literal(left)}"
+    if isinstance(left, exp.Anonymous):
+        return f"{_source(left)} {_verdict(right)} “{_question(left)}”"
+    return f"{_expression(left)} {comparison} {_literal(right)}"
+
+
+def _verdict(node: exp.Expr) -> str:
+    said = node.name.casefold() if isinstance(node, exp.Literal) else ""
+    return {"yes": "say yes to", "no": "say no to"}.get(said, f"say {_literal(node)} to")
+
+
+def _source(call: exp.Anonymous) -> str:
+    return _expression(call.expressions[0]) if call.expressions else "texts"
+
+
+def _question(call: exp.Anonymous) -> str:
+    return call.expressions[1].name if len(call.expressions) > 1 else call.name
+
+
+def _expression(node: exp.Expr) -> str:
+    if isinstance(node, exp.Column):
+        return words(node.name)
+    if isinstance(node, exp.Count):
+        return "number"
+    if isinstance(node, exp.Case) and node.args.get("this") is not None:
+        return _expression(node.args["this"])
+    if isinstance(node, exp.Anonymous):
+        return f"answer to “{_question(node)}”"
+    return _sql(node)
+
+
+def _literal(node: exp.Expr) -> str:
+    return node.name if isinstance(node, exp.Literal) else _expression(node)
+
+
+def _in(node: exp.Expr) -> str:
+    query = node.args.get("query")
+    if query is not None:
+        inner = query.unnest()
+        return "related " + _select(inner) if isinstance(inner, exp.Select) else _sql(node)
+    return f"{_expression(node.this)} is " + " or ".join(_literal(e) for e in node.expressions)
+
+
+def _not(node: exp.Expr) -> str:
+    inner = node.this.unnest()
+    if isinstance(inner, exp.EQ) and isinstance(inner.expression, exp.Any):
+        return _condition(inner).replace(" include ", " do not include ", 1)
+    return "not (" + _condition(inner) + ")"
+
+
+def _null(node: exp.Expr) -> str:
+    what = "missing" if isinstance(node.expression, exp.Null) else _literal(node.expression)
+    return f"{_expression(node.this)} is {what}"
+
+
+_WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
+    exp.Paren: lambda n: "(" + _condition(n.this) + ")",
+    exp.And: lambda n: " and ".join(_condition(c) for c in n.flatten()),
+    exp.Or: lambda n: " or ".join(_condition(c) for c in n.flatten()),
+    exp.Not: _not,
+    exp.In: _in,
+    exp.Is: _null,
+    exp.Between: lambda n: f"{_expression(n.this)} is between {_literal(n.args['low'])} and {_literal(n.args['high'])}",
+    exp.ILike: lambda n: f"{_expression(n.this)} contains {n.expression.name.strip('%')}",
+    exp.Like: lambda n: f"{_expression(n.this)} contains {n.expression.name.strip('%')}",
+}
+
+
+def words(identifier: str) -> str:
+    """Give an identifier as people read it: `num_reviews` is "num reviews"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", identifier).strip().lower()
+
+
+def _sql(node: exp.Expr) -> str:
+    return node.sql("postgres")

@@ -1,0 +1,28 @@
+"""The seam to the compiler: what an agent needs of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.options import Options
+
+if TYPE_CHECKING:
+    # pyarrow comes with this module, and importing the agent must stay quick.
+    from almanaq.suql.execution.result import Result
+
+
+class QueryEngine(Protocol):
+    """Runs SUQL over one source. Raises QueryError for a faulty query, other AlmanaqErrors when running it fails."""
+
+    @property
+    def catalog(self) -> Catalog: ...
+
+    def run(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Result: ...
+
+    def check(self, query: str) -> None:
+        """Parse and bind only; raises QueryError."""
+
+    def values(self, relation: str, column: str, limit: int) -> list[str]:
+        """Give distinct values of a text or ENUM column, the most frequent first."""

@@ -1,0 +1,349 @@
+"""Puts the links of a question together as one reading over a given main relation."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from almanaq.agent.local import sql, targets
+from almanaq.agent.local.conditions import (
+    number_condition,
+    number_place,
+    value_conditions,
+    value_meaning,
+)
+from almanaq.agent.local.joins import paths
+from almanaq.agent.local.links import ColumnLink, Links, NumberLink, ValueLink
+from almanaq.agent.local.phrases import Phrase, content, phrases
+from almanaq.agent.local.reading import Condition, Item, Reading
+from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
+from almanaq.agent.local.words import singular, stems, word_set
+from almanaq.suql.catalog.relations import Relation
+
+DEFAULT_LIMIT = 5
+SEARCH_LIMIT = 3
+_ASKING = word_set(
+    """
+    does do is are can has have did was were how what
+    """
+)
+_SUMMARY = re.compile(
+    r"\b(summar\w+|tell me (?:more )?about|what do (?:people|they|reviewers) (?:say|think))\b", re.IGNORECASE
+)
+
+
+class Assembler:
+    """Reads one question over one main relation; every part is worked out once."""
+
+    def __init__(self, links: Links, index: SchemaIndex, main: Relation) -> None:
+        self.links, self.index, self.main = links, index, main
+        self.paths = paths(index.catalog, main)
+        self.own = index.places[main.name]
+        self.reach = [p for name in sorted(self.paths, key=lambda n: len(self.paths[n])) for p in index.places[name]]
+
+    @cached_property
+    def values(self) -> list[tuple[ValueLink, Meaning]]:
+        found = ((v, value_meaning(self.links, v, self.paths)) for v in self.links.values)
+        return [(v, m) for v, m in found if m is not None]
+
+    @cached_property
+    def numbers(self) -> list[tuple[NumberLink, Place]]:
+        counts = self.having[1] if self.having else None
+        found = ((n, number_place(n, self.reach, self.paths)) for n in self.links.numbers if n is not counts)
+        return [(n, p) for n, p in found if p is not None]
+
+    @cached_property
+    def having(self) -> tuple[Relation, NumberLink] | None:
+        """Give the relation whose partner rows a number counts, as in "singers with at least two concerts"."""
+        for number in self.links.numbers:
+            for link in self.links.relations:
+                if number.last <= link.first <= number.last + 1:
+                    for relation in link.relations:
+                        way = self.paths.get(relation.name, ())
+                        if way and not all(hop.single for hop in way):
+                            return relation, number
+        return None
+
+    @cached_property
+    def placed(self) -> list[tuple[ColumnLink, Place]]:
+        found = ((c, targets.link_place(c, self.links, self.main, self.paths)) for c in self.links.columns)
+        return [(c, p) for c, p in found if p is not None]
+
+    @cached_property
+    def group(self) -> Place | None:
+        if self.count_at is None and not self.aggregates:
+            return None
+        return targets.grouping(self.links, self.placed, self.index.places, self.paths)
+
+    @cached_property
+    def aggregates(self) -> tuple[Item, ...]:
+        return targets.aggregates(self.links, self.placed)
+
+    @cached_property
+    def count_at(self) -> int | None:
+        """Index of the counted noun when rows are counted; None also when "how many X" asks for a number column X."""
+        at = targets.counted(self.links)
+        if at is None or any(c.first == at and self._spoken_number(p) for c, p in self.placed):
+            return None
+        return at
+
+    def _spoken_number(self, place: Place) -> bool:
+        return place.kind == "number" and not place.identifier
+
+    @cached_property
+    def asked(self) -> tuple[Place, ...]:
+        """Columns that the question asks to see."""
+        found: dict[tuple[str, str], Place] = {}
+        for link, place in self.placed:
+            free = not self._spent(link, place) and place is not self.group and place.kind not in ("boolean", "prose")
+            if free and not any(item.place is place for item in self.aggregates):
+                found.setdefault((place.relation.name, place.column.name), place)
+        for place in targets.wh_places(self.links, self.own):
+            found.setdefault((place.relation.name, place.column.name), place)
+        at = targets.counted(self.links)
+        if not found and at is not None and self.count_at is None:
+            found.update({(p.relation.name, p.column.name): p for c, p in self.placed if c.first == at})
+        return tuple(found.values())
+
+    def _spent(self, link: ColumnLink, place: Place) -> bool:
+        """Say whether words that name a column only lead up to a value, a number or an order."""
+        for value, (meant, _) in self.values:
+            if meant.column.name == place.column.name and (
+                value.first - 4 <= link.first < value.first or value.last <= link.first <= value.last + 1
+            ):
+                return True
+        for number, meant in self.numbers:
+            near = number.first - 4 <= link.first <= number.last + 2
+            if near and (meant is place or set(meant.stems) & set(place.stems)):
+                return True
+        orders = self.links.orders
+        return any(
+            o.superlative and 0 <= link.first - o.last <= 2 and set(link_stems(link)) & set(o.units) for o in orders
+        ) or any(not o.superlative and o.units and link.first >= o.last for o in orders)
+
+    @cached_property
+    def phrases(self) -> tuple[Phrase, ...]:
+        return phrases(self.links, self.noun)
+
+    @cached_property
+    def noun(self) -> str:
+        named = next((r for r in self.links.relations if self.main in r.relations), None)
+        return self.links.stem(named.first) if named else singular(self.main.name)
+
+    def prose(self, phrase: Phrase | None) -> Place | None:
+        """Give the column of prose that a phrase is best asked of."""
+        found = [p for p in self.reach if p.kind == "prose"]
+        if not found:
+            return None
+
+        def score(place: Place) -> float:
+            words = set(stems(phrase.words)) if phrase else set()
+            dishes = "dishes" in place.roles
+            taste = 2.0 if phrase and phrase.dish else -2.0
+            overlap = len(words & (set(place.stems) | place.about))
+            return (
+                overlap
+                + taste * dishes
+                + 0.8 * ("reviews" in place.roles)
+                + 0.5 * place.column.array
+                - 1.5 * len(self.paths[place.relation.name])
+            )
+
+        return max(found, key=score)
+
+    @cached_property
+    def entity(self) -> ValueLink | None:
+        """The row that the question is about, when it names one."""
+        named = targets.name_place(self.own)
+        return next((v for v, m in self.values if m[0] is named and not v.negated), None)
+
+    def reading(self) -> Reading:
+        """Give the reading with its score."""
+        conditions = [*value_conditions(self.values, self.links), *(number_condition(n, p) for n, p in self.numbers)]
+        conditions += self._boolean()
+        texts, questions = self._texts()
+        order, counted = self._order()
+        counted = counted or (self.having[0] if self.having and self.count_at is None else None)
+        mentioned = [*(c.place for c in conditions), *(i.place for i, _ in order if i.place)]
+        select, group, distinct = self._select(
+            mentioned, questions, counted, ranked=_by_count(order), searches=bool(texts)
+        )
+        unused = self._unused(bool(order) or counted is not None)
+        return Reading(
+            self.main,
+            self.paths,
+            select,
+            conditions=(*conditions, *texts),
+            group=group,
+            order=order,
+            counted=counted,
+            having=count_condition(self.having[1]) if self.having and self.count_at is None else None,
+            absent=self._absent(),
+            distinct=distinct,
+            limit=self._limit(bool(texts)),
+            unused=unused,
+            corrections=tuple((v.text, m[1]) for v, m in self.values if v.corrected),
+            score=self._score(len(conditions), bool(order), unused),
+        )
+
+    def _boolean(self) -> list[Condition]:
+        found = [(c, p) for c, p in self.placed if p.kind == "boolean"]
+        return [Condition(p, "NOT {}" if targets.negated_before(self.links, c.first) else "{}") for c, p in found]
+
+    def _texts(self) -> tuple[list[Condition], list[Item]]:
+        """Give text conditions for a search; for a question about one named row, the answers to show instead."""
+        whole = self.prose(None)
+        if whole is None:
+            return [], []
+        if self.entity and (_SUMMARY.search(self.links.question) or self._asks_prose()) and not self.phrases:
+            return [], [Item(whole, "summary({})")]
+        if self.entity and self.phrases and self.links.folded(0) in _ASKING:
+            column = self.prose(self.phrases[0]) or whole
+            return [], [Item(column, f"answer({{}}, {sql.text(self._about_entity(self.entity))})")]
+        conditions = []
+        for phrase in self.phrases:
+            column = self.prose(phrase) or whole
+            wanted = "Yes" if phrase.wanted else "No"
+            conditions.append(Condition(column, f"answer({{}}, {sql.text(phrase.question)}) = '{wanted}'"))
+        return conditions, []
+
+    def _asks_prose(self) -> bool:
+        return any(p.kind == "prose" and not self._spent(c, p) for c, p in self.placed)
+
+    def _about_entity(self, entity: ValueLink) -> str:
+        words = self.links.words
+        before = self.links.question[: words[entity.first].start]
+        after = self.links.question[words[entity.last - 1].end :]
+        asked = re.sub(r"\b(the|a) this\b", "this", f"{before}this {self.noun}{after}").strip()
+        return asked.rstrip("?.! ")[:1].lower() + asked.rstrip("?.! ")[1:] + "?"
+
+    def _order(self) -> tuple[tuple[tuple[Item, bool], ...], Relation | None]:
+        for order in self.links.orders:
+            items = targets.order_items(order, self.reach, self.paths)
+            named = (
+                bool(order.units)
+                and bool(items)
+                and bool(set(order.units) & set(items[0][0].place.stems if items[0][0].place else ()))
+            )
+            counted = None if named else targets.counted_relation(order, self.links, self.main, self.paths)
+            if counted is not None:
+                return ((Item(None, "COUNT(*)"), order.descending),), counted
+            if items and not self.aggregates:
+                return items, None
+            most = order.units and self.group is None and any(p.stems[-1] in order.units for _, p in self.placed)
+            if most and order.superlative and not items:
+                return ((Item(None, "COUNT(*)"), order.descending),), None
+        return (), None
+
+    def _absent(self) -> tuple[Relation, ...]:
+        found = []
+        for link in self.links.relations:
+            for relation in link.relations:
+                way = self.paths.get(relation.name, ())
+                if way and not way[0].single and targets.negated_before(self.links, link.first):
+                    found.append(relation)
+        return tuple(found)
+
+    def _select(
+        self, mentioned: list[Place], questions: list[Item], counted: Relation | None, *, ranked: bool, searches: bool
+    ) -> tuple[tuple[Item, ...], tuple[Place, ...], bool]:
+        """Give the SELECT list, the groups, and whether duplicates are dropped."""
+        if self.count_at is not None or self.aggregates:
+            group = (self.group,) if self.group else ()
+            computed = self.aggregates or (self._count(),)
+            return (*(Item(p) for p in group), *computed), group, False
+        named = targets.name_place(self.own)
+        asked = self.asked
+        if counted is None and ranked:
+            shown = asked or (named,)
+            return (*(Item(p) for p in shown), Item(None, "COUNT(*)")), shown, False
+        if counted is not None:
+            keys = [p for p in self.own if p.column.name in self.main.key and p is not named]
+            shown = asked or (named,)
+            return (*(Item(p) for p in shown), Item(None, "COUNT(*)")), tuple(dict.fromkeys((*keys, *shown))), False
+        if asked and searches:
+            return tuple(Item(p) for p in targets.facts(self.own, [*asked, *mentioned])), (), False
+        if asked:
+            shown = (
+                (named, *asked)
+                if named not in asked and (self.entity or targets.wh_places(self.links, self.own))
+                else asked
+            )
+            return (*(Item(p) for p in shown), *questions), (), self._distinct(asked)
+        shown = targets.facts(self.own, mentioned) if not questions else (named,)
+        return (*(Item(p) for p in shown), *questions), (), False
+
+    def _count(self) -> Item:
+        words = {w.folded for w in self.links.words}
+        at = self.count_at or 0
+        for link, place in self.placed:
+            if words & {"different", "distinct", "unique"} and at <= link.first <= at + 2 and place is not self.group:
+                return Item(place, "COUNT(DISTINCT {})")
+        return Item(None, "COUNT(*)")
+
+    def _distinct(self, asked: tuple[Place, ...]) -> bool:
+        words = {w.folded for w in self.links.words}
+        return bool(words & {"different", "distinct", "unique"}) and not any(p.kind == "prose" for p in asked)
+
+    def _limit(self, searches: bool) -> int | None:
+        if self.count_at is not None or self.aggregates:
+            return None
+        superlative = [o for o in self.links.orders if o.superlative]
+        if superlative or self.links.limit:
+            return self.links.limit or (SEARCH_LIMIT if self._plural(superlative[0].last) else 1)
+        if searches:
+            return SEARCH_LIMIT
+        everything = {"all", "every", "each", "list"} & {w.folded for w in self.links.words}
+        return None if self.asked or everything or self.entity else DEFAULT_LIMIT
+
+    def _plural(self, after: int) -> bool:
+        """Say whether the noun of a superlative is in the plural: "the best restaurants"."""
+        named = [self.links.words[r.first] for r in self.links.relations if self.main in r.relations]
+        for word in named[:1] or self.links.words[after : after + 4]:
+            if word.folded != word.stem and (
+                word.folded.endswith("s") or word.stem in ("person", "child", "man", "woman")
+            ):
+                return True
+        return False
+
+    def _unused(self, ordered: bool) -> tuple[str, ...]:
+        links = self.links
+        found = [v.text for v in links.values if v not in [each for each, _ in self.values]]
+        found += [links.text(n.first, n.last) for n in links.numbers if not self._understood(n)]
+        if not ordered and not self.aggregates:
+            found += [links.text(o.first, o.last) for o in links.orders if o.superlative]
+        if self.prose(None) is None or (self.count_at is not None and not self.phrases):
+            found += [links.words[i].text for i in range(len(links.words)) if content(links, i)]
+        return tuple(found)
+
+    def _understood(self, number: NumberLink) -> bool:
+        return any(n is number for n, _ in self.numbers) or bool(self.having and self.having[1] is number)
+
+    def _score(self, conditions: int, ordered: bool, unused: tuple[str, ...]) -> float:
+        """Weigh how much of the question is covered, and how directly."""
+        score = 2.0 * conditions + 1.5 * ordered - 1.0 * len(unused)
+        for rank, link in enumerate(self.links.relations):
+            if self.main in link.relations:
+                score += 4.0 / len(link.relations) + (2.0 if rank == 0 else 0.0)
+                score += 3.0 if self.count_at is not None and 0 <= link.first - self.count_at <= 2 else 0.0
+        far = [p for _, p in self.placed] + [m[0] for _, m in self.values] + [p for _, p in self.numbers]
+        score += sum(1.0 - 0.6 * len(self.paths[p.relation.name]) for p in far)
+        whole = self.prose(None)
+        return score + (0.5 if whole is not None and self.phrases else 0.0) + 2.0 * bool(self.having)
+
+
+def _by_count(order: tuple[tuple[Item, bool], ...]) -> bool:
+    return any(item.place is None for item, _ in order)
+
+
+def count_condition(number: NumberLink) -> str:
+    """Write a comparison of the number of rows in a group."""
+    texts = [sql.number(n) for n in number.numbers]
+    if number.operator == "between":
+        return f"COUNT(*) BETWEEN {texts[0]} AND {texts[1]}"
+    return f"COUNT(*) {number.operator} {texts[0]}"
+
+
+def link_stems(link: ColumnLink) -> tuple[str, ...]:
+    """Give the words of the name that a column link spells."""
+    return link.places[0].stems

@@ -1,0 +1,126 @@
+"""Chooses the column that each linked value or number speaks of, and writes the conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from almanaq.agent.local import sql
+from almanaq.agent.local.joins import Hop
+from almanaq.agent.local.links import Links, NumberLink, ValueLink
+from almanaq.agent.local.reading import Condition
+from almanaq.agent.local.schema_index import Meaning, Place
+from almanaq.agent.local.words import word_set
+from almanaq.suql.catalog.relations import ColumnKind
+
+Paths = Mapping[str, tuple[Hop, ...]]
+_PLACES = word_set(
+    """
+    city location country state address area neighborhood district region town nation continent venue
+    """
+)
+
+
+def value_meaning(links: Links, value: ValueLink, paths: Paths) -> Meaning | None:
+    """Give the likeliest meaning of a value among the relations in reach, None when none is."""
+    reachable = [m for m in value.meanings if m[0].relation.name in paths]
+    return max(reachable, key=lambda m: _value_score(links, value, m[0], paths), default=None)
+
+
+def _value_score(links: Links, value: ValueLink, place: Place, paths: Paths) -> float:
+    score = 2.0 if place.column.kind is ColumnKind.ENUM else 0.0
+    score -= 2.0 * len(paths[place.relation.name])
+    near = {links.stem(k) for k in (*range(value.first - 3, value.first), value.last, value.last + 1)}
+    score += 3.0 * bool(near & set(place.stems)) + 2.0 * bool(near & set(place.relation.name.casefold().split("_")))
+    if links.folded(value.first - 1) in ("in", "at", "near", "from") and _PLACES & set(place.stems):
+        score += 1.5
+    return score + 0.5 * ("name" in place.roles) - 0.5 * place.identifier
+
+
+def value_conditions(chosen: Sequence[tuple[ValueLink, Meaning]], links: Links) -> Iterable[Condition]:
+    """Write the conditions, values of one column together: OR for one cell; for arrays, where the asker says so."""
+    groups: dict[tuple[str, str, bool], list[tuple[ValueLink, Meaning]]] = {}
+    for value, meaning in chosen:
+        key = (meaning[0].relation.name, meaning[0].column.name, value.negated)
+        groups.setdefault(key, []).append((value, meaning))
+    for members in groups.values():
+        yield from _group(members, links)
+
+
+def _group(members: list[tuple[ValueLink, Meaning]], links: Links) -> Iterable[Condition]:
+    place = members[0][1][0]
+    texts = []
+    for value, (_, spelled) in members:
+        everything = sorted({m[1] for m in value.meanings if m[0] == place}) if not value.part else [spelled]
+        texts += [_one(value, place, each) for each in everything]
+    texts = list(dict.fromkeys(texts))
+    either = not place.column.array or any(
+        links.folded(k) == "or" for k in range(members[0][0].first, members[-1][0].last)
+    )
+    if members[0][0].negated:
+        yield from (
+            Condition(place, f"NOT {t}" if "ILIKE" in t or "ANY" in t else t.replace(" = ", " <> ", 1)) for t in texts
+        )
+    elif len(texts) == 1 or not either:
+        yield from (Condition(place, text) for text in texts)
+    elif all(t.startswith("{} = ") for t in texts):
+        yield Condition(place, "{} IN (" + ", ".join(t.removeprefix("{} = ") for t in texts) + ")")
+    else:
+        yield Condition(place, "(" + " OR ".join(texts) + ")")
+
+
+def _one(value: ValueLink, place: Place, spelled: str) -> str:
+    if value.part:
+        return "{} ILIKE " + sql.pattern(value.text)
+    return f"{sql.text(spelled)} = ANY({{}})" if place.column.array else f"{{}} = {sql.text(spelled)}"
+
+
+def number_place(number: NumberLink, places: Iterable[Place], paths: Paths) -> Place | None:
+    """Give the column that a number is compared with, None when nothing in the question says which."""
+    scored = [(_number_score(number, p, paths), p) for p in places if p.relation.name in paths]
+    best = max(scored, key=lambda pair: pair[0], default=None)
+    if best and best[0] >= 1:
+        return best[1]
+    own = [p for _, p in scored if p.kind == "number" and not p.identifier and not paths[p.relation.name]]
+    return own[0] if len(own) == 1 and not number.year else None
+
+
+def _number_score(number: NumberLink, place: Place, paths: Paths) -> float:
+    if place.kind not in ("number", "date") or place.identifier or (place.kind == "date" and not number.year):
+        return -10.0
+    score = 0.0
+    for rank, unit in enumerate(number.units):
+        if unit in place.stems:
+            score += 3.0 - 0.3 * rank + (0.5 if place.stems == (unit,) else 0.0)
+        elif unit in place.about:
+            score += 0.6
+    for rank, role in enumerate(number.roles):
+        score += (2.5 - 0.5 * rank) * (role in place.roles)
+    if number.year and not number.roles and (place.kind == "date" or "year" in place.stems or "year" in place.roles):
+        score += 2.0
+    return score - 0.8 * len(paths[place.relation.name])
+
+
+def number_condition(number: NumberLink, place: Place) -> Condition:
+    """Write a comparison of a column with numbers; a year compared with a date stands for the whole year."""
+    if place.kind == "date":
+        return Condition(place, _date_template(number))
+    texts = [sql.number(n) for n in number.numbers]
+    if number.operator == "between":
+        return Condition(place, f"{{}} BETWEEN {texts[0]} AND {texts[1]}")
+    return Condition(place, f"{{}} {number.operator} {texts[0]}")
+
+
+def _date_template(number: NumberLink) -> str:
+    low, high = int(number.numbers[0]), int(number.numbers[-1])
+    start, after = f"'{low}-01-01'", f"'{high + 1}-01-01'"
+    whole = f"({{}} >= {start} AND {{}} < {after})"
+    forms = {
+        "between": whole,
+        "=": whole,
+        "<>": f"NOT {whole}",
+        ">": f"{{}} >= {after}",
+        ">=": f"{{}} >= {start}",
+        "<": f"{{}} < {start}",
+        "<=": f"{{}} < {after}",
+    }
+    return forms[number.operator]

@@ -1,0 +1,81 @@
+"""Ways from one relation to another along foreign keys, declared or evident from the names of columns."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from almanaq.agent.local import sql
+from almanaq.agent.local.words import identifier_stems
+from almanaq.suql.catalog.relations import Catalog, Relation
+
+_FARTHEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One step: `left.left_column = right.right_column`; `single` when a left row has at most one right row."""
+
+    left: str
+    left_column: str
+    right: str
+    right_column: str
+    single: bool
+
+    @property
+    def condition(self) -> str:
+        left = f"{sql.name(self.left)}.{sql.name(self.left_column)}"
+        return f"{left} = {sql.name(self.right)}.{sql.name(self.right_column)}"
+
+
+def paths(catalog: Catalog, start: Relation) -> dict[str, tuple[Hop, ...]]:
+    """Give the shortest way to every relation within three hops, () for `start` itself."""
+    steps = edges(catalog)
+    found: dict[str, tuple[Hop, ...]] = {start.name: ()}
+    queue = deque([start.name])
+    while queue:
+        here = queue.popleft()
+        if len(found[here]) < _FARTHEST:
+            for hop in steps.get(here, ()):
+                if hop.right not in found:
+                    found[hop.right] = (*found[here], hop)
+                    queue.append(hop.right)
+    return found
+
+
+def edges(catalog: Catalog) -> dict[str, list[Hop]]:
+    """Give the hops from every relation: declared foreign keys of one column, else keys evident by name."""
+    found: dict[str, list[Hop]] = {r.name: [] for r in catalog.relations}
+    for relation in catalog.relations:
+        linked = set()
+        for own, other_name, theirs in relation.foreign_keys:
+            other = catalog.find(other_name)
+            if other is not None and len(own) == len(theirs) == 1:
+                _add(found, Hop(relation.name, own[0], other.name, theirs[0], True))
+                linked.add(other.name)
+        for other in catalog.relations:
+            evident = None if other is relation or other.name in linked else _evident(relation, other)
+            if evident and not any(h.right == other.name for h in found[relation.name]):
+                _add(found, Hop(relation.name, evident[0], other.name, evident[1], True))
+    return found
+
+
+def _add(found: dict[str, list[Hop]], hop: Hop) -> None:
+    found[hop.left].append(hop)
+    found[hop.right].append(Hop(hop.right, hop.right_column, hop.left, hop.left_column, False))
+
+
+def _evident(relation: Relation, other: Relation) -> tuple[str, str] | None:
+    """Give (own column, key of the other) when a column is named after the other relation's single key."""
+    if len(other.key) != 1:
+        return None
+    key = other.key[0]
+    key_words, other_words = identifier_stems(key), identifier_stems(other.name)
+    if key_words in ((), ("name",)):
+        return None
+    for column in relation.columns:
+        words = identifier_stems(column.name)
+        whole = key_words if len(key_words) > 1 else (*other_words, *key_words)
+        if words == whole and relation.key != (column.name,):
+            return column.name, key
+    return None

@@ -1,0 +1,229 @@
+"""Links the words of a question to relations, columns and values of a schema."""
+
+from __future__ import annotations
+
+import re
+
+from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS
+from almanaq.agent.local.links import ColumnLink, Links, RelationLink, ValueLink
+from almanaq.agent.local.numbers import link_numbers, number
+from almanaq.agent.local.orders import link_orders
+from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
+from almanaq.agent.local.words import identifier_stems, split, stems
+
+_LONGEST = 8
+_QUOTED = re.compile(
+    "[\"\u201c\u201d\u2018]([^\"\u201c\u201d\u2019]{2,60})[\"\u201c\u201d\u2019]|(?<!\\w)'([^']{2,60})'(?!\\w)"
+)
+_COLUMN_WORDS = {
+    "rated": "rating",
+    "phone": "phone",
+    "telephone": "phone",
+    "called": "name",
+    "named": "name",
+    "hours": "hours",
+    "hour": "hours",
+    "website": "site",
+    "email": "email",
+    "priced": "price",
+    "price": "price",
+    "rating": "rating",
+    "star": "rating",
+    "address": "address",
+    "located": "address",
+    "salary": "pay",
+    "name": "name",
+    "review": "reviews",
+}
+"""Words that name a column by its role."""
+
+
+def link(question: str, index: SchemaIndex) -> Links:
+    """Give everything that the question's words can be linked to, the longest and surest links first."""
+    words = split(question)
+    links = Links(question, words, [None] * len(words))
+    for i, word in enumerate(words):
+        if word.text in ",;?!":
+            links.used[i] = "mark"
+    _quoted(links, index)
+    _values(links, index, range(_LONGEST, 1, -1))
+    _relations(links, index)
+    link_numbers(links)
+    link_orders(links)
+    _columns(links, index, least=2)
+    _values(links, index, range(1, 0, -1))
+    _columns(links, index, least=1)
+    _options(links, index)
+    _misspelt(links, index)
+    _parts_of_names(links, index)
+    _roles(links, index)
+    _kin(links, index)
+    links.values.sort(key=lambda v: v.first)
+    links.columns.sort(key=lambda c: c.first)
+    return links
+
+
+def _add_value(links: Links, span: tuple[int, int], meanings: tuple[Meaning, ...], how: str = "") -> None:
+    first, last = span
+    negated = _negated(links, first)
+    text = links.text(first, last)
+    links.values.append(ValueLink(first, last, text, meanings, how == "part", how == "misspelt", negated))
+    links.take(first, last, "value")
+
+
+def _negated(links: Links, first: int) -> bool:
+    """Say whether a negation stands before word `first`, and take it."""
+    for k in range(first - 1, max(first - 4, -1), -1):
+        word = links.folded(k)
+        if word in NEGATIONS or (word == "than" and links.folded(k - 1) == "other"):
+            links.take(k, k + 1, "negation")
+            return True
+        if word == "or" and any(v.negated and v.last == k for v in links.values):
+            return True
+        if word not in ("a", "an", "the", "any", "in", "of", "be", "from", "is", "are"):
+            return False
+    return False
+
+
+def _quoted(links: Links, index: SchemaIndex) -> None:
+    for match in _QUOTED.finditer(links.question):
+        inside = [i for i, w in enumerate(links.words) if w.start >= match.start() and w.end <= match.end()]
+        if not inside or not links.free(inside[0], inside[-1] + 1):
+            continue
+        parts = stems(match[1] or match[2])
+        exact = index.meanings(parts) or index.misspelt(parts)
+        found = exact or index.named_like(parts)
+        if found:
+            _add_value(links, (inside[0], inside[-1] + 1), found, "" if exact else "part")
+
+
+def _values(links: Links, index: SchemaIndex, lengths: range) -> None:
+    for length in lengths:
+        for first in range(len(links.words) - length + 1):
+            last = first + length
+            if links.free(first, last) and not _plain(links, first, last):
+                found = index.meanings(_parts(links, first, last))
+                if found:
+                    _add_value(links, (first, last), found)
+
+
+def _parts(links: Links, first: int, last: int) -> tuple[str, ...]:
+    return stems(links.text(first, last))
+
+
+def _plain(links: Links, first: int, last: int) -> bool:
+    """Say whether words are too ordinary to be a value: function words, or numbers."""
+    for i in range(first, last):
+        word = links.words[i]
+        proper = word.capitalised and i > 0 and last - first == 1 and word.folded not in ("i", "i'm", "i've")
+        if number(word.text) is None and (word.folded not in IGNORED or proper):
+            return False
+    return last - first < 3
+
+
+def _options(links: Links, index: SchemaIndex) -> None:
+    """Link words that are part of the values of an ENUM, unless they only describe."""
+    for first in range(len(links.words) - 1):
+        parts = _parts(links, first, first + 2)
+        found = index.options_with(*parts) if links.free(first, first + 2) and len(parts) == 2 else ()
+        if found and not set(parts) <= IGNORED:
+            _add_value(links, (first, first + 2), found)
+    for i, word in enumerate(links.words):
+        ordinary = word.folded in IGNORED or word.folded in ADJECTIVES or len(word.stem) < 4
+        if links.free(i, i + 1) and not ordinary and index.options_with(word.stem):
+            _add_value(links, (i, i + 1), index.options_with(word.stem))
+
+
+def _relations(links: Links, index: SchemaIndex) -> None:
+    for i, word in enumerate(links.words):
+        if links.free(i, i + 1) and word.folded not in IGNORED:
+            found = index.relations_named(word.stem)
+            if found:
+                links.relations.append(RelationLink(i, found))
+                links.take(i, i + 1, "relation")
+
+
+def _columns(links: Links, index: SchemaIndex, least: int) -> None:
+    """Link words that spell the whole name of a column of at least that many words."""
+    names: dict[tuple[str, ...], list[Place]] = {}
+    for place in index.all_places():
+        names.setdefault(place.stems, []).append(place)
+    for parts in sorted(names, key=lambda p: (-len(p), p)):
+        if len(parts) < least or (least == 1 and len(parts) > 1):
+            continue
+        for first in range(len(links.words) - len(parts) + 1):
+            window = tuple(links.stem(first + k) for k in range(len(parts)))
+            soft = all(u in (None, "relation") for u in links.used[first : first + len(parts)])
+            if window == parts and (links.free(first, first + len(parts)) or (len(parts) > 1 and soft)):
+                links.columns.append(ColumnLink(first, first + len(parts), tuple(names[parts]), True))
+                links.take(first, first + len(parts), "column")
+                links.relations = [r for r in links.relations if not first <= r.first < first + len(parts)]
+
+
+def _misspelt(links: Links, index: SchemaIndex) -> None:
+    for length in (2, 1):
+        for first in range(len(links.words) - length + 1):
+            last = first + length
+            ordinary = any(links.folded(k) in IGNORED or not links.folded(k).isalpha() for k in range(first, last))
+            if links.free(first, last) and not ordinary:
+                found = index.misspelt(_parts(links, first, last))
+                if found:
+                    _add_value(links, (first, last), found, "misspelt")
+
+
+def _parts_of_names(links: Links, index: SchemaIndex) -> None:
+    """Link runs of capitalised words that are part of a name."""
+    i = 0
+    while i < len(links.words):
+        end = i
+        while (
+            end < len(links.words)
+            and links.free(end, end + 1)
+            and links.words[end].capitalised
+            and (end > i or links.folded(end) not in IGNORED)
+        ):
+            end += 1
+        found = index.named_like(_parts(links, i, end)) if end > i else ()
+        if found and (i > 0 or end - i > 1):
+            _add_value(links, (i, end), found, "part")
+        i = max(end, i + 1)
+
+
+def _roles(links: Links, index: SchemaIndex) -> None:
+    """Link words that name a column by part of its name ("phone") or by its role ("located")."""
+    for i, word in enumerate(links.words):
+        if not links.free(i, i + 1) or (word.folded in IGNORED and word.stem not in _COLUMN_WORDS):
+            continue
+        role = _COLUMN_WORDS.get(word.folded) or _COLUMN_WORDS.get(word.stem)
+        found = [
+            p
+            for p in index.all_places()
+            if p.kind != "prose" and (word.stem in p.stems[-1:] or word.stem in p.stems[:1])
+        ]
+        found = found or [p for p in index.all_places() if role and role in p.roles and p.kind != "prose"]
+        if found:
+            links.columns.append(ColumnLink(i, i + 1, tuple(found), False))
+            links.take(i, i + 1, "column")
+
+
+def _kin(links: Links, index: SchemaIndex) -> None:
+    """Link verbs that share their stem with a relation's name: "directed" speaks of directors."""
+    for i, word in enumerate(links.words):
+        if not links.free(i, i + 1) or word.folded in IGNORED or len(word.stem) < 5:
+            continue
+        root = word.stem.removesuffix("ed").removesuffix("ing")
+        named = [
+            r
+            for r in index.catalog.relations
+            for part in identifier_stems(r.name)
+            if len(root) >= 5 and part.startswith(root)
+        ]
+        if named:
+            links.relations.append(RelationLink(i, tuple(named), verb=True))
+            links.take(i, i + 1, "relation")
+        elif (
+            len(root) >= 5
+            and root != word.stem
+            and any(part.startswith(root) for p in index.all_places() for part in p.stems)
+        ):
+            links.take(i, i + 1, "column")

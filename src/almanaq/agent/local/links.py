@@ -1,0 +1,122 @@
+"""What the words of a question were linked to, before a reading of the whole is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from almanaq.agent.local.schema_index import Meaning, Place
+from almanaq.agent.local.words import Word
+from almanaq.suql.catalog.relations import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class ValueLink:
+    """Words `first` to `last` (exclusive) that spell a value.
+
+    Attributes:
+        meanings: the columns and values they may mean.
+        part: the words are only part of a name: compare with ILIKE.
+        corrected: they are misspelt.
+        negated: the question excludes the value.
+    """
+
+    first: int
+    last: int
+    text: str
+    meanings: tuple[Meaning, ...]
+    part: bool = False
+    corrected: bool = False
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NumberLink:
+    """A comparison with one number, or two for "between".
+
+    Attributes:
+        units: stems of the words around it that may name the column, the nearest first.
+        roles: roles of columns that those words speak of, the likeliest first.
+        year: it reads like a year.
+    """
+
+    first: int
+    last: int
+    operator: str
+    numbers: tuple[float, ...]
+    units: tuple[str, ...]
+    roles: tuple[str, ...]
+    year: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OrderLink:
+    """A superlative, or another wish for an order.
+
+    Attributes:
+        choices: (role, descending), the likeliest first.
+        units: stems of the words that name what is ordered by, for "most reviews".
+        descending: the direction when `units` decide.
+        superlative: "the best" asks for one row; "good" only for an order.
+    """
+
+    first: int
+    last: int
+    choices: tuple[tuple[str, bool], ...]
+    units: tuple[str, ...] = ()
+    descending: bool = True
+    superlative: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLink:
+    """Words that name one column, or columns of several relations with that name."""
+
+    first: int
+    last: int
+    places: tuple[Place, ...]
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RelationLink:
+    """A noun that names a relation, or several; or a `verb` of the same stem."""
+
+    first: int
+    relations: tuple[Relation, ...]
+    verb: bool = False
+
+
+@dataclass
+class Links:
+    """Everything found in one question. `used[i]` says what word i was taken for, None when for nothing yet."""
+
+    question: str
+    words: tuple[Word, ...]
+    used: list[str | None]
+    values: list[ValueLink] = field(default_factory=list)
+    numbers: list[NumberLink] = field(default_factory=list)
+    orders: list[OrderLink] = field(default_factory=list)
+    columns: list[ColumnLink] = field(default_factory=list)
+    relations: list[RelationLink] = field(default_factory=list)
+    limit: int | None = None
+
+    def free(self, first: int, last: int) -> bool:
+        """Say whether no word from `first` to `last` (exclusive) is taken."""
+        return not any(self.used[first:last])
+
+    def take(self, first: int, last: int, label: str) -> None:
+        """Mark words as taken for something."""
+        for i in range(first, min(last, len(self.used))):
+            self.used[i] = label
+
+    def folded(self, i: int) -> str:
+        """Give word i case-folded, "" outside the question."""
+        return self.words[i].folded if 0 <= i < len(self.words) else ""
+
+    def stem(self, i: int) -> str:
+        """Give the stem of word i, "" outside the question."""
+        return self.words[i].stem if 0 <= i < len(self.words) else ""
+
+    def text(self, first: int, last: int) -> str:
+        """Give the question's own text from word `first` to `last` (exclusive)."""
+        return self.question[self.words[first].start : self.words[last - 1].end] if first < last else ""

@@ -1,0 +1,105 @@
+"""Superlatives and other wishes for an order."""
+
+from __future__ import annotations
+
+from almanaq.agent.local.lexicon import QUALITY, SUPERLATIVES
+from almanaq.agent.local.links import Links, OrderLink
+from almanaq.agent.local.words import word_set
+
+_OPPOSITES = {
+    "expensive": (("price", True),),
+    "popular": (("reviews", True), ("rating", True), ("size", True)),
+    "reviewed": (("reviews", True),),
+    "recent": (("year", True),),
+    "experienced": (("length", True),),
+    "paid": (("pay", True),),
+    "rated": (("rating", True),),
+    "famous": (("reviews", True), ("rating", True)),
+    "populous": (("size", True),),
+    "well-known": (("reviews", True),),
+}
+_HEADS = {
+    "most": True,
+    "highest": True,
+    "largest": True,
+    "greatest": True,
+    "maximum": True,
+    "biggest": True,
+    "top": True,
+}
+_LEAST = {"least": False, "lowest": False, "fewest": False, "smallest": False, "minimum": False}
+_NOT_UNITS = word_set(
+    """
+    in of for at with that which who the a an and or is are , ? ; place spot one restaurant
+    """
+)
+
+
+def link_orders(links: Links) -> None:
+    """Find the superlatives, then "sorted by X", then words of mere quality ("good")."""
+    for i in range(len(links.words)):
+        if links.free(i, i + 1):
+            _superlative(links, i)
+    for i in range(len(links.words)):
+        _sorted_by(links, i)
+    if not links.orders:
+        _quality(links)
+
+
+def _superlative(links: Links, i: int) -> None:
+    word, after = links.folded(i), links.folded(i + 1)
+    direction = _HEADS.get(word, _LEAST.get(word))
+    if direction is not None and after in _OPPOSITES:
+        choices = tuple((role, down == direction) for role, down in _OPPOSITES[after])
+        _add(links, OrderLink(i, i + 2, choices))
+    elif word in ("top", "best", "highest", "worst", "lowest") and after == "rated":
+        _add(links, OrderLink(i, i + 2, (("rating", word not in ("worst", "lowest")),)))
+    elif direction is not None and after in ("number", "amount") and links.folded(i + 2) == "of":
+        _add(links, OrderLink(i, i + 3, (), _units(links, i + 3), direction))
+    elif direction is not None and _units(links, i + 1) and after not in _NOT_UNITS and links.folded(i - 1) != "at":
+        _add(links, OrderLink(i, i + 1, SUPERLATIVES.get(word, ()), _units(links, i + 1), direction))
+    elif word in SUPERLATIVES:
+        _add(links, OrderLink(i, i + 1, SUPERLATIVES[word], _units(links, i + 1), SUPERLATIVES[word][0][1]))
+
+
+def _units(links: Links, i: int) -> tuple[str, ...]:
+    """Give up to three stems that may name what is ordered by."""
+    found = []
+    for k in range(i, min(i + 3, len(links.words))):
+        if links.folded(k) in _NOT_UNITS:
+            break
+        found.append(links.stem(k))
+    return tuple(found)
+
+
+def _add(links: Links, order: OrderLink) -> None:
+    links.orders.append(order)
+    links.take(order.first, order.last, "order")
+
+
+def _sorted_by(links: Links, i: int) -> None:
+    """Link "sorted by X [descending]", "in descending order of X", "from youngest to oldest"."""
+    cued = links.folded(i) in ("sorted", "ordered", "sort", "order", "ranked") and links.folded(i + 1) in ("by", "of")
+    counted = tuple(links.folded(i + k) for k in range(3)) == ("by", "number", "of")
+    if counted and links.free(i, i + 3):
+        links.orders.insert(0, OrderLink(i, i + 3, (), _units(links, i + 3), True, superlative=False))
+        links.take(i, i + 3, "order")
+    if not cued:
+        return
+    rest = {links.folded(k) for k in range(max(i - 2, 0), len(links.words))}
+    descending = bool(rest & {"descending", "desc", "decreasing", "highest", "most"})
+    units = tuple(u for u in _units(links, i + 2) if u not in ("the", "their"))
+    links.orders.append(OrderLink(i, i + 2, (), units, descending, superlative=False))
+    links.take(i, i + 2, "order")
+    for k, word in enumerate(links.words):
+        if word.folded in ("descending", "ascending", "desc", "asc", "decreasing", "increasing"):
+            links.take(k, k + 1, "order")
+
+
+def _quality(links: Links) -> None:
+    """Take "good", "great" without a "for" after it as a wish for well rated rows first."""
+    for i, word in enumerate(links.words):
+        if word.folded in QUALITY and links.free(i, i + 1) and links.folded(i + 1) not in ("for", "at", "with", "to"):
+            links.orders.append(OrderLink(i, i + 1, (("rating", True),), superlative=False))
+            links.take(i, i + 1, "order")
+            return

@@ -1,0 +1,87 @@
+"""LocalParser: question → SUQL by linking words to the schema. There is no language model behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from almanaq.agent.history import Turn
+from almanaq.agent.local.assemble import Assembler
+from almanaq.agent.local.lexicon import ENTITY_WORDS
+from almanaq.agent.local.linker import link
+from almanaq.agent.local.links import Links
+from almanaq.agent.local.phrases import phrases
+from almanaq.agent.local.reading import Reading
+from almanaq.agent.local.schema_index import SchemaIndex, Values
+from almanaq.agent.local.words import word_set
+from almanaq.agent.parser import Failure, Parsed
+from almanaq.agent.small_talk import small_talk
+from almanaq.suql.catalog.relations import Catalog, Relation
+
+_SEARCHES = word_set(
+    """
+    find recommend recommendation recommendations suggest suggestion suggestions search where looking eat which
+    """
+)
+
+
+class LocalParser:
+    """A SemanticParser that links words to names and values, and asks the rest of the prose.
+
+    Args:
+        values: gives the values of a column (relation, column, limit); asked once per column and catalog.
+    """
+
+    name = "local"
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._indexes: dict[tuple[str, ...], SchemaIndex] = {}
+
+    def index(self, catalog: Catalog) -> SchemaIndex:
+        """Give the catalog made searchable; kept for the next question."""
+        key = tuple(r.name for r in catalog.relations)
+        kept = self._indexes.get(key)
+        if kept is None or kept.catalog != catalog:
+            kept = self._indexes[key] = SchemaIndex(catalog, self._values)
+        return kept
+
+    def parse(
+        self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
+    ) -> Parsed:
+        """Give the query of the best reading; a failed query has no second form here, and history is not read."""
+        del history
+        if small_talk(question) is not None or failures:
+            return Parsed("no_query")
+        found = readings(question, self.index(catalog))
+        if not found:
+            return Parsed("no_query")
+        best = found[0]
+        return Parsed("query", best.suql(), unused=best.unused, corrections=best.corrections)
+
+
+def readings(question: str, index: SchemaIndex) -> list[Reading]:
+    """Give the readings of a question, one per main relation, best first; [] when no word links to the data."""
+    links = link(question, index)
+    mains = _mains(links, index)
+    found = [Assembler(links, index, main).reading() for main in mains]
+    found.sort(key=lambda r: -r.score)
+    return found
+
+
+def _mains(links: Links, index: SchemaIndex) -> list[Relation]:
+    """Give the relations that the question may be about."""
+    mains: dict[str, Relation] = {}
+    for relation_link in links.relations:
+        mains.update({r.name: r for r in relation_link.relations})
+    for value in links.values:
+        mains.update({m[0].relation.name: m[0].relation for m in value.meanings})
+    for column in links.columns:
+        mains.update({p.relation.name: p.relation for p in column.places})
+    if mains:
+        return list(mains.values())
+    folded = {w.folded for w in links.words}
+    generic = folded & ENTITY_WORDS or folded & _SEARCHES
+    if generic and (phrases(links, "row") or links.orders):
+        prose = [r for r in index.catalog.relations if any(p.kind == "prose" for p in index.places[r.name])]
+        return prose or list(index.catalog.relations[:1])
+    return []

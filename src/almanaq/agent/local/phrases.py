@@ -1,0 +1,192 @@
+"""The rest of a question: phrases that nothing structured covers, as yes/no questions to a column of prose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from almanaq.agent.local.lexicon import (
+    ADJECTIVE_ENDINGS,
+    ADJECTIVES,
+    FOODS,
+    GLUE,
+    IGNORED,
+    NEGATIONS,
+    NOT_ADJECTIVES,
+    QUALITY,
+)
+from almanaq.agent.local.links import Links
+from almanaq.agent.local.words import word_set
+
+_SERVING = {
+    "serves": "serve",
+    "serve": "serve",
+    "serving": "serve",
+    "offers": "offer",
+    "offer": "offer",
+    "offering": "offer",
+}
+_OWNING = word_set(
+    """
+    with has have having had without featuring features plus
+    """
+)
+_VERBS = word_set(
+    """
+    take takes accept accepts allow allows deliver delivers play plays host hosts welcome welcomes speak speaks sell
+    sells make makes cook cooks use uses provide provides require requires teach teaches like likes work works know
+    knows show shows
+    """
+)
+_OCCASIONS = word_set(
+    """
+    date anniversary birthday party celebration kid child family group couple business meeting lunch dinner
+    breakfast brunch picnic wedding vegetarian vegan toddler baby friend parent tourist remote work studying night
+    """
+)
+_SEEKING = word_set("looking look search searching ask asking mood")
+_MOVING = word_set("bring take walk come go drive bike get")
+_EMPTY = word_set("food cuisine dish meal shop restaurant place thing stuff time item fare person")
+_DISH_CUES = word_set(
+    """
+    serve serves serving dish dishes drink drinks menu order eat craving taste
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A yes/no question made of words `first` to `last` (exclusive).
+
+    Attributes:
+        question: begins with a verb and ends with "?".
+        wanted: False when the asker wants it not to be so.
+        dish: it is about food or drink.
+    """
+
+    first: int
+    last: int
+    words: str
+    question: str
+    wanted: bool
+    dish: bool
+
+
+def phrases(links: Links, noun: str) -> tuple[Phrase, ...]:
+    """Give the questions that the unlinked words ask of one row, which `noun` names in the singular."""
+    return tuple(_phrase(links, first, last, noun) for first, last in runs(links))
+
+
+def runs(links: Links) -> Iterator[tuple[int, int]]:
+    """Yield spans of unlinked words that hold content, glue words inside included."""
+    i = 0
+    while i < len(links.words):
+        if not content(links, i):
+            i += 1
+            continue
+        last = k = i + 1
+        while k < len(links.words) and links.free(k, k + 1):
+            if content(links, k):
+                last = k + 1
+            elif links.folded(k) not in GLUE and not (links.folded(k) == "or" and content(links, k + 1)):
+                break
+            k += 1
+        if any(links.stem(k) not in _EMPTY for k in range(i, last) if content(links, k)):
+            yield i, last
+        i = last
+
+
+def content(links: Links, i: int) -> bool:
+    """Say whether word i is unlinked and carries meaning of its own."""
+    if not links.free(i, i + 1):
+        return False
+    folded = links.folded(i)
+    cue = folded in _OWNING or folded in _SERVING or folded in NEGATIONS or folded in GLUE
+    quality = folded in QUALITY or folded in IGNORED
+    return not cue and not quality and (folded[:1].isalnum() or folded[:1].isalpha())
+
+
+def adjective(word: str) -> bool:
+    """Guess whether a word is an adjective, by a short list and by its ending."""
+    if word in NOT_ADJECTIVES:
+        return False
+    return word in ADJECTIVES or word.endswith(ADJECTIVE_ENDINGS)
+
+
+def _phrase(links: Links, first: int, last: int, noun: str) -> Phrase:
+    cue, wanted = _cue(links, first)
+    opening = _article(links, first) if cue else first
+    words = _spoken(links.text(opening, last))
+    dish = cue in _DISH_CUES or any(links.folded(k) in FOODS for k in range(first, last))
+    return Phrase(first, last, words, _question(words, cue, noun, dish), wanted, dish)
+
+
+def _article(links: Links, first: int) -> int:
+    """Give the index of the article that opens a phrase, "very" between them forgiven; `first` when there is none."""
+    before = first - 1
+    while links.folded(before) in ("very", "really", "quite", "pretty"):
+        before -= 1
+    return before if links.folded(before) in ("a", "an", "the") else first
+
+
+def _cue(links: Links, first: int) -> tuple[str, bool]:
+    """Give the word before a phrase that says how it belongs to the row, and whether it is wanted."""
+    cue, wanted = "", True
+    for k in range(first - 1, max(first - 5, -1), -1):
+        word = links.folded(k)
+        if links.used[k] not in (None, "negation"):
+            break
+        if word in NEGATIONS:
+            wanted = not wanted
+            cue = cue or ("with" if word in ("without", "no") else "")
+        elif word == "for" and links.folded(k - 1) in _SEEKING:
+            break
+        elif not cue and (word in _OWNING or word in _SERVING or word in ("for", "to", "about", "can")):
+            cue = "with" if word in _OWNING else _SERVING.get(word, word)
+            if word == "without":
+                wanted = False
+        elif word not in GLUE and word not in IGNORED and word not in QUALITY:
+            break
+    return cue, wanted
+
+
+def _spoken(text: str) -> str:
+    """Turn the asker's own pronouns to the second person: the question is put to a reader of the text."""
+    text = re.sub(r"\b(my|our)\b", "your", text, flags=re.IGNORECASE)
+    return re.sub(r"\b(me|us|I|we)\b", "you", text)
+
+
+def _question(words: str, cue: str, noun: str, dish: bool) -> str:
+    parts = words.split()
+    head, opening = parts[-1].casefold(), parts[0].casefold()
+    stated = re.match(r"(?:the )?(.+?) (is|are) (.+)$", words)
+    if stated:
+        return f"{stated[2]} the {stated[1]} {stated[3]}?"
+    if cue == "to" and opening in _VERBS:
+        return f"is this {noun} a good place to {words}?"
+    if opening in _VERBS:
+        return f"does this {noun} {_bare(opening)} {' '.join(parts[1:])}".rstrip() + "?"
+    if adjective(opening) and len(parts) > 2 and parts[1] == "to":
+        return f"is this {noun} {opening} enough {' '.join(parts[1:])}?"
+    if cue in ("serve", "offer"):
+        return f"does this {noun} {cue} {words}?"
+    if cue == "about":
+        return f"is this {noun} about {words}?"
+    if cue == "can":
+        return f"can you {words} {'to' if opening in _MOVING else 'at'} this {noun}?"
+    if cue == "for" or (not cue and _stem_in(head, _OCCASIONS)):
+        return f"is this {noun} good for {words}?"
+    if cue == "to":
+        return f"is this {noun} a good place to {words}?"
+    if adjective(head) and cue != "with":
+        return f"is this {noun} {words}?"
+    return f"does this {noun} serve {words}?" if dish and not cue else f"does this {noun} have {words}?"
+
+
+def _stem_in(word: str, known: frozenset[str]) -> bool:
+    return word in known or word.removesuffix("s") in known or word.removesuffix("ies") + "y" in known
+
+
+def _bare(verb: str) -> str:
+    return verb if not verb.endswith("s") else verb.removesuffix("s")

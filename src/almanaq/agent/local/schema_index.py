@@ -1,0 +1,156 @@
+"""A catalog made searchable by words: names, descriptions, roles and values of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from almanaq.agent.local.lexicon import ROLE_WORDS, SYNONYMS
+from almanaq.agent.local.words import distance, identifier_stems, stem, stems, tolerance
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+
+Values = Callable[[str, str, int], Sequence[str]]
+"""(relation, column, limit) → distinct values, the most frequent first."""
+
+MOST_VALUES = 5000
+_LONGEST_VALUE = 10
+_NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hugeint", "number", "serial")
+_DATES = ("date", "timestamp", "time")
+_SYNONYMS = {word: group for group in SYNONYMS for word in group}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A column of a relation, with what its name and type say.
+
+    Attributes:
+        stems: the words of its name; `about` those of its description.
+        roles: keys of ROLE_WORDS that its name fits.
+        kind: what its values are.
+    """
+
+    relation: Relation
+    column: Column
+    stems: tuple[str, ...]
+    about: frozenset[str]
+    roles: frozenset[str]
+    kind: Literal["number", "date", "boolean", "text", "prose"]
+
+    @property
+    def identifier(self) -> bool:
+        """Whether the column only identifies or refers: a key that nobody asks about by value."""
+        folded = self.column.name.casefold()
+        refers = any(folded in map(str.casefold, own) for own, _, _ in self.relation.foreign_keys)
+        return refers or (bool(self.stems) and self.stems[-1] in ("id", "uuid", "key")) or folded in ("rowid", "index")
+
+
+Meaning = tuple[Place, str]
+"""A value and the column it stands in."""
+
+
+def place(relation: Relation, column: Column) -> Place:
+    """Give a column with what its name, type and description say."""
+    words = identifier_stems(column.name)
+    roles = frozenset(role for role, names in ROLE_WORDS.items() if names & set(words))
+    return Place(relation, column, words, frozenset(stems(column.description)), roles, _kind(column))
+
+
+def _kind(column: Column) -> Literal["number", "date", "boolean", "text", "prose"]:
+    if column.kind is ColumnKind.FREE_TEXT:
+        return "prose"
+    type_name = column.type.casefold()
+    if column.kind is ColumnKind.ENUM:
+        return "text"
+    if type_name.startswith("bool"):
+        return "boolean"
+    if any(word in type_name for word in _NUMBERS) and "interval" not in type_name:
+        return "number"
+    return "date" if type_name.startswith(_DATES) else "text"
+
+
+class SchemaIndex:
+    """The relations of a catalog by the words that name them, and the values of their columns.
+
+    Args:
+        catalog: the relations to index.
+        values: gives the values of a column; columns of prose, numbers and keys are not asked for.
+    """
+
+    def __init__(self, catalog: Catalog, values: Values) -> None:
+        self.catalog = catalog
+        self.places = {r.name: tuple(place(r, c) for c in r.columns) for r in catalog.relations}
+        self._meanings: dict[tuple[str, ...], list[Meaning]] = {}
+        self._spellings: dict[str, list[tuple[str, ...]]] = {}
+        self._parts: dict[str, set[Meaning]] = {}
+        self._options: dict[str, list[Meaning]] = {}
+        for places in self.places.values():
+            for one in places:
+                self._add(one, values)
+
+    def all_places(self) -> Iterable[Place]:
+        """Yield every column of every relation."""
+        for places in self.places.values():
+            yield from places
+
+    def _add(self, one: Place, values: Values) -> None:
+        if one.kind != "text" or one.column.private or (one.identifier and one.column.kind is not ColumnKind.ENUM):
+            return
+        listed = one.column.values or tuple(values(one.relation.name, one.column.name, MOST_VALUES))
+        for value in listed:
+            parts = stems(value)
+            if not 0 < len(parts) <= _LONGEST_VALUE:
+                continue
+            known = self._meanings.setdefault(parts, [])
+            if not known:
+                self._spellings.setdefault(parts[0][0], []).append(parts)
+            known.append((one, value))
+            for part in parts if "name" in one.roles else ():
+                self._parts.setdefault(part, set()).add((one, value))
+            for part in parts if one.column.kind is ColumnKind.ENUM and len(parts) > 1 else ():
+                self._options.setdefault(part, []).append((one, value))
+
+    def meanings(self, parts: tuple[str, ...]) -> tuple[Meaning, ...]:
+        """Give the values that these words spell, or that a synonym of theirs spells."""
+        found = self._meanings.get(parts)
+        if found:
+            return tuple(found)
+        group = _SYNONYMS.get(" ".join(parts), frozenset())
+        return tuple(m for word in sorted(group) for m in self._meanings.get(stems(word), ()))
+
+    def options_with(self, *parts: str) -> tuple[Meaning, ...]:
+        """Give the values of ENUMs that hold these words in a row: "coffee" is in "coffee & tea"."""
+        return tuple(m for m in self._options.get(parts[0], ()) if _holds(stems(m[1]), parts))
+
+    def misspelt(self, parts: tuple[str, ...]) -> tuple[Meaning, ...]:
+        """Give the values nearest in spelling to these words, within the tolerance for their length."""
+        written = " ".join(parts)
+        limit = tolerance(written)
+        best: list[tuple[str, ...]] = []
+        for known in self._spellings.get(written[:1], ()) if limit else ():
+            if len(known) != len(parts):
+                continue
+            edits = distance(written, " ".join(known), limit)
+            if edits < limit or (edits == limit and not best):
+                best = [known] if edits < limit else [*best, known]
+                limit = edits
+        return tuple(m for known in best[:1] for m in self._meanings[known])
+
+    def named_like(self, parts: tuple[str, ...]) -> tuple[Meaning, ...]:
+        """Give the names that hold these words in a row."""
+        sets = [self._parts.get(part, set()) for part in parts]
+        shared = set.intersection(*sets) if sets else set()
+        found = [m for m in shared if _holds(stems(m[1]), parts)]
+        return tuple(sorted(found, key=lambda m: (m[0].relation.name, m[0].column.name, m[1])))
+
+    def relations_named(self, word: str) -> tuple[Relation, ...]:
+        """Give the relations that a noun names, by the words of their names or a synonym."""
+        group = {stem(w) for w in _SYNONYMS.get(word, frozenset())} | {word}
+        exact = tuple(r for r in self.catalog.relations if set(identifier_stems(r.name)) <= group)
+        if exact:
+            return exact
+        return tuple(r for r in self.catalog.relations if group & set(identifier_stems(r.name)))
+
+
+def _holds(value: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    return any(value[i : i + len(parts)] == parts for i in range(len(value) - len(parts) + 1))

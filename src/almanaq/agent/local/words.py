@@ -1,0 +1,127 @@
+"""Words of a question: where they stand, and the form in which two spellings of a word are equal."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+_WORD = re.compile(
+    r"[$€£]?\d+(?:,\d{3})*(?:\.\d+)?(?:[kKmM](?![a-zA-Z]))?\+?|[^\W\d_](?:[\w]|['\u2019.&-](?=[^\W_]))*|[,;?!]|<=|>=|[<>=]|[$]+"
+)
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_IRREGULAR = {
+    "people": "person",
+    "children": "child",
+    "kids": "kid",
+    "men": "man",
+    "women": "woman",
+    "movies": "movie",
+    "cookies": "cookie",
+    "series": "series",
+    "species": "species",
+    "data": "data",
+    "buses": "bus",
+    "cafés": "cafe",
+    "café": "cafe",
+    "staves": "stave",
+    "wives": "wife",
+    "lives": "life",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a question.
+
+    Attributes:
+        text: as written; `folded` its case-folded form; `stem` that form without a plural ending.
+        start, end: offsets in the question.
+    """
+
+    text: str
+    folded: str
+    stem: str
+    start: int
+    end: int
+
+    @property
+    def capitalised(self) -> bool:
+        return self.text[:1].isupper()
+
+
+def split(question: str) -> tuple[Word, ...]:
+    """Give the words of a question, its punctuation marks and comparison signs included."""
+    found = []
+    for match in _WORD.finditer(question.replace("\u2019", "'")):
+        text = match.group()
+        found.append(Word(text, text.casefold(), stem(text), match.start(), match.end()))
+    return tuple(found)
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """Give a word without its plural or possessive ending, case-folded.
+
+    Nothing more is stripped: "rating" and "rated" differ as names of columns do.
+    """
+    folded = word.casefold()
+    for ending in ("'s", "s'"):
+        if folded.endswith(ending) and len(folded) > len(ending) + 1:
+            folded = folded[:-2] + ("s" if ending == "s'" else "")
+    if folded in _IRREGULAR:
+        return _IRREGULAR[folded]
+    if len(folded) > 4 and folded.endswith("ies"):
+        return folded[:-3] + "y"
+    if len(folded) > 4 and folded.endswith(("sses", "xes", "ches", "shes", "zzes")):
+        return folded[:-2]
+    if len(folded) > 3 and folded.endswith("s") and not folded.endswith(("ss", "us", "is")):
+        return folded[:-1]
+    return folded
+
+
+@lru_cache(maxsize=65536)
+def stems(text: str) -> tuple[str, ...]:
+    """Give the stems of the words of a value or of a run of text; punctuation drops out."""
+    return tuple(stem(part) for part in re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.replace("\u2019", "'")))
+
+
+@lru_cache(maxsize=16384)
+def identifier_stems(identifier: str) -> tuple[str, ...]:
+    """Give the stems of the words of an identifier: `PhoneNumber` and `phone_number` are (phone, number)."""
+    return tuple(stem(part) for part in _PARTS.findall(identifier))
+
+
+def distance(left: str, right: str, limit: int) -> int:
+    """Give the edits (insert, delete, replace, swap neighbours) between two words, or limit + 1 when there are more."""
+    if abs(len(left) - len(right)) > limit:
+        return limit + 1
+    before: list[int] = []
+    previous = list(range(len(right) + 1))
+    for i, a in enumerate(left, 1):
+        row = [i]
+        for j, b in enumerate(right, 1):
+            cost = min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        if min(row) > limit:
+            return limit + 1
+        before, previous = previous, row
+    return previous[-1]
+
+
+def tolerance(word: str) -> int:
+    """Give how many edits still spell the same word: none below 5 letters, 1 below 8, else 2."""
+    return 0 if len(word) < 5 else 1 if len(word) < 8 else 2
+
+
+def singular(name: str) -> str:
+    """Give an identifier as words in the singular: `hotel_rooms` becomes "hotel room"."""
+    parts = [part.casefold() for part in _PARTS.findall(name)] or [name]
+    return " ".join([*parts[:-1], stem(parts[-1])])
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Give the words of a list written as running text."""
+    return frozenset(text.split())

@@ -1,0 +1,50 @@
+"""The seam to semantic parsers: a question in, SUQL or the reason for none out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from almanaq.agent.history import Turn
+from almanaq.models.protocols import Usage
+from almanaq.suql.catalog.relations import Catalog
+
+ParseStatus = Literal["query", "no_query", "clarify"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a parser made of a question.
+
+    Attributes:
+        status: `query` with `suql`; `no_query` when the question needs no data; `clarify` asks back with `reply`.
+        reply: what to say when there is no query; "" leaves it to the responder.
+        unused: words of the question that the query leaves out.
+        corrections: (as written, as understood) for misspelt names and values.
+        usage: what the model calls cost.
+    """
+
+    status: ParseStatus
+    suql: str | None = None
+    reply: str = ""
+    unused: tuple[str, ...] = ()
+    corrections: tuple[tuple[str, str], ...] = ()
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A query that did not bind, and what the compiler said of it."""
+
+    suql: str
+    message: str
+
+
+class SemanticParser(Protocol):
+    """Turns questions into SUQL. Raises ModelError when its model fails."""
+
+    def parse(
+        self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
+    ) -> Parsed:
+        """Give a query over `catalog`; `failures` are earlier attempts at the same question that did not bind."""

@@ -1,0 +1,178 @@
+"""Turns what was found into a reply: by templates, or by a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from almanaq.agent.describe import words
+from almanaq.agent.prompting import complete, make
+from almanaq.agent.small_talk import small_talk
+from almanaq.errors import ModelCallError
+from almanaq.models.protocols import LanguageModel
+from almanaq.suql.catalog.relations import Catalog
+
+if TYPE_CHECKING:
+    from almanaq.suql.execution.result import Evidence
+
+ROWS_SHOWN = 5
+_CELL_LENGTH = 160
+_QUOTE_LENGTH = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rows that a reply speaks of.
+
+    Attributes:
+        searched: what was searched, in words.
+        evidence: for each row, the quotes that it rests on.
+        notes: what the asker should know: words left out, spellings understood, conditions relaxed.
+    """
+
+    question: str
+    searched: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    evidence: tuple[tuple[Evidence, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Responder(Protocol):
+    """Words replies. What was searched is always said; nothing is said that was not found."""
+
+    def found(self, found: Found) -> str:
+        """Give the reply for at least one row."""
+
+    def no_data(self, question: str, catalog: Catalog) -> str:
+        """Give the reply to a message that needs no data."""
+
+
+class LocalResponder:
+    """Words replies by templates: rows as they are, a quote for each."""
+
+    def found(self, found: Found) -> str:
+        """Give what was searched, up to five rows with their facts and a quote each, then notes."""
+        if len(found.rows) == len(found.columns) == 1:
+            lines = [f"I searched for {found.searched}: {cell(found.rows[0][0])}."]
+            lines += [f"   {quoted(e)}" for e in _of(found.evidence, 0)]
+        else:
+            number = len(found.rows)
+            lines = [f"I searched for {found.searched}. I found {number} {'row' if number == 1 else 'rows'}:", ""]
+            for i, row in enumerate(found.rows[:ROWS_SHOWN]):
+                lines += _row(i, row, found)
+            if number > ROWS_SHOWN:
+                lines.append(f"… and {number - ROWS_SHOWN} more.")
+        return "\n".join([*lines, *(["", *found.notes] if found.notes else [])])
+
+    def no_data(self, question: str, catalog: Catalog) -> str:
+        """Give a short honest reply to small talk, or say what the source holds."""
+        kind = small_talk(question)
+        return _SMALL_TALK.get(kind or "", "") or _UNLINKED + " " + holds(catalog)
+
+
+_SMALL_TALK = {
+    "greeting": "Hello! Ask me something about the data here, and I will show what I searched for and what I found.",
+    "thanks": "You are welcome.",
+    "goodbye": "Goodbye.",
+    "about": "I answer questions about the tables of this source: I turn a question into a query, run it, and show the "
+    "rows with the words they rest on. No language model is at work here; I link the words of a question to the data.",
+    "language": "Without a language model I understand questions in English only.",
+    "acknowledgement": "All right.",
+    "empty": "I did not get a question.",
+}
+_UNLINKED = "I searched nothing: no word of your message names anything in this source."
+
+
+def holds(catalog: Catalog) -> str:
+    """Give a sentence that names what a source holds."""
+    names = [words(r.name) for r in catalog.relations]
+    shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more tables" if len(names) > 8 else "")
+    return f"It holds {shown}." if names else "It holds no tables."
+
+
+def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:
+    facts = [f"{words(c)}: {cell(v)}" for c, v in zip(found.columns[1:], row[1:], strict=True) if v is not None]
+    head = cell(row[0])
+    lines = [f"{i + 1}. {head}" + (f" ({'; '.join(facts)})" if facts else "")]
+    return lines + [f"   {quoted(e)}" for e in _of(found.evidence, i)]
+
+
+def _of(evidence: Sequence[Sequence[Evidence]], i: int) -> list[Evidence]:
+    """Give one quote per question for row i."""
+    by_question = {e.question: e for e in reversed(evidence[i] if i < len(evidence) else ()) if e.quote.strip()}
+    return list(reversed(list(by_question.values())))
+
+
+def quoted(evidence: Evidence) -> str:
+    """Give a quote with the place it stands in."""
+    text = " ".join(evidence.quote.split())
+    text = text if len(text) <= _QUOTE_LENGTH else text[: _QUOTE_LENGTH - 1] + "…"
+    return f"“{text}” ({words(evidence.column)} {evidence.passage + 1})"
+
+
+def cell(value: Any) -> str:
+    """Give a cell as people read it: lists with commas, no needless decimals, long text cut."""
+    if value is None:
+        return "not known"
+    if isinstance(value, list | tuple):
+        return ", ".join(cell(v) for v in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return "; ".join(f"{k}: {cell(v)}" for k, v in value.items())
+    text = f"{value:.2f}".rstrip("0").rstrip(".") if _fractional(value) else " ".join(str(value).split())
+    return text if len(text) <= _CELL_LENGTH else text[: _CELL_LENGTH - 1] + "…"
+
+
+def _fractional(value: Any) -> bool:
+    return hasattr(value, "as_integer_ratio") and not isinstance(value, int) and abs(value) < 1e15
+
+
+class PromptedResponder:
+    """Words replies with a language model; when a call fails, the templates speak and say so."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model, self._plain = model, LocalResponder()
+
+    def found(self, found: Found) -> str:
+        """Give the model's wording of the rows, which it sees as data in a fence."""
+        try:
+            text = complete(self._model, respond_prompt(found)).text.strip()
+        except ModelCallError as error:
+            return f"{self._plain.found(found)}\n\n({self._model.name} could not word this reply: {error})"
+        return text or self._plain.found(found)
+
+    def no_data(self, question: str, catalog: Catalog) -> str:
+        """Give the model's reply to small talk; it sees the names of the tables and no row."""
+        if small_talk(question) == "empty":
+            return self._plain.no_data(question, catalog)
+        try:
+            text = complete(
+                self._model, make("chat", {"question": question[:2000], "holds": holds(catalog)})
+            ).text.strip()
+        except ModelCallError:
+            return self._plain.no_data(question, catalog)
+        return text or self._plain.no_data(question, catalog)
+
+
+def respond_prompt(found: Found) -> Any:
+    """Give the prompt that words a reply."""
+    rows = [{c: cell(v) for c, v in zip(found.columns, row, strict=True)} for row in found.rows[:ROWS_SHOWN]]
+    quotes = [
+        {"row": i + 1, "question": e.question, "quote": e.quote[:_QUOTE_LENGTH]}
+        for i in range(len(rows))
+        for e in _of(found.evidence, i)
+    ]
+    return make(
+        "respond",
+        {
+            "question": found.question[:2000],
+            "searched": found.searched,
+            "notes": found.notes,
+            "rows": rows,
+            "more": max(0, len(found.rows) - ROWS_SHOWN),
+            "quotes": quotes,
+        },
+    )

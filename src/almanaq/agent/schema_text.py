@@ -1,0 +1,118 @@
+"""Schemas as prompts show them, and examples generated from a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from almanaq.agent.describe import words
+from almanaq.agent.local import sql, targets
+from almanaq.agent.local.schema_index import Place, place
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+
+LISTED_VALUES = 10
+"""An ENUM of at most so many values is listed whole (paper, section 5.2); of a larger one samples are shown."""
+
+_SAMPLES = 3
+_SAMPLE_LENGTH = 60
+
+
+def schema_text(catalog: Catalog) -> str:
+    """Give the relations as CREATE TABLE statements with kinds, keys, descriptions and samples in comments."""
+    return "\n\n".join(_relation(relation) for relation in catalog.relations)
+
+
+def _relation(relation: Relation) -> str:
+    lines = [f"-- {_safe(relation.description)}"] if relation.description else []
+    lines.append(f"CREATE TABLE {sql.name(relation.name)} (")
+    lines += [f"  {_declaration(c)},{_comment(c)}" for c in relation.columns]
+    if relation.key:
+        lines.append(f"  PRIMARY KEY ({', '.join(map(sql.name, relation.key))}),")
+    for own, other, theirs in relation.foreign_keys:
+        columns, target = ", ".join(map(sql.name, own)), ", ".join(map(sql.name, theirs))
+        lines.append(f"  FOREIGN KEY ({columns}) REFERENCES {sql.name(other)} ({target}),")
+    return "\n".join([*lines, ");"])
+
+
+def _declaration(column: Column) -> str:
+    type_name = {ColumnKind.FREE_TEXT: "FREE_TEXT", ColumnKind.ENUM: "ENUM"}.get(column.kind, column.type)
+    if column.kind is ColumnKind.ENUM and 0 < len(column.values) <= LISTED_VALUES:
+        type_name = f"ENUM({', '.join(sql.text(_safe(v)) for v in column.values)})"
+    return f"{sql.name(column.name)} {type_name}{'[]' if column.array else ''}"
+
+
+def _comment(column: Column) -> str:
+    parts = [_safe(column.description)] if column.description else []
+    listed = column.kind is ColumnKind.ENUM and len(column.values) <= LISTED_VALUES
+    samples = column.samples or column.values
+    if samples and not listed and not column.private:
+        shown = ", ".join(sql.text(_safe(s)) for s in samples[:_SAMPLES])
+        parts.append(f"for example {shown}")
+    return f"  -- {'; '.join(parts)}" if parts else ""
+
+
+def _safe(text: str) -> str:
+    """Give cell text on one short line that cannot end the tags around the schema."""
+    flat = " ".join(text.split()).replace("<", "\u2039").replace(">", "\u203a")
+    return flat if len(flat) <= _SAMPLE_LENGTH else flat[: _SAMPLE_LENGTH - 1] + "…"
+
+
+def examples(catalog: Catalog, most: int = 4) -> tuple[tuple[str, str | None], ...]:
+    """Give (question, SUQL) pairs over the catalog's own columns, the last one a question without a query (None)."""
+    found: list[tuple[str, str | None]] = []
+    for relation in _richest(catalog.relations):
+        found += _examples(relation)
+        if len(found) >= most:
+            break
+    return (*found[:most], ("Thanks, that is all!", None))
+
+
+def _richest(relations: Sequence[Relation]) -> list[Relation]:
+    """Give relations with prose, then with ENUMs, first: they show most of the language."""
+    return sorted(
+        relations, key=lambda r: -sum({ColumnKind.FREE_TEXT: 3, ColumnKind.ENUM: 2}.get(c.kind, 0) for c in r.columns)
+    )
+
+
+def _examples(relation: Relation) -> list[tuple[str, str | None]]:
+    places = tuple(place(relation, column) for column in relation.columns)
+    name, noun, table = targets.name_place(places), words(relation.name), sql.name(relation.name)
+    shown = sql.name(name.column.name)
+    number = next((p for p in places if p.kind == "number" and not p.identifier), None)
+    value, prose = next((p for p in places if _value(p)), None), next((p for p in places if p.kind == "prose"), None)
+    found: list[tuple[str, str | None]] = []
+    if prose is not None:
+        call = f"answer({sql.name(prose.column.name)}, 'is this a pleasant one?') = 'Yes'"
+        also = f"{_equals(value)} AND " if value else ""
+        asked = f"Find a pleasant one among the {noun}" + (
+            f" whose {words(value.column.name)} is {_value(value)}" if value else ""
+        )
+        found.append((asked + ".", f"SELECT {shown} FROM {table} WHERE {also}{call} LIMIT 3"))
+    if number is not None and number is not name:
+        column = sql.name(number.column.name)
+        found.append(
+            (
+                f"Which of the {noun} has the highest {words(number.column.name)}?",
+                f"SELECT {shown}, {column} FROM {table} ORDER BY {column} DESC LIMIT 1",
+            )
+        )
+    if value is not None:
+        found.append(
+            (
+                f"How many {noun} have {words(value.column.name)} {_value(value)}?",
+                f"SELECT COUNT(*) FROM {table} WHERE {_equals(value)}",
+            )
+        )
+    return found
+
+
+def _value(place: Place) -> str:
+    column = place.column
+    known = (*column.values, *column.samples)
+    return _safe(known[0]) if place.kind == "text" and known and not column.private else ""
+
+
+def _equals(place: Place | None) -> str:
+    if place is None:
+        return ""
+    literal, column = sql.text(_value(place)), sql.name(place.column.name)
+    return f"{literal} = ANY({column})" if place.column.array else f"{column} = {literal}"

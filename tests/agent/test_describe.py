@@ -1,0 +1,88 @@
+# ruff: noqa: E501 - one case or row per line reads best
+"""Words for queries."""
+
+from __future__ import annotations
+
+import pytest
+
+from almanaq.agent.describe import describe
+from almanaq.agent.responder import cell
+from almanaq.agent.small_talk import small_talk
+
+CASES = [
+    ("SELECT name FROM restaurants", "restaurants"),
+    ("SELECT * FROM r WHERE price = 'cheap' AND rating >= 4", "r whose price is cheap and rating is at least 4"),
+    ("SELECT * FROM r WHERE 'thai' = ANY(cuisines)", "r whose cuisines include thai"),
+    ("SELECT * FROM r WHERE NOT 'thai' = ANY(cuisines)", "r whose cuisines do not include thai"),
+    ("SELECT * FROM r WHERE answer(reviews, 'is it calm?') = 'Yes' LIMIT 3", "r whose reviews say yes to “is it calm?”, at most 3"),
+    ("SELECT * FROM r WHERE answer(reviews, 'is it loud?') = 'No'", "r whose reviews say no to “is it loud?”"),
+    ("SELECT city, COUNT(*) FROM r GROUP BY city", "the number of r, for each city"),
+    ("SELECT AVG(rating) FROM r WHERE a = 1 OR b = 2", "the average rating of r whose a is 1 or b is 2"),
+    ("SELECT * FROM r ORDER BY num_reviews DESC", "r, highest num reviews first"),
+    ("SELECT * FROM r WHERE name ILIKE '%wok%'", "r whose name contains wok"),
+    ("SELECT * FROM r WHERE city IN ('A', 'B') AND n BETWEEN 1 AND 2", "r whose city is A or B and n is between 1 and 2"),
+    ("SELECT * FROM r WHERE x IS NULL", "r whose x is missing"),
+    ("SELECT * FROM r WHERE x IN (SELECT y FROM s WHERE z = 1)", "r whose related s whose z is 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("suql", "expected"), CASES)
+def test_words_follow_the_query(suql, expected):
+    assert describe(suql) == expected
+
+
+@pytest.mark.parametrize(
+    "suql", ["SELECT 1 UNION SELECT 2", "WITH t AS (SELECT 1) SELECT * FROM t", "not a query at all ("]
+)
+def test_what_has_no_words_is_shown_as_it_is(suql):
+    assert describe(suql) == suql
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, "not known"),
+        ([1, None], "1, not known"),
+        (4.50, "4.5"),
+        (4.0, "4"),
+        (True, "yes"),
+        (12, "12"),
+        ("a\n b", "a b"),
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_cells(value, expected):
+    assert cell(value) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hi!",
+        "Hello there",
+        "thanks, that was helpful",
+        "Who are you?",
+        "do you speak French?",
+        "ok great",
+        "Good morning, how are you?",
+        "bye",
+    ],
+)
+def test_small_talk_is_told(text):
+    assert small_talk(text) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hi, any thai places?",
+        "thai",
+        "who is the oldest singer?",
+        "thanks, now show me cheaper ones",
+        "what is open?",
+        "help me find a restaurant",
+    ],
+)
+def test_requests_are_not_small_talk(text):
+    assert small_talk(text) is None
