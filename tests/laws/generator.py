@@ -1,0 +1,602 @@
+"""Random SUQL queries over a world, each from one seed.
+
+A block keeps what a later comparison needs: the types of its columns, and the columns that identify a row. A block
+with LIMIT inside another is always given a total order, because its rows would not be determined otherwise.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+import re
+from dataclasses import dataclass, replace
+
+from .expressions import (
+    Col,
+    Draw,
+    Scope,
+    answer_of,
+    boolean,
+    call,
+    constant,
+    predicate,
+    text_predicate,
+)
+from .world import FREE, TYPES, World, make_world
+
+SCALARS = ("int", "num", "date", "bool", "text", "enum")
+_MARKED = re.compile("⟦(.*?)⟧", re.S)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A world and a query over it; parameters are marked in the text."""
+
+    seed: int
+    world: World
+    marked: str
+
+    @property
+    def sql(self) -> str:
+        """The query with parameters written as literals."""
+        return _MARKED.sub(r"\1", self.marked)
+
+    @property
+    def prepared(self) -> tuple[str, list[object]]:
+        """The query with `?` for each parameter, and their values."""
+        return _MARKED.sub("?", self.marked), [_value(m) for m in _MARKED.findall(self.marked)]
+
+
+@dataclass(frozen=True)
+class Out:
+    """A column that a block gives."""
+
+    name: str
+    type: str
+    free: bool = False
+
+
+@dataclass(frozen=True)
+class Block:
+    """A query as text, with what it gives."""
+
+    sql: str
+    columns: tuple[Out, ...]
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """One item of a FROM: its text, its alias, its columns, and its key."""
+
+    sql: str
+    alias: str
+    columns: tuple[Out, ...]
+    keys: tuple[str, ...] = ()
+
+    def scope(self) -> tuple[Col, ...]:
+        """Give its columns as a block names them."""
+        return tuple(
+            Col(c.name if c.name == self.alias else f"{self.alias}.{c.name}", c.type, c.free) for c in self.columns
+        )
+
+
+def generate(seed: int) -> Case:
+    """Give the case of a seed."""
+    rng = random.Random(seed)
+    varied = rng.random() < 0.12
+    world = make_world(rng, varied=varied)
+    structured = rng.random() < 0.04
+    draw = Draw(
+        rng, text_left=0 if structured else rng.choice((1, 2, 2, 3, 4, 6)), varied=varied, structured=structured
+    )
+    maker = Maker(draw, world)
+    draw.subquery = None if varied else maker.subquery
+    return Case(seed, world, maker.statement())
+
+
+def _value(text: str) -> object:
+    if text.startswith("DATE "):
+        return datetime.date.fromisoformat(text[6:-1])
+    if text.startswith("'"):
+        return text[1:-1].replace("''", "'")
+    return float(text) if "." in text else int(text)
+
+
+class Maker:
+    """Draws the blocks of one statement."""
+
+    def __init__(self, draw: Draw, world: World) -> None:
+        self.draw, self.rng, self.world = draw, draw.rng, world
+        self.ctes: list[Source] = []
+
+    # --- statements ------------------------------------------------------------------------------------------------
+
+    def statement(self) -> str:
+        """Draw a whole statement."""
+        roll = self.rng.random()
+        if self.draw.varied:
+            # One block, so that no answer is compared with a text that is none: what that means is left open.
+            return self.block(depth=0, top=True).sql
+        if roll < 0.05:
+            return self._recursive()
+        if roll < 0.2:
+            return self._with()
+        if roll < 0.34:
+            return self._set_operation(top=True).sql
+        return self.block(depth=2, top=True).sql
+
+    def _with(self) -> str:
+        parts = []
+        for _ in range(self.rng.choice((1, 1, 2))):
+            inner = self.block(depth=1)
+            name = self.draw.alias("w")
+            parts.append(f"{name} AS ({inner.sql})")
+            self.ctes.append(Source(name, name, inner.columns, inner.keys))
+        self.draw.grant()
+        main = self._set_operation(top=True) if self.draw.chance(0.15) else self.block(depth=1, top=True)
+        return f"WITH {', '.join(parts)} {main.sql}"
+
+    def _recursive(self) -> str:
+        base = self.block(depth=0, want=("int",))
+        inner = self.draw.alias("n")
+        union = self.rng.choice(("UNION ALL", "UNION"))
+        step = f"SELECT {inner} + 1 FROM r WHERE {inner} < {self.rng.randint(2, 4)}"
+        self.ctes.append(Source("r", "r", (Out(inner, "int"),)))
+        self.draw.grant()
+        main = self.block(depth=0, top=True)
+        return f"WITH RECURSIVE r({inner}) AS (({base.sql}) {union} {step}) {main.sql}"
+
+    def _set_operation(self, *, top: bool = False, want: tuple[str, ...] = ()) -> Block:
+        types = want or tuple(
+            self.rng.choice(("int", "text", "text", "date")) for _ in range(self.rng.choice((1, 1, 2)))
+        )
+        arms = [self.block(depth=1, want=types) for _ in range(self.rng.choice((2, 2, 2, 3)))]
+        text = f"({arms[0].sql})"
+        for arm in arms[1:]:
+            operator = self.rng.choice(
+                ("UNION", "UNION ALL", "UNION ALL", "INTERSECT", "EXCEPT", "EXCEPT ALL", "INTERSECT ALL")
+            )
+            text = f"({text}) {operator} ({arm.sql})" if arm is not arms[1] else f"{text} {operator} ({arm.sql})"
+        ends = ""
+        if top and self.draw.chance(0.5) and not self.draw.varied:
+            ends += f" ORDER BY 1{self._direction()}"
+        if top and self.draw.chance(0.35) and not self.draw.varied:
+            ends += self._limit()
+        return Block(text + ends, arms[0].columns)
+
+    # --- blocks ----------------------------------------------------------------------------------------------------
+
+    def block(
+        self,
+        *,
+        depth: int,
+        top: bool = False,
+        want: tuple[str, ...] = (),
+        outer: tuple[Col, ...] = (),
+        limit: bool = True,
+    ) -> Block:
+        """Draw a SELECT; `want` fixes the types of its columns."""
+        self.draw.grant(0.5 if top else 0.2)
+        sources, text = self._from(depth)
+        columns = tuple(c for s in sources for c in s.scope())
+        keys = tuple(f"{s.alias}.{k}" for s in sources for k in s.keys) if all(s.keys for s in sources) else ()
+        scope = Scope(columns, outer, keys)
+        if outer and self.draw.chance(0.2):
+            scope = replace(scope, columns=columns + outer)
+        where = f" WHERE {self._where(scope, outer)}" if outer or self.draw.chance(0.7) else ""
+        roll = self.rng.random()
+        if roll < 0.24 and (top or limit):
+            return self._grouped(scope, text + where, want, top)
+        distinct = 0.24 <= roll < 0.34
+        return self._plain(scope, sources, text + where, want, top=top, distinct=distinct, limit=limit)
+
+    def _where(self, scope: Scope, outer: tuple[Col, ...]) -> str:
+        parts = []
+        if outer and self.draw.chance(0.75):
+            types = {c.type for c in scope.columns} & {c.type for c in outer} & {"int", "text", "date"}
+            if types:
+                type_ = self.rng.choice(sorted(types))
+                left = self.rng.choice(scope.of(type_))
+                right = self.rng.choice([c for c in outer if c.type == type_])
+                parts.append(f"{left.sql} {self.rng.choice(('=', '=', '<>'))} {right.sql}")
+        if not parts or self.draw.chance(0.5):
+            parts.append(predicate(self.draw, scope))
+        if self.draw.chance(0.15):
+            parts.append(boolean(self.draw, scope))
+        self.rng.shuffle(parts)
+        return " AND ".join(parts)
+
+    def _plain(
+        self,
+        scope: Scope,
+        sources: list[Source],
+        rest: str,
+        want: tuple[str, ...],
+        *,
+        top: bool,
+        distinct: bool,
+        limit: bool,
+    ) -> Block:
+        items: list[tuple[str, Out]] = []
+        if not want and not distinct and self.draw.chance(0.12):
+            star = self.rng.choice(sources)
+            items.append((f"{star.alias}.*" if len(sources) > 1 or self.draw.chance(0.5) else "*", Out("*", "star")))
+            stars = star.columns
+        else:
+            stars = ()
+        types = want or tuple(self._some_type(scope) for _ in range(self.rng.choice((1, 2, 2, 3)) - bool(items)))
+        for type_ in types:
+            text = self.expression(scope, type_, windows=not distinct)
+            items.append((text, Out(self.draw.alias("c"), type_, free=self._is_free(scope, text))))
+        key_out: tuple[str, ...] = ()
+        if not want and not distinct and scope.keys and self.draw.chance(0.4):
+            names = [self.draw.alias("k") for _ in scope.keys]
+            items += [(k, Out(n, "int")) for k, n in zip(scope.keys, names, strict=True)]
+            key_out = tuple(names)
+        listed = ", ".join(t if o.type == "star" else f"{t} AS {o.name}" for t, o in items)
+        columns = (*stars, *(o for _, o in items if o.type != "star"))
+        sql = f"SELECT {'DISTINCT ' if distinct else ''}{listed} FROM {rest}"
+        named = [o.name if self.draw.chance(0.5) else str(i + 1) for i, (_, o) in enumerate(items)] if not stars else []
+        sql += self._ends(scope, named, columns, top=top, distinct=distinct, limit=limit)
+        return Block(sql, tuple(columns), key_out)
+
+    def _ends(
+        self,
+        scope: Scope,
+        named: list[str],
+        columns: tuple[Out, ...],
+        *,
+        top: bool,
+        distinct: bool,
+        limit: bool,
+    ) -> str:
+        if top:
+            ends = ""
+            if self.draw.chance(0.45):
+                ends += self._order(scope, named, distinct)
+            if self.draw.chance(0.4) and not (self.draw.varied and (distinct or "answer" in ends)):
+                ends += self._limit()
+            return ends
+        if not limit or not self.draw.chance(0.18) or self.draw.varied:
+            return ""
+        if distinct or not scope.keys:
+            order = ", ".join(f"{c.name}{self._direction()}" for c in columns)
+            if len({c.name for c in columns}) < len(columns):
+                return ""
+        else:
+            first = [c.sql for c in scope.of("int", "date") if self.draw.chance(0.5)][:1]
+            order = ", ".join(f"{k}{self._direction()}" for k in [*first, *scope.keys])
+        return f" ORDER BY {order}{self._limit()}"
+
+    def _grouped(self, scope: Scope, rest: str, want: tuple[str, ...], top: bool) -> Block:
+        groups = [] if self.draw.chance(0.25) else self._group_keys(scope, want)
+        items, outs = [], []
+        for type_, text in groups:
+            if not want or type_ in want:
+                items.append(text)
+                outs.append(Out(self.draw.alias("g"), type_))
+        if want:
+            items = [self._wanted(scope, t, groups) for t in want]
+            outs = [Out(self.draw.alias("g"), t) for t in want]
+        else:
+            for _ in range(self.rng.choice((1, 1, 2))):
+                type_, text = self.aggregate(scope, self.rng.choice(("int", "int", "num", "date", "text", "text")))
+                items.append(text)
+                outs.append(Out(self.draw.alias("g"), type_))
+        listed = ", ".join(f"{t} AS {o.name}" for t, o in zip(items, outs, strict=True))
+        sql = f"SELECT {listed} FROM {rest}"
+        if groups:
+            by_place = not want and self.draw.chance(0.2)
+            sql += " GROUP BY " + ", ".join(str(i + 1) if by_place else t for i, (_, t) in enumerate(groups))
+            if self.draw.chance(0.35):
+                sql += f" HAVING {self._having(scope)}"
+        ordinals = list(range(1, len(items) + 1))
+        ends = ""
+        if top and groups and self.draw.chance(0.45) and not self.draw.varied:
+            ends = f" ORDER BY {self.rng.choice(ordinals)}{self._direction()}"
+            if self.draw.chance(0.3):
+                ends = f" ORDER BY {self.aggregate(scope, 'int')[1]}{self._direction()}, {self.rng.choice(ordinals)}"
+        if top and groups and self.draw.chance(0.3) and not self.draw.varied:
+            ends += self._limit()
+        keys = tuple(o.name for o in outs[: len(groups)]) if groups and not want else ()
+        return Block(sql + ends, tuple(outs), keys)
+
+    def _group_keys(self, scope: Scope, want: tuple[str, ...]) -> list[tuple[str, str]]:
+        keys: list[tuple[str, str]] = []
+        for _ in range(self.rng.choice((1, 1, 2))):
+            type_ = self.rng.choice(want) if want else self.rng.choice(("text", "text", "int", "date", "bool"))
+            self.draw.grant(0.3)
+            made = answer_of(self.draw, scope, type_) if self.draw.chance(0.5) and type_ != "enum" else None
+            columns = [c.sql for c in scope.of(type_)]
+            if made is not None:
+                keys.append((type_, made))
+            elif columns:
+                keys.append((type_, self.rng.choice(columns)))
+        return list({text: (type_, text) for type_, text in keys}.values())
+
+    def _wanted(self, scope: Scope, type_: str, groups: list[tuple[str, str]]) -> str:
+        fitting = [text for t, text in groups if t == type_]
+        return (
+            self.rng.choice(fitting)
+            if fitting and self.draw.chance(0.6)
+            else self.aggregate(scope, type_, exact=True)[1]
+        )
+
+    def _having(self, scope: Scope) -> str:
+        roll = self.rng.random()
+        self.draw.grant(0.8)
+        if roll < 0.15:
+            return f"count(*) {self.rng.choice(('>= 1', '> 1', '<= 3'))}"
+        if roll < 0.5:
+            made = text_predicate(self.draw, scope)
+            if made is not None:
+                return f"bool_or({made})"
+        if roll < 0.65:
+            inner = call(self.draw, scope, "when")
+            if inner is not None:
+                return f"max({inner}::date) >= DATE '2020-06-01'"
+        body = self._array(scope)
+        if body is not None and self.draw.text_left > 0 and roll < 0.9:
+            self.draw.text_left -= 1
+            return f"answer({body}, 'is it mixed?') {self.rng.choice(('=', '<>'))} 'Yes'"
+        return "count(*) >= 1"
+
+    # --- expressions -----------------------------------------------------------------------------------------------
+
+    def expression(self, scope: Scope, type_: str, *, windows: bool = True) -> str:
+        """Draw a value of a type for a select list."""
+        roll = self.rng.random()
+        if roll < 0.07 and self.draw.subquery is not None:
+            return self.subquery(scope, type_)
+        if windows and 0.07 <= roll < 0.17 and type_ in ("int", "date", "text") and not self.draw.varied:
+            made = self._window(scope, type_)
+            if made is not None:
+                return made
+        if roll < 0.62 and type_ != "enum":
+            made = answer_of(self.draw, scope, type_)
+            if made is not None:
+                return made
+        columns = scope.of(type_)
+        if not columns:
+            return (
+                "NULL::" + {"num": "numeric", "enum": "text", "bool": "boolean"}.get(type_, type_)
+                if roll < 0.63
+                else constant(self.draw, type_)
+            )
+        return self.rng.choice(columns).sql
+
+    def _window(self, scope: Scope, type_: str) -> str | None:
+        part = answer_of(self.draw, scope, "text") if self.draw.chance(0.5) else None
+        plain = [c.sql for c in scope.of("int", "bool", "text", free=False)]
+        by = f"PARTITION BY {part or self.rng.choice(plain)} " if part or (plain and self.draw.chance(0.5)) else ""
+        order = answer_of(self.draw, scope, self.rng.choice(("int", "date"))) if self.draw.chance(0.5) else None
+        order = order or (self.rng.choice(plain) if plain else None)
+        if order is None:
+            return None
+        over = f"OVER ({by}ORDER BY {order}{self._direction()})"
+        if type_ == "int":
+            return f"{self.rng.choice(('rank()', 'dense_rank()', 'count(*)'))} {over}"
+        value = answer_of(self.draw, scope, type_) if self.draw.chance(0.4) else None
+        columns = [c.sql for c in scope.of(type_)]
+        value = value or (self.rng.choice(columns) if columns else None)
+        if value is None:
+            return None
+        if scope.keys and self.draw.chance(0.5):
+            keys = ", ".join(scope.keys)
+            total = f"OVER ({by}ORDER BY {order}{self._direction()}, {keys})"
+            return f"{self.rng.choice(('lag', 'lead', 'first_value'))}({value}) {total}"
+        return f"{self.rng.choice(('min', 'max'))}({value}) {over}"
+
+    def aggregate(self, scope: Scope, type_: str, *, exact: bool = False) -> tuple[str, str]:
+        """Draw an aggregate that gives a type; `exact` keeps to that type."""
+        made = answer_of(self.draw, scope, type_) if self.draw.chance(0.6) and type_ != "enum" else None
+        columns = [c.sql for c in scope.of(type_)]
+        value = made or (self.rng.choice(columns) if columns else None)
+        if type_ == "text":
+            return "text", self._text_aggregate(scope, value)
+        if type_ == "int" and (value is None or self.draw.chance(0.5)):
+            return "int", self._count(scope)
+        if value is None:
+            return ("int", "count(*)") if not exact else (type_, f"max({constant(self.draw, type_)})")
+        if type_ == "bool":
+            return "bool", f"{self.rng.choice(('bool_or', 'bool_and'))}({value})"
+        functions = ("min", "max") if type_ in ("date", "enum") or exact else ("min", "max", "sum", "avg")
+        return type_, f"{self.rng.choice(functions)}({value})"
+
+    def _count(self, scope: Scope) -> str:
+        roll = self.rng.random()
+        if roll < 0.3:
+            return "count(*)"
+        made = text_predicate(self.draw, scope)
+        if made is not None and roll < 0.65:
+            return f"count(*) FILTER (WHERE {made})"
+        made = answer_of(self.draw, scope, "text")
+        return f"count({'DISTINCT ' if self.draw.chance(0.5) else ''}{made})" if made else "count(*)"
+
+    def _text_aggregate(self, scope: Scope, value: str | None) -> str:
+        body = self._array(scope)
+        if body is not None and self.draw.text_left > 0 and self.draw.chance(0.65):
+            self.draw.text_left -= 1
+            return f"summary({body})" if self.draw.chance(0.6) else f"answer({body}, 'who is praised?')"
+        if value is None:
+            return "string_agg('x', ',')"
+        if self.draw.varied:
+            return f"count({value})::text"
+        order = ", ".join(scope.keys) or value
+        return self.rng.choice((f"min({value})", f"max({value})", f"string_agg({value}, ',' ORDER BY {order})"))
+
+    def _array(self, scope: Scope) -> str | None:
+        texts = scope.of("text", free=True) or scope.of("text")
+        if not texts:
+            return None
+        chosen = self.rng.choice(texts).sql
+        if not self.draw.varied and self.draw.text_left > 1 and self.draw.chance(0.15):
+            chosen = call(self.draw, scope, "who") or chosen
+        order = ", ".join(scope.keys) or chosen
+        keep = f" FILTER (WHERE {boolean(self.draw, scope)})" if self.draw.chance(0.15) else ""
+        return f"array_agg({chosen} ORDER BY {order}){keep}"
+
+    def subquery(self, scope: Scope, type_: str) -> str:
+        """Draw a subquery of a type over another FROM; about half look at the outer row."""
+        outer = scope.columns if self.draw.chance(0.6) else ()
+        keep, self.draw.subquery = self.draw.subquery, None
+        try:
+            if type_ != "bool":
+                return self._scalar(outer, type_)
+            roll = self.rng.random()
+            if roll < 0.45:
+                inner = self.block(depth=0, want=("int",), outer=outer, limit=False)
+                return f"{self.rng.choice(('', '', 'NOT '))}EXISTS ({inner.sql})"
+            kind = self.rng.choice(("int", "text", "text"))
+            value = self._comparable(scope, kind)
+            if roll < 0.8:
+                inner = self.block(depth=0, want=(kind,), outer=outer, limit=not outer)
+                return f"{value} {self.rng.choice(('IN', 'IN', 'NOT IN'))} ({inner.sql})"
+            return f"{self._comparable(scope, 'int')} >= {self._scalar(outer, 'int')}"
+        finally:
+            self.draw.subquery = keep
+
+    def _comparable(self, scope: Scope, type_: str) -> str:
+        made = answer_of(self.draw, scope, type_) if self.draw.chance(0.5) else None
+        columns = [c.sql for c in scope.of(type_, free=False)]
+        return made or (self.rng.choice(columns) if columns else constant(self.draw, type_))
+
+    def _scalar(self, outer: tuple[Col, ...], type_: str) -> str:
+        sources, text = self._from(0)
+        columns = tuple(c for s in sources for c in s.scope())
+        keys = tuple(f"{s.alias}.{k}" for s in sources for k in s.keys) if all(s.keys for s in sources) else ()
+        scope = Scope(columns, outer, keys)
+        where = f" WHERE {self._where(scope, outer)}"
+        if keys and not outer and not self.draw.varied and self.draw.chance(0.4):
+            value = self.expression(scope, type_, windows=False)
+            return f"(SELECT {value} FROM {text}{where} ORDER BY {', '.join(keys)} LIMIT 1)"
+        return f"(SELECT {self.aggregate(scope, type_, exact=True)[1]} FROM {text}{where})"
+
+    # --- FROM ------------------------------------------------------------------------------------------------------
+
+    def _from(self, depth: int) -> tuple[list[Source], str]:
+        first = self._source(depth)
+        sources, text = [first], self._written(first)
+        for _ in range(self.rng.choice((0, 0, 0, 1, 1, 2) if depth else (0, 0, 0, 0, 1))):
+            roll = self.rng.random()
+            made = None
+            if roll < 0.24:
+                made = self._unnest(sources)
+            elif roll < 0.4 and depth:
+                made = self._lateral(sources)
+            if made is None:
+                made = self._join(sources, self._source(depth))
+            sources.append(made[0])
+            text += made[1]
+        return sources, text
+
+    def _source(self, depth: int) -> Source:
+        alias = self.draw.alias()
+        if self.ctes and self.draw.chance(0.8):
+            return replace(self.rng.choice(self.ctes), alias=alias)
+        if depth and self.draw.chance(0.16):
+            inner = self.block(depth=depth - 1) if self.draw.chance(0.85) else self._set_operation()
+            if len({c.name for c in inner.columns}) == len(inner.columns):
+                return Source(f"({inner.sql})", alias, inner.columns, inner.keys)
+        relation = self.rng.choice(self.world.relations)
+        columns = tuple(Out(c, TYPES[c], c in FREE) for c in relation.columns)
+        return Source(relation.name, alias, columns, ("id",) if relation.keyed else ())
+
+    @staticmethod
+    def _written(source: Source) -> str:
+        return f"{source.sql} AS {source.alias}"
+
+    def _join(self, sources: list[Source], right: Source) -> tuple[Source, str]:
+        kind = self.rng.choice(
+            ("JOIN", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN")
+        )
+        if kind == "CROSS JOIN":
+            return right, " CROSS JOIN " + self._written(right)
+        left = [c for s in sources for c in s.scope()]
+        both = Scope((*left, *right.scope()))
+        keep, self.draw.subquery = self.draw.subquery, None
+        condition = self._on(left, right.scope(), both, equal=kind == "FULL JOIN")
+        self.draw.subquery = keep
+        return right, f" {kind} {self._written(right)} ON {condition}"
+
+    def _on(self, left: list[Col], right: tuple[Col, ...], both: Scope, *, equal: bool) -> str:
+        parts = []
+        types = {c.type for c in left} & {c.type for c in right} & {"int", "text", "date", "enum"}
+        types -= {"text"} if self.draw.varied else set()
+        if types and (equal or self.draw.chance(0.75)):
+            type_ = "int" if "int" in types and self.draw.chance(0.7) else self.rng.choice(sorted(types))
+            a, b = (self.rng.choice([c for c in side if c.type == type_]) for side in (left, right))
+            parts.append(f"{a.sql} = {b.sql}")
+        if not parts and self.draw.text_left > 1 and self.draw.chance(0.6):
+            kind = self.rng.choice(("who", "how"))
+            a_call = call(self.draw, Scope(tuple(left)), kind)
+            b_call = call(self.draw, Scope(right), kind)
+            if a_call and b_call:
+                parts.append(f"{a_call} = {b_call}")
+        if not parts or self.draw.chance(0.45):
+            made = text_predicate(self.draw, both) if self.draw.chance(0.75) else None
+            parts.append(made or boolean(self.draw, both))
+        return " AND ".join(parts)
+
+    def _unnest(self, sources: list[Source]) -> tuple[Source, str] | None:
+        arrays = [c for s in sources for c in s.scope() if c.type == "texts"]
+        if not arrays:
+            return None
+        column = self.rng.choice(arrays)
+        alias = self.draw.alias("u")
+        joined = self.rng.choice(
+            (
+                f", unnest({column.sql}) AS {alias}",
+                f" CROSS JOIN unnest({column.sql}) AS {alias}",
+                f" CROSS JOIN LATERAL unnest({column.sql}) AS {alias}({alias})",
+            )
+        )
+        if joined.startswith(",") and len(sources) > 1:
+            joined = f" CROSS JOIN unnest({column.sql}) AS {alias}"
+        return Source("", alias, (Out(alias, "text", True),)), joined
+
+    def _lateral(self, sources: list[Source]) -> tuple[Source, str]:
+        outer = tuple(c for s in sources for c in s.scope())
+        keep, self.draw.subquery = self.draw.subquery, None
+        types = tuple(self.rng.choice(("int", "text")) for _ in range(self.rng.choice((1, 2))))
+        inner = self.block(depth=0, want=types, outer=outer, limit=self.draw.chance(0.5))
+        self.draw.subquery = keep
+        alias = self.draw.alias("l")
+        how = self.rng.choice((" CROSS JOIN LATERAL ({}) AS {}", " LEFT JOIN LATERAL ({}) AS {} ON TRUE"))
+        return Source("", alias, inner.columns), how.format(inner.sql, alias)
+
+    # --- ends ------------------------------------------------------------------------------------------------------
+
+    def _order(self, scope: Scope, named: list[str], distinct: bool) -> str:
+        items = []
+        for _ in range(self.rng.choice((1, 1, 2))):
+            made = None
+            self.draw.grant(0.3)
+            if not distinct and not self.draw.varied and self.draw.chance(0.5):
+                made = answer_of(self.draw, scope, self.rng.choice(("date", "int", "num", "text", "bool")))
+            columns = [c.sql for c in scope.of("int", "num", "date", free=False)]
+            if made is None and columns and not distinct and self.draw.chance(0.8):
+                made = self.rng.choice(columns)
+            if made is None and named and not self.draw.varied:
+                made = self.rng.choice(named)
+            if made is not None:
+                items.append(made + self._direction())
+        return " ORDER BY " + ", ".join(items) if items else ""
+
+    def _direction(self) -> str:
+        return self.rng.choice(
+            ("", "", " DESC", " DESC", " ASC", " DESC NULLS FIRST", " NULLS FIRST", " DESC NULLS LAST")
+        )
+
+    def _limit(self) -> str:
+        text = f" LIMIT {self.rng.choice((1, 1, 2, 3, 3, 5))}"
+        return text + (f" OFFSET {self.rng.randint(1, 3)}" if self.draw.chance(0.3) else "")
+
+    def _some_type(self, scope: Scope) -> str:
+        present = [c.type for c in scope.columns if c.type in SCALARS]
+        return self.rng.choice([*present, "text", "text", "int", "date"])
+
+    @staticmethod
+    def _is_free(scope: Scope, text: str) -> bool:
+        return any(c.free and c.sql == text for c in scope.columns)

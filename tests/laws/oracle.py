@@ -1,0 +1,211 @@
+"""The oracle: DuckDB with `answer` and `summary` as plain Python functions, called row by row.
+
+It shares no code with the compiler. A query is text in the PostgreSQL flavour of semantics 7, without parameters.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from .world import TYPES
+
+Row = tuple[Any, ...]
+Reply = Callable[[str, str], "str | None"]
+
+TEXT_FUNCTIONS = ("answer", "summary")
+NUMBERS = ("int", "num")
+
+
+class OracleError(Exception):
+    """The oracle's database does not run the query."""
+
+
+class Oracle:
+    """Evaluates queries over Arrow tables naively.
+
+    Args:
+        tables: relations by name; dictionary columns are read as text.
+        reply: called with (text, question); `"summary"` is the question of `summary`.
+
+    Attributes:
+        asked: every (text, question) that the database asked since `asked.clear()`.
+    """
+
+    def __init__(self, tables: Mapping[str, pa.Table], reply: Reply) -> None:
+        self.asked: set[tuple[str, str]] = set()
+        self._reply = reply
+        self._tables = tuple(tables)
+        self._con = _shared().open(self._answer)
+        for name, table in tables.items():
+            self._con.register("incoming", _without_dictionaries(table))
+            self._con.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM incoming')
+            self._con.unregister("incoming")
+
+    def rows(self, tree: exp.Expr) -> list[Row]:
+        """Give the rows of a query already translated by `translate`."""
+        try:
+            return self._con.execute(tree.sql(dialect="duckdb")).fetchall()
+        except (duckdb.Error, RuntimeError) as error:
+            raise OracleError(str(error)) from error
+
+    def columns(self, tree: exp.Expr) -> list[tuple[str, str]]:
+        """Give the (name, type) of a translated query's columns."""
+        try:
+            described = self._con.execute("DESCRIBE " + tree.sql(dialect="duckdb")).fetchall()
+        except (duckdb.Error, RuntimeError) as error:
+            raise OracleError(str(error)) from error
+        return [(row[0], row[1]) for row in described]
+
+    def close(self) -> None:
+        """Make room for the next oracle."""
+        for name in self._tables:
+            self._con.execute(f'DROP TABLE "{name}"')
+        _shared().close()
+
+    def _answer(self, document: str | None, question: str | None) -> str | None:
+        text = document_text(document)
+        if text is None or question is None:
+            return None
+        self.asked.add((text, question))
+        return self._reply(text, question)
+
+
+class _Shared:
+    """One database for all oracles, one at a time: opening one anew for each query takes longer than the query."""
+
+    def __init__(self) -> None:
+        self._current: Callable[[str | None, str | None], str | None] | None = None
+        self._con = duckdb.connect(config={"threads": 1})
+        options: dict[str, Any] = {"null_handling": "special"}
+        self._con.create_function("oracle_answer", self._answer, ["VARCHAR", "VARCHAR"], "VARCHAR", **options)
+        self._con.create_function("oracle_summary", self._summary, ["VARCHAR"], "VARCHAR", **options)
+        atexit.register(self._con.close)
+
+    def open(self, answer: Callable[[str | None, str | None], str | None]) -> duckdb.DuckDBPyConnection:
+        assert self._current is None, "one oracle at a time: close the other first"
+        self._current = answer
+        return self._con
+
+    def close(self) -> None:
+        self._current = None
+
+    def _answer(self, document: str | None, question: str | None) -> str | None:
+        assert self._current is not None
+        return self._current(document, question)
+
+    def _summary(self, document: str | None) -> str | None:
+        return self._answer(document, "summary")
+
+
+@functools.cache
+def _shared() -> _Shared:
+    return _Shared()
+
+
+def document_text(document: str | None) -> str | None:
+    """Give the text of a document from its JSON: the passages that are not blank, joined by a blank line."""
+    value = None if document is None else json.loads(document)
+    passages = value if isinstance(value, list) else [value]
+    kept = [p for p in passages if p is not None and p.strip()]
+    return "\n\n".join(kept) if kept else None
+
+
+def parse(sql: str) -> exp.Query:
+    """Parse a query. DuckDB's own grammar knows every PostgreSQL form used here, and puts NULLs last by default."""
+    tree = sqlglot.parse_one(sql, read="duckdb")
+    assert isinstance(tree, exp.Query)
+    return tree
+
+
+def translate(tree: exp.Query) -> exp.Query:
+    """Give the query for the oracle's database: functions renamed, casts of answers lenient, `/` as in PostgreSQL."""
+    tree = tree.copy()
+    for node in _inner_first(tree, exp.Unnest, exp.Cast):
+        if isinstance(node, exp.Unnest):
+            _name_unnested(node)
+        elif isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast) and has_text(node.this):
+            node.replace(exp.TryCast(this=node.this.copy(), to=node.to.copy()))
+    for comparison in _inner_first(tree, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In):
+        _type_compared(comparison)
+    for division in _inner_first(tree, exp.Div):
+        if not any(_fractional(side) for side in (division.left, division.right)):
+            division.replace(exp.IntDiv(this=division.left.copy(), expression=division.right.copy()))
+    for call in _inner_first(tree, exp.Anonymous):
+        _rename(call)
+    return tree
+
+
+def _inner_first(tree: exp.Expr, *kinds: type[exp.Expr]) -> list[exp.Expr]:
+    """Give the nodes of some kinds, those inside others first, so that each can be replaced in turn."""
+    return list(tree.find_all(*kinds))[::-1]
+
+
+def is_text_call(node: exp.Expr | None) -> bool:
+    """Tell whether a node is `answer(…)` or `summary(…)`."""
+    return isinstance(node, exp.Anonymous) and str(node.this).lower() in TEXT_FUNCTIONS
+
+
+def has_text(node: exp.Expr | None) -> bool:
+    """Tell whether a text function stands somewhere in a node."""
+    return node is not None and any(is_text_call(n) for n in node.find_all(exp.Anonymous))
+
+
+def _rename(call: exp.Anonymous) -> None:
+    if is_text_call(call):
+        document, *question = call.expressions[:2]
+        name = "oracle_" + str(call.this).lower()
+        call.replace(exp.func(name, exp.func("to_json", document.copy()), *(q.copy() for q in question)))
+
+
+def _name_unnested(node: exp.Unnest) -> None:
+    """PostgreSQL: the alias of an unnest names its one column too."""
+    alias = node.args.get("alias")
+    if alias is not None and alias.this is not None and not alias.args.get("columns"):
+        alias.set("columns", [alias.this.copy()])
+
+
+def _type_compared(node: exp.Expr) -> None:
+    """An answer takes the type of what it is compared with (semantics 3)."""
+    sides = list(node.iter_expressions())
+    kinds = {kind for side in sides if (kind := _kind(side)) is not None}
+    target = "DATE" if "date" in kinds else "DECIMAL(18, 3)" if kinds & set(NUMBERS) else None
+    if target is None:
+        return
+    for side in sides:
+        if is_text_call(side):
+            side.replace(exp.TryCast(this=side.copy(), to=exp.DataType.build(target, dialect="duckdb")))
+
+
+def _kind(node: exp.Expr) -> str | None:
+    if isinstance(node, exp.Paren | exp.Neg):
+        return _kind(node.this)
+    if isinstance(node, exp.Column):
+        kind = TYPES.get(node.name)
+        return kind if kind in ("int", "num", "date") else None
+    if isinstance(node, exp.Literal):
+        return None if node.is_string else "num"
+    if isinstance(node, exp.Cast):
+        return {"DATE": "date", "INT": "int", "DECIMAL": "num"}.get(node.to.this.value)
+    return None
+
+
+def _fractional(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Paren):
+        return _fractional(node.this)
+    if isinstance(node, exp.Cast):
+        return node.to.this in (exp.DataType.Type.DECIMAL, exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
+    return isinstance(node, exp.Literal) and not node.is_int
+
+
+def _without_dictionaries(table: pa.Table) -> pa.Table:
+    fields = [pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in table.schema]
+    return table.cast(pa.schema(fields))

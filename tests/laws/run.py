@@ -1,0 +1,238 @@
+"""Nightly entry: `python -m tests.laws.run --count 20000 --seed 0` compares the compiler with the oracle.
+
+Seeds are numbered from `--seed`; a seed whose query the oracle's database does not run, or that has no rows and is
+not one of the quarter of those kept, is passed over, so that a run has `--count` comparisons.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+import almanaq
+from almanaq.testing import FunctionModel
+
+from .compare import Expected, difference, expect
+from .generator import Case, generate
+from .oracle import Oracle, OracleError, is_text_call, parse
+
+KEPT_EMPTY = 0.3
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A case, what it must give, and the (text, question) pairs a naive evaluation without LIMIT asks."""
+
+    case: Case
+    expected: Expected
+    asked: frozenset[tuple[str, str]]
+
+
+@dataclass
+class Discards:
+    """Seeds passed over: those that the oracle refuses, by reason, and those without rows."""
+
+    refused: Counter[str] = field(default_factory=Counter)
+    empty: int = 0
+
+
+def prepare(seed: int, discards: Discards | None = None) -> Ready | None:
+    """Give the case of a seed with what it must give; None where the seed is passed over."""
+    case = generate(seed)
+    oracle = Oracle(case.world.tables(), case.world.model.canonical)
+    try:
+        expected = expect(oracle, case.sql, fold=case.world.model.varied)
+    except OracleError as error:
+        if discards is not None:
+            discards.refused[str(error).split("\n")[0][:110]] += 1
+        return None
+    finally:
+        oracle.close()
+    if expected.size == 0 and random.Random(seed).random() > KEPT_EMPTY:
+        if discards is not None:
+            discards.empty += 1
+        return None
+    return Ready(case, expected, frozenset(oracle.asked))
+
+
+def cases(seed: int, count: int, discards: Discards | None = None) -> Iterator[Ready]:
+    """Yield `count` cases from a seed on."""
+    given = 0
+    while given < count:
+        ready = prepare(seed, discards)
+        seed += 1
+        if ready is not None:
+            given += 1
+            yield ready
+
+
+# --- the compiler under test -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong with a case: `kind` groups failures of one cause."""
+
+    seed: int
+    kind: str
+    message: str
+    sql: str
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: {self.kind}: {self.message}\n    {self.sql}"
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Calls of one case: those made, and those that the oracle's database makes without LIMIT."""
+
+    calls: int
+    naive: int
+
+
+def check(
+    ready: Ready, *, connect: Callable[..., Any] | None = None, **options: object
+) -> tuple[Failure | None, Observed | None]:
+    """Run a case on the compiler; give what went wrong, if anything, and the calls.
+
+    `connect` stands for `connect_exactly`: the tests of the referee itself give one that errs.
+    """
+    case, model = ready.case, ready.case.world.model
+    under_test = FunctionModel(model.reply)
+    sql, params = case.prepared
+    try:
+        con = (connect or connect_exactly)(case.world.tables(), under_test, **options)
+        try:
+            result = con.sql(sql, params) if params else con.sql(sql)
+            columns, rows, made = list(result.columns), list(result.rows), result.trace.text_calls
+        finally:
+            con.close()
+    except Exception as error:  # every error is a failure here: the oracle runs the query
+        kind = f"{type(error).__name__}: {_gist(str(error))}"
+        return Failure(case.seed, kind, str(error), sql), None
+    wrong = difference(ready.expected, columns, rows, fold=model.varied)
+    if wrong:
+        return Failure(case.seed, "wrong rows", wrong, sql), Observed(made, len(ready.asked))
+    wrong = _calls_wrong(case.sql, under_test, made, ready)
+    observed = Observed(made, len(ready.asked))
+    return (Failure(case.seed, "calls", wrong, sql) if wrong else None), observed
+
+
+def connect_exactly(tables: dict[str, pa.Table], model: FunctionModel, **options: object) -> Any:
+    """Connect as the laws want it: exact, in table order, without waste, linking or cache."""
+    chosen = {"speculation": 1, "order": "table", "cache": False, "link": False, "max_calls": 10**9} | options
+    return almanaq.connect(tables, model=model, **chosen)
+
+
+def _calls_wrong(sql: str, model: FunctionModel, made: int, ready: Ready) -> str | None:
+    if model.calls != made:
+        return f"the model was called {model.calls} times, the trace says {made}"
+    repeated = Counter(model.requests)
+    types = _types_of(sql)
+    over = [(pair, n) for pair, n in repeated.items() if n > types]
+    if over:
+        return f"asked {over[0][1]} times for {over[0][0]!r}, with {types} types in the query"
+    if comparable(sql) and made > len(ready.asked):
+        extra = set(model.requests) - ready.asked
+        return f"{made} calls, where a naive evaluation makes {len(ready.asked)}; extra: {sorted(extra)[:3]}"
+    return None
+
+
+def _types_of(sql: str) -> int:
+    """Give how many types text functions are cast to or compared with, at most."""
+    found = {"text"}
+    for call in parse(sql).find_all(exp.Anonymous):
+        if is_text_call(call):
+            parent = call.parent
+            found.add(parent.to.sql() if isinstance(parent, exp.Cast) else type(parent).__name__)
+    return len(found)
+
+
+def comparable(sql: str) -> bool:
+    """Tell whether the database has no luck in its order of evaluation: one text call, in SELECT or AND-ed in WHERE."""
+    tree = parse(sql)
+    calls = [n for n in tree.find_all(exp.Anonymous) if is_text_call(n)]
+    if len(calls) != 1 or len(list(tree.find_all(exp.Select))) != 1:
+        return False
+    luck = (exp.Or, exp.Case, exp.Coalesce, exp.Join, exp.AggFunc, exp.Window, exp.Not)
+    return tree.find(*luck) is None
+
+
+def _gist(message: str) -> str:
+    first = re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "…", message.split("\n")[0])
+    return first[:90]
+
+
+@dataclass
+class Report:
+    """What a run found."""
+
+    compared: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    calls: int = 0
+    naive: int = 0
+    more_than_naive: list[int] = field(default_factory=list)
+    discards: Discards = field(default_factory=Discards)
+
+
+def run(seed: int, count: int, *, progress: bool = False, **options: object) -> Report:
+    """Compare `count` cases from a seed on."""
+    report = Report()
+    for ready in cases(seed, count, report.discards):
+        failure, observed = check(ready, **options)
+        report.compared += 1
+        if failure is not None:
+            report.failures.append(failure)
+        if observed is not None:
+            report.calls += observed.calls
+            report.naive += observed.naive
+            if observed.calls > observed.naive:
+                report.more_than_naive.append(ready.case.seed)
+        if progress and report.compared % 500 == 0:
+            print(f"{report.compared} compared, {len(report.failures)} differ", file=sys.stderr, flush=True)
+    return report
+
+
+def main() -> int:
+    """Run, print failures by kind with one minimal reproduction each, and give the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.laws.run", description=__doc__)
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--shrink", type=int, default=5, metavar="N", help="reduce the first N kinds of failure")
+    parser.add_argument("--order", choices=("table", "similarity"), default="table")
+    parser.add_argument("--speculation", type=float, default=1)
+    given = parser.parse_args()
+    start = time.perf_counter()
+    report = run(given.seed, given.count, progress=True, order=given.order, speculation=given.speculation)
+    kinds: dict[str, list[Failure]] = {}
+    for failure in report.failures:
+        kinds.setdefault(failure.kind, []).append(failure)
+    for number, (kind, failures) in enumerate(sorted(kinds.items(), key=lambda k: -len(k[1]))):
+        failures.sort(key=lambda f: len(f.sql))
+        print(f"\n== {len(failures)} of {kind}; seeds {[f.seed for f in failures[:20]]}\n{failures[0]}", flush=True)
+        if number < given.shrink:
+            from .shrink import shrink
+
+            for failure in failures[: 6 if kind in ("wrong rows", "calls") else 1]:
+                print(shrink(failure), flush=True)
+    print(
+        f"\n{report.compared} queries compared, {len(report.failures)} differ; {report.calls} text calls against "
+        f"{report.naive} naive ({len(report.more_than_naive)} queries with more: {report.more_than_naive[:20]}); "
+        f"passed over: {sum(report.discards.refused.values())} refused by the oracle's database, "
+        f"{report.discards.empty} without rows; {time.perf_counter() - start:.0f} s"
+    )
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

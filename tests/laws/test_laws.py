@@ -1,0 +1,133 @@
+"""The compiler against the oracle: the same rows, and never more calls than there is reason for."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from almanaq.errors import ModelCallError
+from almanaq.testing import FunctionModel
+
+from .compare import difference, expect
+from .expressions import Col, Draw, Scope, boolean, call, literal
+from .oracle import Oracle
+from .run import Failure, cases, check, connect_exactly, prepare, run
+from .world import FREE, TYPES, Model, Relation, World, make_world
+
+QUICK, FULL = 100, 500
+
+
+def told(failures: list[Failure]) -> str:
+    """Give failures as the message of an assertion."""
+    return f"{len(failures)} of the queries differ:\n" + "\n".join(str(f) for f in failures[:10])
+
+
+def test_rows_are_those_of_the_database() -> None:
+    report = run(0, QUICK)
+    assert not report.failures, told(report.failures)
+
+
+@pytest.mark.slow
+def test_rows_are_those_of_the_database_for_many_queries() -> None:
+    report = run(1_000_000, FULL - QUICK)
+    assert not report.failures, told(report.failures)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("order", "speculation"), [("similarity", 2.0), ("similarity", 1), ("table", 3.5)])
+def test_neither_order_nor_speculation_changes_rows(order: str, speculation: float) -> None:
+    report = run(2_000_000, 60, order=order, speculation=speculation)
+    assert not report.failures, told(report.failures)
+
+
+def test_calls_are_fewer_than_naive_in_all() -> None:
+    report = run(3_000_000, 60)
+    assert 0 < report.calls < report.naive
+
+
+def test_a_query_without_text_functions_asks_nothing() -> None:
+    structured = [r for r in (prepare(s) for s in range(400, 600)) if r is not None and "answer(" not in r.case.sql]
+    structured = [r for r in structured if "summary(" not in r.case.sql]
+    assert len(structured) >= 5
+    for ready in structured:
+        failure, observed = check(ready)
+        assert failure is None, str(failure)
+        assert observed is not None
+        assert observed.calls == 0
+
+
+def test_the_same_query_twice_gives_the_same_rows() -> None:
+    for ready in cases(5_000, 10):
+        model = FunctionModel(ready.case.world.model.reply)
+        con = connect_exactly(ready.case.world.tables(), model)
+        try:
+            first, second = con.sql(ready.case.sql), con.sql(ready.case.sql)
+        finally:
+            con.close()
+        assert list(first.rows) == list(second.rows)
+        assert first.trace.text_calls == second.trace.text_calls
+
+
+def test_queries_of_one_connection_do_not_disturb_each_other() -> None:
+    """Temporary tables, settings and streams of one query leave no trace for the next over the same world."""
+    ready = next(iter(cases(6_000, 1)))
+    con = connect_exactly(ready.case.world.tables(), FunctionModel(ready.case.world.model.reply))
+    try:
+        for _ in range(3):
+            result = con.sql(ready.case.sql)
+            wrong = difference(ready.expected, result.columns, result.rows, fold=ready.case.world.model.varied)
+            assert wrong is None
+    finally:
+        con.close()
+
+
+# --- calls that fail -----------------------------------------------------------------------------------------
+
+
+def failing_world(rng: random.Random) -> tuple[World, Relation]:
+    """Give a world with a relation that has an id, and a model of which a fifth of the calls fail."""
+    while True:
+        world = make_world(rng)
+        keyed = [r for r in world.relations if r.keyed and len(r.rows) >= 6]
+        if keyed:
+            model = Model(rng.getrandbits(32), fail=0.2, error=ModelCallError)
+            return World(world.relations, model), keyed[0]
+
+
+def verdicts(draw: Draw, scope: Scope, depth: int = 2) -> str:
+    """Draw a nest of verdicts none of which asks whether something is NULL."""
+    if depth and draw.chance(0.5):
+        operator = draw.rng.choice(("AND", "OR"))
+        return f"({verdicts(draw, scope, depth - 1)} {operator} {verdicts(draw, scope, depth - 1)})"
+    if depth and draw.chance(0.25):
+        return f"NOT ({verdicts(draw, scope, depth - 1)})"
+    if draw.chance(0.25):
+        return boolean(draw, scope)
+    draw.text_left = 1
+    inner = call(draw, Scope(tuple(c for c in scope.columns if c.free)), "is")
+    assert inner is not None
+    return f"{inner} {draw.rng.choice(('=', '<>'))} {literal(draw.rng.choice(('Yes', 'No')))}"
+
+
+def test_a_call_that_failed_never_satisfies_and_is_counted() -> None:
+    rng = random.Random(7)
+    unknown = 0
+    for _ in range(25):
+        world, relation = failing_world(rng)
+        scope = Scope(tuple(Col(f"t.{c}", TYPES[c], c in FREE) for c in relation.columns))
+        sql = f"SELECT t.id FROM {relation.name} AS t WHERE {verdicts(Draw(rng), scope)}"
+        sql = sql.replace("coalesce(", "(").replace(", 'no text')", ")")
+        model = world.model
+        oracle = Oracle(world.tables(), lambda t, q, m=model: None if m.failing(t, q) else m.canonical(t, q))
+        expected = expect(oracle, sql)
+        oracle.close()
+        under_test = FunctionModel(model.reply)
+        con = connect_exactly(world.tables(), under_test)
+        result = con.sql(sql)
+        con.close()
+        assert difference(expected, result.columns, result.rows) is None, sql
+        failed = {pair for pair in under_test.requests if model.failing(*pair)}
+        assert result.trace.unknown_calls == len(failed), sql
+        unknown += len(failed)
+    assert unknown > 20

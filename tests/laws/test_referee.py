@@ -1,0 +1,140 @@
+"""The referee is refereed: an engine that is right passes, and each way of being wrong that peers show is caught."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sqlglot import exp
+
+from almanaq.testing import FunctionModel
+
+from .compare import Expected, difference
+from .coverage import CLAUSES
+from .oracle import Oracle, document_text, parse, translate
+from .run import Ready, cases, check
+
+Mutation = Callable[[exp.Query], exp.Query]
+
+
+class NaiveConnection:
+    """A connection that is the oracle itself, with the query changed by a mutation."""
+
+    def __init__(self, tables: dict[str, Any], model: FunctionModel, mutation: Mutation) -> None:
+        self.mutation, self.model = mutation, model
+        self.oracle = Oracle(tables, self._reply)
+        self.known: dict[tuple[str, str], str | None] = {}
+
+    def _reply(self, text: str, question: str) -> str | None:
+        if (text, question) not in self.known:
+            self.model.calls += 1
+            self.known[text, question] = self.model._function(text, question)
+        return self.known[text, question]
+
+    def sql(self, text: str, params: list[Any] | None = None) -> Any:
+        tree = parse(text)
+        for value in params or []:
+            next(p for p in tree.find_all(exp.Placeholder)).replace(exp.convert(value))
+        tree = self.mutation(tree)
+        names = [name for name, _ in self.oracle.columns(translate(tree))]
+        rows = self.oracle.rows(translate(tree))
+        return SimpleNamespace(columns=names, rows=rows, trace=SimpleNamespace(text_calls=self.model.calls))
+
+    def close(self) -> None:
+        self.oracle.close()
+
+
+def found(mutation: Mutation, count: int = 150) -> list[str]:
+    """Give the kinds of failure that the referee finds with a mutation."""
+    kinds = []
+    for ready in prepared(count):
+        if ready.case.world.model.varied or "⟦" in ready.case.marked:
+            continue
+        failure, _ = check(ready, connect=lambda t, m: NaiveConnection(t, m, mutation))
+        if failure is not None:
+            kinds.append(failure.kind)
+    return kinds
+
+
+@functools.cache
+def prepared(count: int) -> list[Ready]:
+    """Give the first cases."""
+    return list(cases(0, count))
+
+
+def without(clause: str) -> Mutation:
+    def mutate(tree: exp.Query) -> exp.Query:
+        tree = tree.copy()
+        tree.set(clause, None)
+        return tree
+
+    return mutate
+
+
+def not_is_false(tree: exp.Query) -> exp.Query:
+    """Take "no information" for a reply that is not the literal."""
+    tree = tree.copy()
+    for node in list(tree.find_all(exp.EQ)):
+        if isinstance(node.left, exp.Anonymous):
+            node.set("this", exp.func("coalesce", node.left.copy(), exp.Literal.string("No")))
+    return tree
+
+
+def joins_inner(tree: exp.Query) -> exp.Query:
+    tree = tree.copy()
+    for join in tree.find_all(exp.Join):
+        join.set("side", None)
+    return tree
+
+
+@pytest.mark.slow
+def test_an_engine_that_is_right_passes() -> None:
+    assert found(lambda tree: tree) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        without("limit"),
+        without("offset"),
+        without("where"),
+        without("order"),
+        without("distinct"),
+        not_is_false,
+        joins_inner,
+    ],
+    ids=["limit", "offset", "where", "order", "distinct", "null", "outer join"],
+)
+def test_an_engine_that_errs_is_caught(mutation: Mutation) -> None:
+    assert "wrong rows" in found(mutation, 150)
+
+
+def test_a_window_of_ties_may_hold_any_of_them_but_no_other_row() -> None:
+    full = Expected(("a",), (((1,), (1,)), ((2,), (3,)), ((4,),)), 2, 1)
+    normal = Expected(("a",), tuple(tuple((("number", float(v)),) for (v,) in g) for g in full.groups), 2, 1)
+    assert difference(normal, ["a"], [(1,), (3,)]) is None
+    assert difference(normal, ["a"], [(1,), (2,)]) is None
+    for wrong in ([(2,), (1,)], [(1,), (4,)], [(1,)], [(1,), (1,)], [(1,), (5,)]):
+        assert difference(normal, ["a"], wrong) is not None
+    assert difference(normal, ["b"], [(1,), (2,)]) is not None
+
+
+def test_a_document_is_its_passages_that_are_not_blank() -> None:
+    assert document_text(json.dumps(["a", None, "  ", "b"])) == "a\n\nb"
+    assert document_text('" x "') == " x "
+    assert [document_text(d) for d in (None, "[]", '""', '"\\n"', "[null]", "null")] == [None] * 6
+
+
+def test_every_clause_is_covered() -> None:
+    report = json.loads(Path(__file__).with_name("coverage.json").read_text(encoding="utf-8"))
+    rare = {c: report["clauses"][c] for c in CLAUSES if report["clauses"][c] < 0.02}
+    assert not rare
+    assert report["nested"] >= 1 / 3
+    assert report["with_rows"] >= 0.7
+    assert report["pairs_covered"] >= 0.97 * report["pairs_possible"]

@@ -1,0 +1,54 @@
+"""Small worlds with known answers: a document says what it answers, so that each expected row can be read off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+import almanaq
+from almanaq.testing import FunctionModel
+
+Row = tuple[Any, ...]
+
+
+def said(text: str, question: str) -> str | None:
+    """Answer from the document: `romantic=Yes; when=2020-01-02` answers questions that name its words."""
+    if question == "summary":
+        return f"<{text}>"
+    for part in text.replace("\n\n", ";").split(";"):
+        name, _, value = part.partition("=")
+        if value and name.strip() in question:
+            return value
+    return None
+
+
+class Asked:
+    """A connection in table order without waste, and the calls made through it."""
+
+    def __init__(self, *, reply: Callable[[str, str], str | None] = said, latency: float = 0.0, **tables: Any) -> None:
+        self.model = FunctionModel(reply, latency=latency)
+        built = {n: t if isinstance(t, pa.Table) else pa.table(t) for n, t in tables.items()}
+        self.con = almanaq.connect(built, model=self.model, speculation=1, order="table", cache=False, link=False)
+
+    def rows(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
+        """Give the rows of a query, and see that its trace counts the model's calls."""
+        before = self.model.calls
+        result = self.con.sql(sql, list(params)) if params else self.con.sql(sql)
+        assert result.trace.text_calls == self.model.calls - before
+        return list(result.rows)
+
+    def calls(self, sql: str) -> int:
+        """Give the number of calls of a query."""
+        return int(self.con.sql(sql).trace.text_calls)
+
+
+def texts(*values: str | None) -> pa.Array:
+    """Give a column of text."""
+    return pa.array(values, pa.string())
+
+
+def arrays(*values: list[str | None] | None) -> pa.Array:
+    """Give a column of text[]."""
+    return pa.array(values, pa.list_(pa.string()))

@@ -1,0 +1,78 @@
+"""How many calls a query takes, at the floor: table order, speculation 1."""
+
+from __future__ import annotations
+
+import pytest
+
+from .support import Asked, texts
+
+YES = "answer(body, 'calm?') = 'Yes'"
+
+
+@pytest.fixture(scope="module")
+def rows() -> Asked:
+    """20 rows, each its own text; every fourth is calm (ids 4, 8, …), the odd ones are in Oslo."""
+    ids = range(1, 21)
+    return Asked(
+        t={
+            "id": list(ids),
+            "city": ["Oslo" if i % 2 else "Rome" for i in ids],
+            "stars": [i % 5 for i in ids],
+            "body": texts(*(f"n={i};calm={'No' if i % 4 else 'Yes'};loud={'Yes' if i % 3 else 'No'}" for i in ids)),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("sql", "calls"),
+    [
+        (f"SELECT id FROM t WHERE {YES}", 20),
+        (f"SELECT id FROM t WHERE city = 'Rome' AND {YES}", 10),
+        (f"SELECT id FROM t WHERE {YES} AND city = 'Rome'", 10),
+        (f"SELECT id FROM t WHERE city = 'Rome' OR {YES}", 10),
+        (f"SELECT id FROM t WHERE NOT (city = 'Rome' AND {YES})", 10),
+        (f"SELECT id FROM t WHERE NOT (city = 'Rome' OR NOT ({YES}))", 10),
+        (f"SELECT id FROM t WHERE {YES} LIMIT 2", 8),
+        (f"SELECT id FROM t WHERE {YES} LIMIT 1 OFFSET 1", 8),
+        (f"SELECT id FROM t WHERE {YES} LIMIT 0", 0),
+        (f"SELECT id FROM t WHERE city = 'Rome' AND {YES} LIMIT 1", 2),
+        (f"SELECT id FROM t WHERE {YES} ORDER BY id DESC LIMIT 1", 1),
+        (f"SELECT id FROM t WHERE {YES} ORDER BY id DESC LIMIT 2", 5),
+        (f"SELECT id, answer(body, 'calm?') FROM t WHERE {YES}", 20),
+        (f"SELECT id, answer(body, 'n?') FROM t WHERE {YES} LIMIT 2", 10),
+        ("SELECT id, answer(body, 'n?') FROM t ORDER BY id LIMIT 2", 2),
+        ("SELECT id, answer(body, 'n?') FROM t ORDER BY id LIMIT 2 OFFSET 3", 2),
+        (f"SELECT id FROM t WHERE {YES} ORDER BY answer(body, 'n?')::int LIMIT 1", 25),
+        (f"SELECT count(*) FROM t WHERE {YES} AND FALSE", 0),
+        (f"SELECT id FROM t WHERE city = 'Bonn' AND {YES}", 0),
+        (f"SELECT id FROM t WHERE EXISTS (SELECT 1 FROM t u WHERE u.id < 0) AND {YES}", 0),
+        ("SELECT answer(body, 'n?') FROM t WHERE id = 3 UNION ALL SELECT answer(body, 'n?') FROM t WHERE id = 3", 1),
+        ("SELECT city, count(*) FROM t GROUP BY city HAVING count(*) > 99 AND summary(array_agg(body)) <> ''", 0),
+        ("SELECT CASE WHEN city = 'Rome' THEN answer(body, 'n?') END FROM t", 10),
+        ("SELECT coalesce(city, answer(body, 'n?')) FROM t", 0),
+    ],
+)
+def test_calls(rows: Asked, sql: str, calls: int) -> None:
+    assert rows.calls(sql) == calls
+
+
+def test_equal_texts_are_asked_once() -> None:
+    asked = Asked(t={"id": list(range(50)), "body": texts(*["calm=Yes"] * 50)})
+    assert len(asked.rows(f"SELECT id FROM t WHERE {YES}")) == 50
+    assert asked.calls(f"SELECT id FROM t WHERE {YES}") == 1
+    assert asked.calls(f"SELECT a.id FROM t a JOIN t b ON a.id = b.id WHERE {YES.replace('body', 'a.body')}") == 1
+
+
+def test_two_answers_stop_at_the_decisive_one(rows: Asked) -> None:
+    both = "answer(body, 'calm?') = 'Yes' AND answer(body, 'loud?') = 'Yes'"
+    either = "answer(body, 'calm?') = 'Yes' OR answer(body, 'loud?') = 'Yes'"
+    assert len(rows.rows(f"SELECT id FROM t WHERE {both}")) == 4
+    assert 25 <= rows.calls(f"SELECT id FROM t WHERE {both}") <= 34
+    assert len(rows.rows(f"SELECT id FROM t WHERE {either}")) == 15
+    assert 26 <= rows.calls(f"SELECT id FROM t WHERE {either}") <= 35
+
+
+def test_one_call_serves_where_select_and_order(rows: Asked) -> None:
+    q = "answer(body, 'calm?')"
+    sql = f"SELECT {q}, {q} || '!', count(*) OVER (PARTITION BY {q}) FROM t WHERE {q} <> 'x' ORDER BY {q}, id"
+    assert rows.calls(sql) == 20

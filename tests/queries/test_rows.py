@@ -1,0 +1,222 @@
+"""Exact rows of queries that engines which stop early, or join back by position or text, get wrong."""
+
+from __future__ import annotations
+
+import datetime
+
+import pyarrow as pa
+import pytest
+
+from .support import Asked, arrays, texts
+
+CALM = "answer(body, 'calm?') = 'Yes'"
+
+
+@pytest.fixture(scope="module")
+def town() -> Asked:
+    return Asked(
+        places={
+            "id": [1, 2, 3, 4, 5, 6, 7, 8],
+            "city": ["Oslo", "Oslo", "Rome", "Rome", "Rome", "Oslo", None, "Oslo"],
+            "stars": [3, 5, 4, 4, 1, 2, 5, None],
+            "body": texts(
+                *("calm=Yes;when=2021-05-01;seats=10", "calm=No;when=2019-01-01;seats=30", "calm=Yes;seats=1,200"),
+                *("calm=Yes;when=2023-02-03", "seats=7", "calm=Yes;when=never", "calm=No", None),
+            ),
+        },
+        visits={
+            "place": [1, 1, 3, 9, None, 4],
+            "who": ["Ann", "Bob", "Ann", "Eve", "Eve", "Bob"],
+            "notes": arrays(["good", "calm=No"], [], ["calm=Yes", None], ["calm=Yes"], None, ["x", "y"]),
+        },
+    )
+
+
+def test_limit_with_offset_counts_rows_that_pass(town: Asked) -> None:
+    assert town.rows(f"SELECT id FROM places WHERE {CALM} ORDER BY id LIMIT 2 OFFSET 1") == [(3,), (4,)]
+    assert town.rows(f"SELECT id FROM places WHERE {CALM} ORDER BY id OFFSET 3") == [(6,)]
+    assert town.rows(f"SELECT id FROM places WHERE {CALM} ORDER BY id LIMIT 0") == []
+    assert len(town.rows(f"SELECT id FROM places WHERE {CALM} LIMIT 2 OFFSET 3")) == 1
+
+
+def test_limit_is_not_pushed_below_what_it_does_not_respect(town: Asked) -> None:
+    assert town.rows(f"SELECT count(*) FROM places WHERE {CALM} LIMIT 1") == [(4,)]
+    assert town.rows(f"SELECT DISTINCT city FROM places WHERE {CALM} ORDER BY city LIMIT 2") == [("Oslo",), ("Rome",)]
+    union = (
+        f"SELECT id FROM places WHERE {CALM} UNION ALL SELECT id FROM places WHERE stars = 5 ORDER BY 1 DESC LIMIT 2"
+    )
+    assert town.rows(union) == [(7,), (6,)]
+    ranked = f"SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM places WHERE {CALM} ORDER BY id LIMIT 1"
+    assert town.rows(ranked) == [(1, 4)]
+    assert town.rows(f"SELECT id FROM places WHERE {CALM} ORDER BY stars DESC, id LIMIT 2") == [(3,), (4,)]
+    grouped = f"SELECT city, count(*) FROM places WHERE {CALM} GROUP BY city ORDER BY city LIMIT 1"
+    assert town.rows(grouped) == [("Oslo", 2)]
+
+
+def test_duplicate_rows_keep_their_number() -> None:
+    asked = Asked(t={"a": [1, 1, 2, 1], "body": texts("calm=Yes", "calm=Yes", "calm=Yes", "calm=No")})
+    assert sorted(asked.rows(f"SELECT a, answer(body, 'calm?') FROM t WHERE {CALM}")) == [
+        (1, "Yes"),
+        (1, "Yes"),
+        (2, "Yes"),
+    ]
+    assert asked.calls(f"SELECT a, answer(body, 'calm?') FROM t WHERE {CALM}") == 2
+    assert asked.rows("SELECT a.a FROM t a JOIN t b ON a.a = b.a WHERE answer(a.body, 'calm?') = 'No'") == [(1,)] * 3
+
+
+def test_nulls_come_last_in_both_directions(town: Asked) -> None:
+    assert town.rows("SELECT id FROM places ORDER BY stars DESC, id LIMIT 1 OFFSET 7") == [(8,)]
+    assert town.rows("SELECT id FROM places ORDER BY stars, id LIMIT 1 OFFSET 7") == [(8,)]
+    latest = "SELECT id FROM places ORDER BY answer(body, 'when?')::date DESC LIMIT 1"
+    assert town.rows(latest) == [(4,)]
+    assert town.rows("SELECT id FROM places ORDER BY answer(body, 'when?')::date LIMIT 1") == [(2,)]
+    first = "SELECT answer(body, 'when?')::date FROM places ORDER BY 1 DESC NULLS FIRST LIMIT 1"
+    assert town.rows(first) == [(None,)]
+
+
+def test_casts_are_strict_and_understand_what_people_write(town: Asked) -> None:
+    seats = dict(town.rows("SELECT id, answer(body, 'seats?')::int FROM places"))
+    assert {k: v for k, v in seats.items() if v is not None} == {1: 10, 2: 30, 3: 1200, 5: 7}
+    assert town.rows("SELECT max(answer(body, 'when?')::date) FROM places") == [(datetime.date(2023, 2, 3),)]
+    assert sorted(town.rows("SELECT id FROM places WHERE answer(body, 'seats?') > 9")) == [(1,), (2,), (3,)]
+    assert sorted(town.rows("SELECT id FROM places WHERE answer(body, 'seats?')::int BETWEEN 7 AND 30")) == [
+        (1,),
+        (2,),
+        (5,),
+    ]
+
+
+def test_integer_division_is_postgresql_s(town: Asked) -> None:
+    assert town.rows("SELECT id FROM places WHERE stars / 2 = 2 AND id < 4 ORDER BY id") == [(2,), (3,)]
+    assert town.rows("SELECT 7 / 2, -7 / 2, 7 / 2.0") == [(3, -3, 3.5)]
+
+
+def test_group_by_and_having_on_answers(town: Asked) -> None:
+    counts = "SELECT answer(body, 'calm?') AS calm, count(*) FROM places GROUP BY 1 ORDER BY 1"
+    assert town.rows(counts) == [("No", 2), ("Yes", 4), (None, 2)]
+    having = "SELECT city FROM places GROUP BY city HAVING bool_or(answer(body, 'calm?') = 'No') ORDER BY city"
+    assert town.rows(having) == [("Oslo",), (None,)]
+    latest = "answer(array_agg(body ORDER BY id), 'when?') = '2023-02-03'"
+    over = f"SELECT city FROM places WHERE city IS NOT NULL GROUP BY city HAVING {latest}"
+    assert town.rows(over) == [("Rome",)]
+
+
+def test_summary_of_a_group_reads_its_texts_in_order(town: Asked) -> None:
+    sql = "SELECT city, summary(array_agg(body ORDER BY id DESC)) FROM places WHERE id IN (1, 6, 8) GROUP BY city"
+    assert town.rows(sql) == [("Oslo", "<calm=Yes;when=never\n\ncalm=Yes;when=2021-05-01;seats=10>")]
+
+
+def test_windows_over_answers(town: Asked) -> None:
+    sql = "SELECT id, count(*) OVER (PARTITION BY answer(body, 'calm?')) FROM places WHERE city = 'Rome' ORDER BY id"
+    assert town.rows(sql) == [(3, 2), (4, 2), (5, 1)]
+    sql = "SELECT id, lag(answer(body, 'calm?')) OVER (ORDER BY id) FROM places WHERE id < 4 ORDER BY id"
+    assert town.rows(sql) == [(1, None), (2, "Yes"), (3, "No")]
+
+
+def test_unnest_reads_each_passage_by_itself(town: Asked) -> None:
+    sql = "SELECT place, r FROM visits, unnest(notes) AS r WHERE answer(r, 'calm?') = 'Yes' ORDER BY place"
+    assert town.rows(sql) == [(3, "calm=Yes"), (9, "calm=Yes")]
+    sql = "SELECT count(*) FROM visits CROSS JOIN LATERAL unnest(notes) AS r(x) WHERE answer(r.x, 'calm?') IS NULL"
+    assert town.rows(sql) == [(4,)]
+
+
+def test_outer_joins_with_text_conditions(town: Asked) -> None:
+    on = "v.place = p.id AND answer(p.body, 'calm?') = 'Yes'"
+    left = f"SELECT p.id, v.who FROM places p LEFT JOIN visits v ON {on} WHERE p.id < 5 ORDER BY 1, 2"
+    assert town.rows(left) == [(1, "Ann"), (1, "Bob"), (2, None), (3, "Ann"), (4, "Bob")]
+    right = f"SELECT v.who, p.id FROM places p RIGHT JOIN visits v ON {on} ORDER BY 1, 2"
+    assert town.rows(right) == [("Ann", 1), ("Ann", 3), ("Bob", 1), ("Bob", 4), ("Eve", None), ("Eve", None)]
+    full = f"SELECT count(*) FROM places p FULL JOIN visits v ON {on}"
+    assert town.rows(full) == [(11,)]
+    where = "answer(v.notes, 'calm?') IS NULL AND p.id < 4"
+    kept = f"SELECT p.id FROM places p LEFT JOIN visits v ON v.place = p.id WHERE {where}"
+    assert sorted(town.rows(kept)) == [(1,), (2,)]
+
+
+def test_a_self_join_asks_each_text_once(town: Asked) -> None:
+    sql = "SELECT count(*) FROM places a JOIN places b ON answer(a.body, 'calm?') = answer(b.body, 'calm?')"
+    assert town.rows(sql) == [(20,)]
+    assert town.calls(sql) == 7
+
+
+def test_a_cte_used_twice_asks_once(town: Asked) -> None:
+    pairs = "SELECT a.id FROM c a JOIN c b ON a.city = b.city AND a.id < b.id ORDER BY 1"
+    sql = f"WITH c AS (SELECT id, city FROM places WHERE {CALM}) {pairs}"
+    assert town.rows(sql) == [(1,), (3,)]
+    assert town.calls(sql) == 7
+
+
+def test_a_recursive_cte_beside_text(town: Asked) -> None:
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4)"
+    sql = f"{numbers} SELECT i FROM n JOIN places p ON p.id = n.i WHERE {CALM} ORDER BY i"
+    assert town.rows(sql) == [(1,), (3,), (4,)]
+
+
+def test_subqueries(town: Asked) -> None:
+    inner = "SELECT 1 FROM visits v WHERE v.place = p.id AND answer(v.notes, 'calm?') = 'Yes'"
+    assert town.rows(f"SELECT id FROM places p WHERE EXISTS ({inner})") == [(3,)]
+    assert len(town.rows(f"SELECT id FROM places p WHERE NOT EXISTS ({inner})")) == 7
+    sql = f"SELECT who FROM visits WHERE place IN (SELECT id FROM places WHERE {CALM}) ORDER BY 1"
+    assert town.rows(sql) == [("Ann",), ("Ann",), ("Bob",), ("Bob",)]
+    sql = f"SELECT who FROM visits WHERE place NOT IN (SELECT id FROM places WHERE {CALM})"
+    assert town.rows(sql) == [("Eve",)]
+    sql = "SELECT who, (SELECT answer(p.body, 'calm?') FROM places p WHERE p.id = v.place) FROM visits v ORDER BY 1, 2"
+    assert town.rows(sql)[:2] == [("Ann", "Yes"), ("Ann", "Yes")]
+    calm = "SELECT avg(stars) FROM places q WHERE q.city = p.city AND answer(q.body, 'calm?') = 'Yes'"
+    sql = f"SELECT id FROM places p WHERE stars > ({calm}) ORDER BY 1"
+    assert town.rows(sql) == [(1,), (2,)]
+
+
+def test_lateral(town: Asked) -> None:
+    where = "v.place = p.id AND answer(p.body, 'calm?') = 'Yes'"
+    inner = f"SELECT v.who FROM visits v WHERE {where} ORDER BY v.who DESC LIMIT 1"
+    sql = f"SELECT p.id, l.who FROM places p LEFT JOIN LATERAL ({inner}) l ON TRUE WHERE p.id < 4 ORDER BY 1"
+    assert town.rows(sql) == [(1, "Bob"), (2, None), (3, "Ann")]
+
+
+def test_set_operations_keep_their_multiplicity(town: Asked) -> None:
+    city = f"SELECT city FROM places WHERE {CALM}"
+    assert sorted(town.rows(f"{city} UNION ALL {city}")) == [("Oslo",)] * 4 + [("Rome",)] * 4
+    assert sorted(town.rows(f"{city} UNION {city}")) == [("Oslo",), ("Rome",)]
+    assert town.rows(f"SELECT city FROM places WHERE city = 'Rome' EXCEPT ALL ({city})") == [("Rome",)]
+    assert town.rows(f"SELECT city FROM places EXCEPT ({city})") == [(None,)]
+
+
+def test_star_keeps_names_and_order(town: Asked) -> None:
+    result = town.con.sql(f"SELECT p.*, answer(body, 'seats?')::int AS seats FROM places p WHERE {CALM} AND id = 1")
+    assert list(result.columns) == ["id", "city", "stars", "body", "seats"]
+    assert list(result.rows) == [(1, "Oslo", 3, "calm=Yes;when=2021-05-01;seats=10", 10)]
+
+
+def test_parameters_stand_for_values_and_questions(town: Asked) -> None:
+    sql = "SELECT id FROM places WHERE answer(body, ?) = ? AND stars >= ? ORDER BY id"
+    assert town.rows(sql, ["calm?", "Yes", 3]) == [(1,), (3,), (4,)]
+    assert town.rows(sql, ["calm?", "'; DROP TABLE places; --", 3]) == []
+
+
+def test_a_question_may_differ_by_row() -> None:
+    asked = Asked(t={"id": [1, 2, 3], "name": ["calm", "loud", None], "body": texts(*["calm=Yes;loud=No"] * 3)})
+    assert asked.rows("SELECT id, answer(body, 'is it ' || name) FROM t ORDER BY id") == [
+        (1, "Yes"),
+        (2, "No"),
+        (3, None),
+    ]
+    assert asked.calls("SELECT answer(body, 'is it ' || name) FROM t") == 2
+
+
+def test_an_answer_may_be_a_document() -> None:
+    nested = Asked(t={"body": texts("a")}, reply=lambda text, question: f"{text}{question}")
+    assert nested.rows("SELECT answer(answer(body, 'b'), 'c') FROM t") == [("abc",)]
+
+
+def test_unicode_and_quotes() -> None:
+    asked = Asked(t={"naïve": ["é"], "body": texts("it's \"calm\"=Ja, 'søt' 川")})
+    assert asked.rows("SELECT \"naïve\", answer(body, 'is it it''s \"calm\"?') FROM t") == [("é", "Ja, 'søt' 川")]
+
+
+def test_an_empty_relation_gives_no_rows_and_no_calls() -> None:
+    empty = pa.table({"id": pa.array([], pa.int64()), "body": pa.array([], pa.string())})
+    asked = Asked(t=empty)
+    assert asked.rows(f"SELECT id FROM t WHERE {CALM}") == []
+    assert asked.rows(f"SELECT count(*), max(answer(body, 'x')) FROM t WHERE {CALM}") == [(0, None)]
+    assert asked.model.calls == 0
