@@ -106,6 +106,12 @@ class Connection:
         """The relations of the source, with the kind of each column."""
         return self.engine.catalog
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was mended or could not be read while the source was loaded; () for a database that is read in place."""
+        reports = getattr(self._database, "reports", ())
+        return tuple(message for report in reports for message in report.messages)
+
     def sql(self, suql: str, params: Sequence[Any] = (), *, options: Options | None = None) -> Result:
         """Run a SUQL query and give its rows, the evidence for them and a trace.
 

@@ -28,7 +28,7 @@ def test_an_unknown_suffix(almanaq, refused, tmp_path):
 
 
 def test_an_unknown_sample(almanaq, refused):
-    refused(almanaq("sql", ALL, "--db", "sample:restaurant"), 1, "restaurants")
+    refused(almanaq("sql", ALL, "--db", "sample:restaurant"), 2, "restaurants")
 
 
 def test_a_ragged_csv(almanaq, refused, tmp_path):
@@ -37,11 +37,19 @@ def test_a_ragged_csv(almanaq, refused, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("header", "word"), [("name,city,name", "name"), ("name,,city", "column 2"), ("name,Name,city", "name")]
+    ("header", "names", "word"),
+    [
+        ("name,city,name", "name,city,name_2", "name_2"),
+        ("name,,city", "name,column_2,city", "column_2"),
+        ("name,Name,city", "name,Name_2,city", "Name_2"),
+    ],
 )
-def test_headers_that_name_no_column_or_two(almanaq, refused, tmp_path, header, word):
+def test_headers_that_name_no_column_or_two_are_mended_and_reported(almanaq, tmp_path, header, names, word):
     (tmp_path / "places.csv").write_text(f"{header}\nAlba,Paris,France\n")
-    refused(almanaq("sql", ALL, "--db", "places.csv"), 1, "places.csv", word)
+    run = almanaq("sql", ALL, "--db", "places.csv", "--format", "csv")
+    assert (run.returncode, run.stdout) == (0, f"{names}\nAlba,Paris,France\n"), run.stderr
+    assert "places.csv" in run.stderr
+    assert word in run.stderr
 
 
 @pytest.mark.parametrize(

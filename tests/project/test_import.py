@@ -42,7 +42,10 @@ def test_importing_every_module_prints_nothing():
     code = (
         "import importlib, pkgutil, almanaq\n"
         "for m in pkgutil.walk_packages(almanaq.__path__, 'almanaq.'):\n"
-        "    if not m.name.endswith('__main__'): importlib.import_module(m.name)\n"
+        "    if m.name.endswith('__main__'): continue\n"
+        "    try: importlib.import_module(m.name)\n"
+        "    except ModuleNotFoundError as e:\n"
+        "        if e.name.startswith('almanaq'): raise\n"  # another package: one of an extra that is not installed
     )
     run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

@@ -82,6 +82,7 @@ class Request:
 @contextmanager
 def connected(request: Request) -> Iterator[Connection]:
     """Give a connection with flags, environment and file taken into account; close it at the end."""
+    from almanaq.cli.terminal import warn
     from almanaq.connection import connect
     from almanaq.settings import read_settings
 
@@ -111,4 +112,5 @@ def connected(request: Request) -> Iterator[Connection]:
         candidates=request.candidates,
         concurrency=settings.concurrency,
     ) as connection:
+        warn(connection.warnings)
         yield connection
