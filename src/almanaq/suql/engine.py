@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
+from almanaq.errors import UnknownNameError, suggest
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.answer_types import cast_answers
@@ -143,6 +144,10 @@ class Engine:
             key: values of columns that name the row, as `{"id": 7}`.
         """
         chosen = options or self._options
+        known = [column.name for relation in self.catalog.relations for column in relation.columns]
+        for name in key:
+            if name.lower() not in {column.lower() for column in known}:
+                raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         plan, _ = why_not_plan(self.logical_plan(query, parameters, options=chosen), key)
         runner = Runner(self._database, self.catalog, self._models, self._similarity)
         result, _ = run_now(runner.run(lower(optimize(plan, self._rules)), chosen, suql=query))
