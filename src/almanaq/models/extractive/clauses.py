@@ -12,8 +12,9 @@ from almanaq.models.words import stem
 
 _SENTENCE = re.compile(r"[^.!?\n]*(?:(?:\.(?=\S)|[.!?](?=\d))[^.!?\n]*)*[.!?]*")
 _TURN = re.compile(
-    r";\s|\s[-\u2013\u2014]+\s|\u2014|,?\s(?=(?:but|however|although|though|yet|whereas|except that|while|and on top of|"
-    r"on the other hand|plus)\b)|,\s(?=and (?:the|there|they|it|we|our|i|you|my|he|she|everyone|nobody|not)\b)",
+    r";\s|\s[-\u2013\u2014]+\s|\u2014"
+    r"|,?\s(?=(?:but|however|although|though|yet|whereas|except that|while|and on top of|on the other hand|plus)\b)"
+    r"|,\s(?=and (?:the|there|they|it|we|our|i|you|my|he|she|everyone|nobody|not)\b)",
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
@@ -30,7 +31,8 @@ _CONTRACTED = {"can't": ["cannot"], "won't": ["will", "not"], "cant": ["cannot"]
 _NEGATION_REACH = 6
 _BREAK = re.compile(r"(?:^| )(?:and|so|becaus|sinc) (?!no |not )")
 """Where the reach of a negation ends: "they do not rush you and the room is lovely"."""
-_UPSETTING = "minded problem trouble issue glares sighs worry rush judged wonder doubt complaint regret complain need other believe"
+_UPSETTING = """minded problem trouble issue glares sighs worry rush judged wonder doubt complaint regret complain need
+    other believe"""
 _HARMLESS = frozenset(stem(word) for word in _UPSETTING.split())
 """Words after which a negation denies only that something is amiss: "nobody minded the puppy"."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import groupby
 from typing import Literal
@@ -14,6 +14,8 @@ from typing import Literal
 from almanaq.models.words import stem, words
 
 CueKind = Literal["other", "no", "yes", "topic", "blame", "praise"]
+Cue = tuple[str, ...]
+"""The stems of a cue; "*" stands for up to three words."""
 _KINDS: tuple[CueKind, ...] = ("other", "no", "yes", "topic", "blame", "praise")
 
 
@@ -31,12 +33,14 @@ class Concept:
     """A matter that questions ask about.
 
     Attributes:
-        cues: by the stem that opens them, one pattern with a group per cue, the longest first, and the groups' kinds.
+        cues: by the stem that opens them, the longest first: the stems of each cue.
+        kinds: what each cue means.
         graded: texts name the matter without saying that it is so: praise or blame beside its name decides.
     """
 
     name: str
-    cues: Mapping[str, tuple[re.Pattern[str], tuple[CueKind, ...]]]
+    cues: Mapping[str, tuple[Cue, ...]]
+    kinds: Mapping[Cue, CueKind]
     graded: bool
 
     def hits(self, stems: str) -> list[Hit]:
@@ -46,10 +50,10 @@ class Concept:
         while at < len(stems):
             end = stems.find(" ", at)
             end = len(stems) if end < 0 else end
-            entry = self.cues.get(stems[at:end])
-            match = entry[0].match(stems, at) if entry else None
-            if entry and match and match.lastindex:
-                found.append(Hit(entry[1][match.lastindex - 1], at, match.end()))
+            cues = self.cues.get(stems[at:end])
+            match = _pattern(cues).match(stems, at) if cues else None
+            if cues and match and match.lastindex:
+                found.append(Hit(self.kinds[cues[match.lastindex - 1]], at, match.end()))
                 end = match.end()
             at = end + 1
         return found
@@ -73,7 +77,11 @@ def concept(name: str) -> Concept:
         general = _entries()["positive"]
         entry.setdefault("praise", general["yes"])
         entry.setdefault("blame", general["no"])
-    return Concept(name, _index(entry), "topic" in entry)
+    kinds = {_stems(phrase): kind for kind in reversed(_KINDS) for phrase in entry.get(kind, ())}
+    ordered = sorted(kinds, key=lambda cue: (cue[0], -len(cue), cue))
+    return Concept(
+        name, {first: tuple(cues) for first, cues in groupby(ordered, lambda cue: cue[0])}, kinds, "topic" in entry
+    )
 
 
 @cache
@@ -94,23 +102,16 @@ def _entries() -> dict[str, dict[str, list[str]]]:
     return tomllib.loads((files(__package__) / "lexicon.toml").read_text("utf-8"))
 
 
-def _index(entry: Mapping[str, Sequence[str]]) -> dict[str, tuple[re.Pattern[str], tuple[CueKind, ...]]]:
-    cues = {_stems(phrase): kind for kind in reversed(_KINDS) for phrase in entry.get(kind, ())}
-    ordered = sorted(cues, key=lambda parts: (parts[0], -len(parts), parts))
-    index = {}
-    for first, group in groupby(ordered, key=lambda parts: parts[0]):
-        alternatives = list(group)
-        pattern = "|".join(f"({_pattern(parts)})" for parts in alternatives)
-        index[first] = (re.compile(rf"(?:{pattern})(?!\S)"), tuple(cues[parts] for parts in alternatives))
-    return index
-
-
-def _stems(phrase: str) -> tuple[str, ...]:
+def _stems(phrase: str) -> Cue:
     tokens = phrase.replace("-", " ").split()
     return tuple(part for token in tokens for part in (["*"] if token == "*" else [stem(w) for w in words(token)]))
 
 
-def _pattern(parts: Sequence[str]) -> str:
-    return re.escape(parts[0]) + "".join(
-        r"(?: \S+){0,3}?" if part == "*" else " " + re.escape(part) for part in parts[1:]
-    )
+@lru_cache(maxsize=20_000)
+def _pattern(cues: tuple[Cue, ...]) -> re.Pattern[str]:
+    """Give one pattern for cues with the same first stem, a group for each; made when a text first holds that stem."""
+    return re.compile("(?:" + "|".join(f"({_written(cue)})" for cue in cues) + r")(?!\S)")
+
+
+def _written(cue: Cue) -> str:
+    return re.escape(cue[0]) + "".join(r"(?: \S+){0,3}?" if part == "*" else " " + re.escape(part) for part in cue[1:])
