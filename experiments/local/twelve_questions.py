@@ -37,12 +37,13 @@ def measure() -> dict[str, Any]:
         for question in questions():
             start = time.perf_counter()
             response = connection.ask(question.question)
-            replies.append((_right(question, response), response.status, round(time.perf_counter() - start, 2)))
+            replies.append((judge(question, response), response.status, round(time.perf_counter() - start, 2)))
     rows = [{"right": right, "status": status, "seconds": seconds} for right, status, seconds in replies]
     return {"model": "local", "questions": len(rows), "right": sum(r for r, _, _ in replies), "replies": rows}
 
 
-def _right(question: Question, response: Response) -> bool:
+def judge(question: Question, response: Response) -> bool:
+    """Say whether a reply is right by ground truth."""
     if response.status != "answered":
         return False
     if question.expect == "count":

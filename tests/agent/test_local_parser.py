@@ -85,7 +85,7 @@ CONDITIONS = [
     ("eateries", "cheap mexican restaurants with a patio and at least 4 stars", ["price = 'cheap'", "'mexican' = ANY(cuisines)", "rating >= 4", yes("does this restaurant have a patio?")]),
     ("eateries", "romantic places in San Francisco", ["location = 'San Francisco'", yes("is this restaurant romantic?")]),
     ("eateries", "dog friendly coffee shop in Sunnyvale", ["'coffee & tea' = ANY(cuisines)", "location = 'Sunnyvale'", yes("is this restaurant dog friendly?")]),
-    ("eateries", "restaurants that are not chinese with no long wait", ["NOT 'chinese' = ANY(cuisines)", "answer(reviews, 'does this restaurant have long wait?') = 'No'"]),
+    ("eateries", "restaurants that are not chinese with no long wait", ["NOT 'chinese' = ANY(cuisines)", "answer(reviews, 'does this restaurant have a long wait?') = 'No'"]),
     ("eateries", "Japenese restaurants with more than 100 reviews", ["'japanese' = ANY(cuisines)", "num_reviews > 100"]),
     ("eateries", "chinese or thai food in Sunnyvale or Palo Alto", ["'chinese' = ANY(cuisines) OR 'thai' = ANY(cuisines)", "location IN ('Sunnyvale', 'Palo Alto')"]),
     ("eateries", "kid-friendly restaurant with live music and outdoor seating", [yes("is this restaurant kid-friendly?"), yes("does this restaurant have live music?"), yes("does this restaurant have outdoor seating?")]),

@@ -308,7 +308,7 @@ class Assembler:
 
     def _unused(self, ordered: bool) -> tuple[str, ...]:
         links = self.links
-        found = [v.text for v in links.values if v not in [each for each, _ in self.values]]
+        found = [*links.dropped, *(v.text for v in links.values if v not in [each for each, _ in self.values])]
         found += [links.text(n.first, n.last) for n in links.numbers if not self._understood(n)]
         if not ordered and not self.aggregates:
             found += [links.text(o.first, o.last) for o in links.orders if o.superlative]
