@@ -1,6 +1,6 @@
-"""Thirty questions of ours over the sample, used while the parser and reader were written: the twelve are not among them.
+"""Thirty questions over the sample, used while parser and reader were written; the twelve are not among them.
 
-    python experiments/local/dev_questions.py [--show]
+python experiments/local/dev_questions.py [--show]
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SF, PA, CU, SV = "San Francisco", "Palo Alto", "Cupertino", "Sunnyvale"
 BEST = "rating DESC, num_reviews DESC"
 QUESTIONS = (
     Question("Is there a romantic French restaurant in San Francisco?", _in("french", city=SF), "some", ROMANTIC),
-    Question("We have a puppy, any Mexican place in Sunnyvale?", _in("mexican", city=SV), "some", DOGS),
+    Question("We have a puppy, any Mexican place?", _in("mexican"), "some", DOGS),
     Question("Which Italian restaurants have a quiet room?", _in("italian"), "some", QUIET),
     Question("a Thai place that isn't too loud", _in("thai"), "some", QUIET),
     Question("Find a pizza place for the kids with at least 4 stars", _in("pizza", rest="rating >= 4"), "some", KIDS),
@@ -37,28 +37,38 @@ QUESTIONS = (
     Question("Where in Palo Alto can I celebrate an anniversary?", _in(city=PA), "some", {"special_occasions": True}),
     Question("Chinese food without a long wait", _in("chinese"), "some", WAIT),
     Question("cheap Indian place with easy parking", _in("indian", rest="price = 'cheap'"), "some", PARKING),
-    Question("best rated sushi place that takes reservations", _in("sushi"), "top", {"takes_reservations": True}, BEST, 1),
+    Question(
+        "best rated sushi place that takes reservations", _in("sushi"), "top", {"takes_reservations": True}, BEST, 1
+    ),
     Question("Is there a Korean restaurant for a big group?", _in("korean"), "some", {"good_for_groups": True}),
     Question("a bakery with fresh bread", _in("bakeries"), "some", {"fresh_baked_goods": True}),
-    Question("Vietnamese restaurants that are open late", _in("vietnamese"), "some", {"late_night": True}),
+    Question("bars that are open late", _in("bars"), "some", {"late_night": True}),
     Question("wheelchair accessible Japanese restaurant", _in("japanese"), "some", {"wheelchair_access": True}),
-    Question("brunch in Cupertino with no wait", _in("breakfast & brunch", city=CU), "some", WAIT),
+    Question("brunch in San Francisco with no wait", _in("breakfast & brunch", city=SF), "some", WAIT),
     Question("Which Mexican restaurants have a happy hour?", _in("mexican"), "some", {"happy_hour": True}),
-    Question("an Indian buffet or not, as long as there are lunch deals", _in("indian"), "some", {"lunch_special": True}),
+    Question(
+        "an Indian buffet or not, as long as there are lunch deals", _in("indian"), "some", {"lunch_special": True}
+    ),
     Question("pizza from a brick oven, please", _in("pizza"), "some", {"brick_oven": True}),
     Question("American place with great desserts", _in("american"), "some", {"good_desserts": True}),
     Question("Any Thai spot with gluten-free options?", _in("thai"), "some", {"gluten_free_options": True}),
     Question("How many dog friendly cafes are there?", _in("cafes"), "count", DOGS),
     Question("a quirky bar that feels unique", _in("bars"), "some", {"unique_atmosphere": True}),
-    Question("a lively Spanish place in San Francisco", _in("spanish", city=SF), "some", {"upbeat_atmosphere": True}),
+    Question("a lively Spanish place", _in("spanish"), "some", {"upbeat_atmosphere": True}),
     Question("Mediterranean food where the locals go", _in("mediterranean"), "some", {"local_hangout": True}),
     Question("friendly service and noodles in Cupertino", _in("noodles", city=CU), "some", {"good_service": True}),
     Question("Italian with no parking trouble and a patio", _in("italian"), "some", {**PARKING, **PATIO}),
-    Question("expensive French place with warm lighting", _in("french", rest="price = 'expensive'"), "some", {"warm_lighting": True}),
+    Question(
+        "expensive French place with warm lighting",
+        _in("french", rest="price = 'expensive'"),
+        "some",
+        {"warm_lighting": True},
+    ),
 )
 
 
 def main() -> None:
+    """Print how many replies are right, and with --show the queries of the others."""
     with almanaq.connect("sample:restaurants", model="local", cache=False) as connection:
         replies = [(question, connection.ask(question.question)) for question in QUESTIONS]
     judged = [judge(question, response) for question, response in replies]

@@ -12,7 +12,8 @@ _TIME = re.compile(
     r"\b(?:(?:for|on|over|by) )?(?:(?:this|next|the|coming|friday|saturday|sunday|monday|tuesday|wednesday|thursday) )*"
     r"(?:weekend|tonight|tomorrow|week|monday|tuesday|wednesday|thursday|friday|saturday|sunday|(?:this|tomorrow) "
     r"(?:morning|afternoon|evening))(?: (?:night|evening|morning|afternoon))?\b"
-    r"|\bfor (?:dinner|lunch|supper|a meal|a bite)\b(?! \w+s\b)",
+    r"|\bfor (?:dinner|lunch|supper|a meal|a bite)\b(?! \w+s\b)"
+    r"|\bas long as\b|\bif possible\b|\bor not\b",
     re.IGNORECASE,
 )
 _SEGMENT = re.compile(r"[^,;.!?\u2013\u2014]+(?:[.](?=\d)[^,;.!?]*)*")
@@ -48,7 +49,9 @@ def drop_chatter(links: Links) -> None:
 
 
 def _words(links: Links, start: int, end: int) -> list[int]:
-    return [i for i, word in enumerate(links.words) if start <= word.start and word.end <= end and word.text[0].isalnum()]
+    return [
+        i for i, word in enumerate(links.words) if start <= word.start and word.end <= end and word.text[0].isalnum()
+    ]
 
 
 def _tells(links: Links, inside: list[int]) -> bool:

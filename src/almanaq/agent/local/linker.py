@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from almanaq.agent.local.chatter import drop_chatter
-from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS
+from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS, QUALITY
 from almanaq.agent.local.links import ColumnLink, Links, RelationLink, ValueLink
 from almanaq.agent.local.numbers import link_numbers, number
 from almanaq.agent.local.orders import link_orders
@@ -38,11 +38,13 @@ _COLUMN_WORDS = {
 }
 """Words that name a column by its role."""
 _IDIOMS = frozenset(
-    (first, second)
-    for phrase in "happy hour,rush hour,high chair,wine list,beer list,beer garden,tea light,dining room,price tag,"
-    "star chef,food poisoning,bar food,lunch special,lunch menu,dinner menu,kids menu,kid menu,open mic,open kitchen,"
-    "open late,brick oven,live music,dance floor,coffee table".split(",")
-    for first, _, second in [phrase.partition(" ")]
+    word_pair
+    for phrases in (
+        ("happy hour", "rush hour", "high chair", "wine list", "beer list", "beer garden", "tea light", "dining room"),
+        ("price tag", "star chef", "food poisoning", "bar food", "lunch special", "lunch menu", "dinner menu"),
+        ("kids menu", "kid menu", "open mic", "open kitchen", "open late", "brick oven", "live music", "dance floor"),
+    )
+    for word_pair in (tuple(phrase.split()) for phrase in phrases)
 )
 """Pairs of words that mean one thing, and nothing that either of them names in a schema."""
 _ORDINARY = word_set("room house rooms fast soul middle cream food time")
@@ -77,6 +79,18 @@ def link(question: str, index: SchemaIndex) -> Links:
     links.values.sort(key=lambda v: v.first)
     links.columns.sort(key=lambda c: c.first)
     return links
+
+
+def _praised(links: Links, i: int) -> bool:
+    """Say whether a word names a part of the row, and asks how good it is: "with great desserts"."""
+    return links.folded(i - 1) in QUALITY and links.folded(i - 2) in (
+        "with",
+        "has",
+        "have",
+        "having",
+        "serves",
+        "serve",
+    )
 
 
 def _idioms(links: Links) -> list[int]:
@@ -127,7 +141,7 @@ def _values(links: Links, index: SchemaIndex, lengths: range) -> None:
     for length in lengths:
         for first in range(len(links.words) - length + 1):
             last = first + length
-            if links.free(first, last) and not _plain(links, first, last):
+            if links.free(first, last) and not _plain(links, first, last) and not _praised(links, first):
                 found = index.meanings(_parts(links, first, last))
                 if found:
                     _add_value(links, (first, last), found)
@@ -156,7 +170,7 @@ def _options(links: Links, index: SchemaIndex) -> None:
             _add_value(links, (first, first + 2), found)
     for i, word in enumerate(links.words):
         ordinary = word.folded in IGNORED or word.folded in ADJECTIVES | _ORDINARY or len(word.stem) < 4
-        if links.free(i, i + 1) and not ordinary and index.options_with(word.stem):
+        if links.free(i, i + 1) and not ordinary and not _praised(links, i) and index.options_with(word.stem):
             _add_value(links, (i, i + 1), index.options_with(word.stem))
 
 
@@ -191,7 +205,7 @@ def _misspelt(links: Links, index: SchemaIndex) -> None:
         for first in range(len(links.words) - length + 1):
             last = first + length
             ordinary = any(links.folded(k) in IGNORED or not links.folded(k).isalpha() for k in range(first, last))
-            if links.free(first, last) and not ordinary:
+            if links.free(first, last) and not ordinary and not _praised(links, first):
                 found = index.misspelt(_parts(links, first, last))
                 if found:
                     _add_value(links, (first, last), found, "misspelt")

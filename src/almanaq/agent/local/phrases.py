@@ -129,7 +129,10 @@ def _phrase(links: Links, first: int, last: int, noun: str) -> Phrase:
     opening = _article(links, first) if cue else first
     words = _spoken(links.text(opening, last))
     dish = cue in _DISH_CUES or any(links.folded(k) in FOODS for k in range(first, last))
-    dish = dish and links.idioms.isdisjoint(range(first, last))
+    # "Fresh bread" is an opinion, which a list of dishes does not hold.
+    dish = dish and links.idioms.isdisjoint(range(first, last)) and not adjective(links.folded(first))
+    if cue == "with" and opening == first and links.folded(first - 1) in QUALITY:
+        words, dish = f"{links.folded(first - 1)} {words}", False
     return Phrase(first, last, words, _question(words, cue, noun, dish), wanted, dish)
 
 
