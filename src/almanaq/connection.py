@@ -9,7 +9,7 @@ from almanaq.errors import UnsupportedError, UsageError, suggest
 from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
-    from almanaq.agent.conversation import Response
+    from almanaq.agent.conversation import Agent, Response
     from almanaq.agent.history import Turn
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.suql.catalog.relations import Catalog
@@ -97,6 +97,7 @@ class Connection:
     def __init__(self, engine: Engine, database: Database, models: Models) -> None:
         self._engine: Engine | None = engine
         self._database, self._models = database, models
+        self._agent: Agent | None = None
 
     @property
     def engine(self) -> Engine:
@@ -162,7 +163,10 @@ class Connection:
         """
         from almanaq.agent.conversation import Agent
 
-        return Agent(self.engine, self._models).respond(question, history)
+        # Kept: it holds what it learned of the source's values.
+        if self._agent is None or self._engine is None:
+            self._agent = Agent(self.engine, self._models)
+        return self._agent.respond(question, history)
 
     def cursor(self) -> Cursor:
         """Give a DB-API 2.0 cursor."""
