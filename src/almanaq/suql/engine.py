@@ -22,7 +22,7 @@ from almanaq.suql.execution.explain import Explanation, explain_plan
 from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
-from almanaq.suql.optimizer import RULES, Rule, optimize, steps
+from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
 from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.estimate import estimate
@@ -38,7 +38,7 @@ class Engine:
 
     Args:
         similarity: scores passages for the order of similarity; None takes the words they share, which needs no model.
-        rules: the optimizer's rules; for tests of each alone.
+        rules, query_rules: the optimizer's rules; for tests of each alone.
     """
 
     def __init__(
@@ -49,9 +49,10 @@ class Engine:
         options: Options | None = None,
         similarity: Similarity | None = None,
         rules: tuple[Rule, ...] = RULES,
+        query_rules: tuple[QueryRule, ...] = QUERY_RULES,
     ) -> None:
         self._database, self._options, self._rules = database, options or Options(), rules
-        self._models = models
+        self._models, self._query_rules = models, query_rules
         self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder())
 
     @property
@@ -94,7 +95,7 @@ class Engine:
         """Give the plan of a query before the optimizer's rules."""
         bound = self._bind(query, parameters)
         tree, links = link_enums(cast_answers(bound.tree), self.catalog, link=(options or self._options).link)
-        return build_plan(tree, bound.names, self.catalog, links)
+        return build_plan(rewrite(tree, self._query_rules), bound.names, self.catalog, links)
 
     def explain(
         self,

@@ -42,6 +42,7 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     spelled = tree.copy()
     tree = _lower_names(tree)
     _alias_subqueries(tree)
+    _number_output_names(tree)
     _check_tables(tree, catalog, text)
     schema = _schema(catalog)
     try:
@@ -68,7 +69,21 @@ def _mark_integer_division(node: exp.Expr) -> exp.Expr:
 
 
 def _is_integer(node: exp.Expr) -> bool:
-    return bool(node.is_type(*exp.DataType.INTEGER_TYPES))
+    """Say whether an expression is an integer, looking into derived tables whose columns carry no type."""
+    if node.type is not None and not node.is_type("unknown"):
+        return bool(node.is_type(*exp.DataType.INTEGER_TYPES))
+    if isinstance(node, exp.Paren | exp.Neg | exp.Max | exp.Min | exp.Sum):
+        return _is_integer(node.this)
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod):
+        return _is_integer(node.this) and _is_integer(node.expression)
+    item = find_source(node.table, node) if isinstance(node, exp.Column) and node.table else None
+    inner = item.this if isinstance(item, exp.Subquery | exp.Lateral) else None
+    while isinstance(inner, exp.Subquery):
+        inner = inner.this
+    for output in inner.selects if isinstance(inner, exp.Query) else ():
+        if output.alias_or_name == node.name:
+            return _is_integer(output.unalias())
+    return False
 
 
 def _lower_names(tree: exp.Query) -> exp.Query:
@@ -105,6 +120,17 @@ def _alias_subqueries(tree: exp.Query) -> None:
                 item.set("alias", None)
                 name = alias.this if isinstance(alias, exp.TableAlias) else alias
                 item.replace(exp.Alias(this=item.copy(), alias=name or exp.to_identifier(f"_col_{i}", quoted=True)))
+
+
+def _number_output_names(tree: exp.Query) -> None:
+    """Write a bare output name in ORDER BY as its position: qualifying may rename outputs, but never moves them."""
+    for select in tree.find_all(exp.Select):
+        order = select.args.get("order")
+        names = [item.alias if isinstance(item, exp.Alias) else "" for item in select.expressions]
+        for ordered in order.expressions if order is not None and not select.is_star else ():
+            node = ordered.this
+            if isinstance(node, exp.Column) and not node.table and names.count(node.name) == 1:
+                ordered.set("this", exp.Literal.number(names.index(node.name) + 1))
 
 
 def _restore_ordinality(tree: exp.Query) -> None:

@@ -77,18 +77,16 @@ class _Builder:
 
     def _select(self, block: exp.Select) -> exp.Query:
         blocks.expand_output_names(block)
-        for nested in nested_queries(block):
-            if has_text(nested) and not is_correlated(nested):
-                nested.replace(self.query(nested))
+        self._compile_nested(block)
         joins.move_conditions_to_where(block)
         joins.push_outer_join_text(block)
+        self._compile_nested(block)
+        self._pair_outer_joins(block)
         joins.push_joining_answers(block)
+        self._compile_nested(block)
         if self._split(block):
             return self._select(block)
         self._decorrelate(block)
-        for nested in nested_queries(block):  # derived tables that the rewrites above made
-            if has_text(nested):
-                nested.replace(self.query(nested))
         calls = own_text_calls(block)
         if not calls:
             return block
@@ -99,6 +97,12 @@ class _Builder:
         inner = blocks.derive(block, self._name("rows"), [text_unit(call) for call in outside])
         inner.replace(self.query(inner))
         return block
+
+    def _compile_nested(self, block: exp.Select) -> None:
+        """Compile the nested queries of a block that refer to nothing outside of them."""
+        for nested in nested_queries(block):
+            if has_text(nested) and not is_correlated(nested):
+                nested.replace(self.query(nested))
 
     def _split(self, block: exp.Select) -> bool:
         name = self._name("part")
@@ -173,8 +177,64 @@ class _Builder:
             for query in nested:
                 self._correlate(query, rows)
 
-    def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None) -> str:
-        """Copy the rows of a block's FROM (or its items before a join) into a table, which takes their place."""
+    def _pair_outer_joins(self, block: exp.Select) -> None:
+        """Find the matches of an outer join whose condition asks about both sides before the join.
+
+        `a FULL JOIN b ON f(a, b)` becomes `a LEFT JOIN p ON p.l = a.row FULL JOIN b ON b.row = p.r`, where
+        p holds the pairs of rows that match. Rows without a match are kept by the same sides as before.
+        """
+        for join in list(block.args.get("joins") or ()):
+            on, item = join.args.get("on"), join.this
+            if on is None or not own_text_calls(on) or not joins.side_of(join):
+                continue
+            if not isinstance(item, exp.Table | exp.Subquery):
+                raise UnsupportedError("text functions in the ON of an outer join to a LATERAL item are not supported")
+            left = self._materialize_rows(block, before=join, filtered=False)
+            right = self._materialize_item(block, item)
+            pairs = exp.Select(
+                expressions=[aliased(column(left, ROW), "l"), aliased(column(right, ROW), "r")],
+                from_=exp.From(this=table(left)),
+                joins=[exp.Join(this=table(right), kind="CROSS")],
+                where=exp.Where(this=on),
+            )
+            name = self._name("pairs")
+            found = exp.Subquery(this=pairs, alias=exp.TableAlias(this=quoted(name)))
+            pairs.replace(self.query(pairs))
+            matches = exp.EQ(this=column(name, "l"), expression=column(left, ROW))
+            join.set("on", exp.EQ(this=column(right, ROW), expression=column(name, "r")))
+            block.args["joins"].insert(0, exp.Join(this=found, side="LEFT", on=matches))
+            block.set("joins", block.args["joins"])
+
+    def _materialize_item(self, block: exp.Select, item: exp.Expr) -> str:
+        """Copy one FROM item into a table, which takes its place."""
+        name, alias = self._name("rows"), item.alias_or_name
+        references = [c for c in own_columns(block) if c.table == alias]
+        outputs = {carried_name(c): c.copy() for c in references}
+        repoint(references, lambda c: column(name, carried_name(c)))
+        item.replace(table(name))
+        select = exp.Select(expressions=[aliased(_row_number(), ROW), *(aliased(n, k) for k, n in outputs.items())])
+        select.set("from_", exp.From(this=item))
+        self.stages.append(Materialize(name, select, "rows that an outer join matches"))
+        return name
+
+    def _isolate_outer_joins(self, block: exp.Select) -> None:
+        """Compute a FROM with outer joins that a block's surroundings must not be joined into before the block."""
+        sides = {joins.side_of(join) for join in block.args.get("joins") or ()}
+        on = [join.args["on"] for join in block.args.get("joins") or () if join.args.get("on") is not None]
+        if not (sides & {"RIGHT", "FULL"} or any(has_text(part) for part in on)):
+            return
+        parts = conjuncts(_where(block))
+        inner = blocks.derive(block, self._name("joined"), [], parts)
+        if is_correlated(inner):
+            raise UnsupportedError("an outer join in a nested query whose ON refers to the query around it is not supported")
+        inner.replace(self.query(inner))
+
+    def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None, *, filtered: bool = True) -> str:
+        """Copy the rows of a block's FROM (or its items before a join) into a table, which takes their place.
+
+        Args:
+            filtered: leave out rows that WHERE drops whatever the rest of it says.
+        """
         name = self._name("rows")
         all_joins = block.args.get("joins") or []
         cut = next((i for i, join in enumerate(all_joins) if join is before), len(all_joins))
@@ -187,6 +247,8 @@ class _Builder:
         where = block.args.get("where")
         parts = conjuncts(where.this) if where is not None else []
         aliases = {item.alias_or_name for item in items}
+        if not filtered or any(joins.side_of(join) in ("RIGHT", "FULL") for join in all_joins[cut:]):
+            parts = []
         usable = [p for p in parts if before is None or {c.table for c in own_columns(block, p)} <= aliases]
         condition = weakest(exp.and_(*usable)) if usable else None
         repoint(references, lambda c: column(name, carried_name(c)))
@@ -211,8 +273,8 @@ class _Builder:
 
     def _correlated_select(self, block: exp.Select, rows: str) -> None:
         blocks.expand_output_names(block)
+        self._isolate_outer_joins(block)
         joins.move_conditions_to_where(block)
-        joins.push_outer_join_text(block)
         while self._split(block):
             pass
         for item in list(from_items(block)):

@@ -25,6 +25,7 @@ class Site:
         document, question: expressions over the block's FROM.
         compared: the literals it is compared with here; the i-th has the verdict column `{id}_{i}`.
         used: whether its value is needed, beyond verdicts.
+        needed: condition without text under which the output looks at it; None: always.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Site:
     options: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     used: bool = False
+    needed: exp.Expr | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -43,6 +43,13 @@ def own_text_calls(node: exp.Expr) -> list[exp.Anonymous]:
     return [child for child in own_nodes(node) if isinstance(child, exp.Anonymous) and is_text_call(child)]
 
 
+def outermost_text_calls(node: exp.Expr) -> list[exp.Anonymous]:
+    """Give the text calls of an expression or a block that are not arguments of others."""
+    calls = own_text_calls(node)
+    inner = {id(child) for call in calls for argument in call.expressions for child in own_text_calls(argument)}
+    return [call for call in calls if id(call) not in inner]
+
+
 def nested_queries(node: exp.Expr) -> list[exp.Query]:
     """Give the outermost queries nested in an expression or a block, in order."""
     found = [child for child in own_nodes(node) if isinstance(child, exp.Query)]
