@@ -36,9 +36,11 @@ class CacheStats:
 
 
 def default_cache_file() -> Path:
-    """Give the cache file that ALMANAQ_CACHE names, else the one in the user's cache folder."""
+    """Give the cache file that ALMANAQ_CACHE names, else the one in ALMANAQ_CACHE_DIR or the user's cache folder."""
     if os.environ.get("ALMANAQ_CACHE"):
         return Path(os.environ["ALMANAQ_CACHE"])
+    if os.environ.get("ALMANAQ_CACHE_DIR"):
+        return Path(os.environ["ALMANAQ_CACHE_DIR"]) / "replies.sqlite"
     folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(folder) / "almanaq" / "replies.sqlite"
 
@@ -81,6 +83,15 @@ class ReplyCache:
                         problem,
                     )
                 self._unwritten[key] = text
+
+    def drop(self, key: bytes) -> None:
+        """Forget one reply."""
+        try:
+            with self._lock, self._open() as connection:
+                self._unwritten.pop(key, None)
+                connection.execute("DELETE FROM reply WHERE key = ?", (key,))
+        except sqlite3.OperationalError as problem:
+            _log.debug("a reply in %s could not be dropped: %s", self.file, problem)
 
     def lease(self, key: bytes) -> bool:
         """Reserve a request for this process; False while another one that still lives has it under way."""
