@@ -14,6 +14,7 @@ _KEPT = 200
 _LEAST = 20
 _TIMES = 4.0
 _SHORTEST = 2.0
+_LOOK = 1.0
 
 
 class HedgedModel:
@@ -32,28 +33,31 @@ class HedgedModel:
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Give the first reply; its usage counts both calls. Raises the failure of the first call when both fail."""
-        deadline = self._after if self._after is not None else self._learned
         started = time.monotonic()
-        if not deadline:
-            completion = await self._model.complete(prompt)
-        else:
-            completion = await self._hedged(prompt, deadline)
+        completion = await self._hedged(prompt, started)
         self._learn(time.monotonic() - started)
         return completion
 
-    async def _hedged(self, prompt: Prompt, deadline: float) -> Completion:
+    async def _hedged(self, prompt: Prompt, started: float) -> Completion:
         first = asyncio.ensure_future(self._model.complete(prompt))
         calls = [first]
         try:
-            done, _ = await asyncio.wait(calls, timeout=deadline)
-            if not done:
-                calls.append(asyncio.ensure_future(self._model.complete(prompt)))
-                await _first_reply(calls)
+            while not first.done():
+                # What is long may be learned only while the call is under way.
+                deadline = self._after if self._after is not None else self._learned
+                left = deadline - (time.monotonic() - started) if deadline else _LOOK
+                if left <= 0:
+                    calls.append(asyncio.ensure_future(self._model.complete(prompt)))
+                    await _first_reply(calls)
+                    break
+                await asyncio.wait(calls, timeout=min(left, _LOOK))
             return _result(calls)
         finally:
             for call in calls:
-                call.cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
+                if not call.done():
+                    call.cancel()
+            if any(not call.done() for call in calls):
+                await asyncio.gather(*calls, return_exceptions=True)
 
     def _learn(self, seconds: float) -> None:
         self._seconds.append(seconds)

@@ -182,7 +182,7 @@ class StandInServer:
         written = len(text.split()) + self._hidden
         self.ledger.input_tokens += read
         self.ledger.output_tokens += written
-        self.ledger.answered += fault is None
+        self.ledger.answered += fault in (None, "slow")
         usage = {
             "prompt_tokens": read,
             "completion_tokens": written,
