@@ -5,7 +5,6 @@ Run this file to write the golden prompts anew.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +26,10 @@ PLAIN = {**ASKED, "part": 0, "parts": 0, "passages": PASSAGES}
 TURNS = [{"question": "cheap Italian places?", "answer": "I found Coda."}]
 VALUES: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "answer": ("answer", PLAIN),
-    "answer_judged": ("answer", {**PLAIN, "compared": ("Yes", "Ben's"), "form": "a whole number", "part": 2, "parts": 3}),
+    "answer_judged": (
+        "answer",
+        {**PLAIN, "compared": ("Yes", "Ben's"), "form": "a whole number", "part": 2, "parts": 3},
+    ),
     "answer_options": ("answer", {**PLAIN, "options": ("cheap", "dear")}),
     "answer_many": (
         "answer_many",
@@ -42,7 +44,10 @@ VALUES: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "relax": ("relax", {"question": ROW, "suql": "SELECT 1", "conditions": ["price = 1", "city = 'Rome'"]}),
     "short_answer": ("short_answer", {"question": "how many?", "rows": ["n = 3", ROW]}),
     "linearize": ("linearize", {"history": TURNS, "question": ROW}),
-    "table_answer": ("table_answer", {"question": "who won?", "tables": ["Race | winner\n1 | Ada", ROW], "sentence": False}),
+    "table_answer": (
+        "table_answer",
+        {"question": "who won?", "tables": ["Race | winner\n1 | Ada", ROW], "sentence": False},
+    ),
     "table_answer_sentence": ("table_answer", {"question": "who won?", "tables": [ROW], "sentence": True}),
     "table_verify": ("table_verify", {"statement": "Ada won twice.", "tables": [ROW]}),
     "table_sql": (
@@ -82,7 +87,7 @@ def test_requests_are_the_same_until_their_rows_begin(case: str) -> None:
     assert one.messages[0] == other.messages[0]
     assert "a" * 16 not in one.messages[0].content
     user = [prompt.messages[1].content for prompt in (one, other)]
-    shared = len(os.path.commonprefix(user))
+    shared = next(n for n, (a, b) in enumerate(zip(*user, strict=True)) if a != b)
     assert user[0][shared - len("<untrusted ") : shared] == "<untrusted "
     if case.startswith("answer") and case != "answer_many":
         assert "is it romantic?" in user[0][:shared]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -23,15 +22,17 @@ ROWS = 24
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Iterator[Path]:
+def source(tmp_path: Path) -> Path:
     file = tmp_path / "places.duckdb"
     with duckdb.connect(str(file)) as connection:
         connection.execute("CREATE TABLE places (id INTEGER PRIMARY KEY, notes TEXT, kind ENUM ('pub', 'café'))")
         connection.execute("COMMENT ON COLUMN places.notes IS 'free text: what people wrote'")
         for n in range(ROWS):
-            notes = f"Place {n}. " + ("Our dog got a bowl. " if n % 3 == 0 else "No animals at all. ") + "A fine soup. " * 8
+            notes = (
+                f"Place {n}. " + ("Our dog got a bowl. " if n % 3 == 0 else "No animals at all. ") + "A fine soup. " * 8
+            )
             connection.execute("INSERT INTO places VALUES (?, ?, 'pub')", [n, notes])
-    yield file
+    return file
 
 
 def models(server: StandInServer, tmp_path: Path, **settings: object) -> Models:
@@ -77,7 +78,7 @@ def test_texts_in_many_parts_are_billed_whole(source: Path, tmp_path: Path) -> N
     with StandInServer(replies_from(dogs)) as server:
         opened = models(server, tmp_path, context_tokens=1800)
         with duckdb.connect(str(source)) as connection:
-            connection.execute("UPDATE places SET notes = notes || repeat('The soup was hot again. ', 300) WHERE id < 2")
+            connection.execute("UPDATE places SET notes = notes || repeat('The soup was hot. ', 400) WHERE id < 2")
         with almanaq.connect(str(source), model=opened) as connection:
             trace = connection.sql(SUQL).trace
     assert trace.text_calls == ROWS < trace.physical_calls == server.ledger.calls
@@ -148,5 +149,8 @@ def test_a_bundle_reproduces_a_result_without_a_model(source: Path, tmp_path: Pa
         assert server.ledger.calls == made
     with pytest.raises(almanaq.AlmanaqError, match="data has changed"):
         replay_models(bundle, snapshot="0" * 64)
-    with almanaq.connect(str(source), model=replay_models(bundle)) as connection, pytest.raises(almanaq.AlmanaqError, match="bundle"):
+    with (
+        almanaq.connect(str(source), model=replay_models(bundle)) as connection,
+        pytest.raises(almanaq.AlmanaqError, match="bundle"),
+    ):
         connection.sql(SUQL.replace("dogs", "cats"))

@@ -64,7 +64,14 @@ class ReplyCache:
         with self._lock:
             if key in self._unwritten:
                 return self._unwritten[key]
-            row = self._open().execute("SELECT text FROM reply WHERE key = ?", (key,)).fetchone()
+            connection = self._open()
+            try:
+                row = connection.execute("SELECT text FROM reply WHERE key = ?", (key,)).fetchone()
+            except sqlite3.OperationalError:
+                # Locked or unreadable for the moment: the call is made, as if nothing had been kept.
+                row = None
+            except sqlite3.DatabaseError as problem:
+                raise _unusable(self.file, problem) from problem
         return None if row is None else str(row[0])
 
     def put(self, key: bytes, text: str, *, model: str = "") -> None:
@@ -188,7 +195,11 @@ def _opened(file: Path | None) -> sqlite3.Connection:
     except (OSError, sqlite3.Error) as problem:
         if connection is not None:
             connection.close()
-        raise SourceError(
-            f"the reply cache {file} cannot be used ({problem}): delete it, set ALMANAQ_CACHE to another file,"
-            " or turn the cache off"
-        ) from problem
+        raise _unusable(file, problem) from problem
+
+
+def _unusable(file: Path | None, problem: Exception) -> SourceError:
+    return SourceError(
+        f"the reply cache {file} cannot be used ({problem}): delete it, set ALMANAQ_CACHE to another file,"
+        " or turn the cache off"
+    )
