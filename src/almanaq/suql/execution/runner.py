@@ -13,7 +13,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.errors import BudgetExceeded, DeadlineExceeded, RefusedQueryError
+from almanaq.models.budget import Budget
 from almanaq.models.protocols import Models
+from almanaq.models.spending import Spending, operator, spending
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database, Session
 from almanaq.suql.execution.calls import TextCalls
@@ -71,7 +73,9 @@ class Runner:
         """Give the rows of a plan, and what each stage did. Cancelling stops the database and every call under way."""
         started = time.perf_counter()
         check_privacy(plan, self.catalog, self.models)
-        with self.database.session(options.deadline) as session:
+        max_calls = call_budget(options, self.models)
+        limit = None if max_calls is None else Budget(calls=max_calls, setting="--max-calls")
+        with self.database.session(options.deadline) as session, spending(limit) as account:
             run = _Run(self, plan, options, session)
             try:
                 async with asyncio.timeout(options.deadline):
@@ -84,7 +88,7 @@ class Runner:
                 raise
             finally:
                 await run.calls.cancel()
-        result = Result(table, evidence, run.trace(time.perf_counter() - started), suql)
+        result = Result(table, evidence, run.trace(time.perf_counter() - started, account), suql)
         if run.stopped is not None:
             raise BudgetExceeded(str(run.stopped), partial=result) from run.stopped
         return result, run.report
@@ -96,8 +100,7 @@ class _Run:
     def __init__(self, runner: Runner, plan: Plan, options: Options, session: Session) -> None:
         self._runner, self._plan, self._options, self._session = runner, plan, options, session
         self._renderer = Renderer(session, runner.catalog, runner.database.dialect)
-        reader = runner.models.reader
-        budget = options.max_calls if options.max_calls is not None else DEFAULT_MAX_CALLS if reader.paid else None
+        reader, budget = runner.models.reader, call_budget(options, runner.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(
             reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency
@@ -117,7 +120,8 @@ class _Run:
     async def all(self) -> tuple[pa.Table, tuple[Any, ...]]:
         """Run every stage; give the result's rows and the evidence for each."""
         if self._plan.links:
-            self._links = await link_literals(self._plan.links, self._runner.models.linker, self._renderer)
+            with operator("link"):
+                self._links = await link_literals(self._plan.links, self._runner.models.linker, self._renderer)
         for stage in self._plan.stages:
             started = time.perf_counter()
             if isinstance(stage, Materialize):
@@ -125,7 +129,8 @@ class _Run:
                 self.report.rows[stage.name] = await asyncio.to_thread(self._session.create, stage.name, sql)
                 self._renderer.add_table(stage.name)
             else:
-                await self._text(stage)
+                with operator(stage.name):
+                    await self._text(stage)
             self.report.seconds[stage.name] = time.perf_counter() - started
         table = await asyncio.to_thread(self._session.fetch, self._renderer.sql(self._plan.output.select))
         return self._finish(table)
@@ -244,9 +249,9 @@ class _Run:
             evidence = [(*e, *self._evidence.of(block, rows)) for e, rows in zip(evidence, hidden, strict=True)]
         return visible, tuple(evidence)
 
-    def trace(self, seconds: float) -> Trace:
-        """Give the trace of the run."""
-        usage = self.calls.usage
+    def trace(self, seconds: float, account: Spending) -> Trace:
+        """Give the trace of the run; where the models kept an account, it also knows of calls that failed."""
+        usage = account.usage if account.lines else self.calls.usage
         if self.calls.unparsed:
             self._warnings.append(f"{self.calls.unparsed} answer(s) could not be read as the type asked for; they are NULL")
         if self.calls.unknown:
@@ -263,12 +268,21 @@ class _Run:
             output_tokens=usage.output_tokens,
             seconds=seconds,
             money=usage.money,
+            physical_calls=usage.calls,
+            spending=account.lines,
             partial=self._stopped is not None,
             exact=self._options.candidates is None and self._options.passages is None,
             links=self._links,
             columns_sent=tuple(sorted(self._sent.items())) if remote else (),
             warnings=tuple(self._warnings),
         )
+
+
+def call_budget(options: Options, models: Models) -> int | None:
+    """Give the most calls that a query may make; None: any number."""
+    if options.max_calls is not None:
+        return options.max_calls
+    return DEFAULT_MAX_CALLS if models.reader.paid else None
 
 
 def check_privacy(plan: Plan, catalog: Catalog, models: Models) -> None:
