@@ -133,7 +133,7 @@ class _Run:
             self.report.text[stage.name] = run.counts
         self._keep(stage, rows)
         await asyncio.to_thread(self._session.store, stage.name, self._table(stage, rows))
-        self._renderer.add_table(stage.name)
+        self._renderer.add_table(stage.name, empty=not rows)
 
     async def _ordered(self, stage: TextStage) -> AsyncIterator[Candidate]:
         """Yield a stage's candidates in the order in which they are to be tried (semantics 9)."""
