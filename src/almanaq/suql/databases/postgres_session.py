@@ -15,19 +15,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import psycopg
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
 from almanaq.errors import DatabaseError, DeadlineExceeded
+from almanaq.suql.databases.postgres_driver import driver, first_line
 from almanaq.suql.databases.postgres_types import sql_type, to_batch
+
+if TYPE_CHECKING:
+    from almanaq.suql.databases.postgres_driver import Connection
 
 _INSIST_SECONDS = 0.02
 _READ_ONLY = "SAVEPOINT reading; SET LOCAL transaction_read_only = on"
-_FAULTS = (psycopg.Error, pa.ArrowException, OverflowError, ValueError)
+_OTHER_FAULTS = (pa.ArrowException, OverflowError, ValueError)
 
 
 @dataclass(eq=False, slots=True)
@@ -45,9 +48,7 @@ class PostgresSession:
         text_arrays: ids of array types whose elements come as text (those of enums).
     """
 
-    def __init__(
-        self, connection: psycopg.Connection[Any], text_arrays: frozenset[int], deadline: float | None = None
-    ) -> None:
+    def __init__(self, connection: Connection, text_arrays: frozenset[int], deadline: float | None = None) -> None:
         self._connection, self._text_arrays = connection, text_arrays
         self._ends = None if deadline is None else time.monotonic() + deadline
         self._prefix = f"t{uuid.uuid4().hex[:12]}_"
@@ -57,6 +58,7 @@ class PostgresSession:
         self._active: set[_Work] = set()
         self._busy: _Work | None = None
         self._closed = False
+        self._faults = (driver().Error, *_OTHER_FAULTS)
         with self._connection.cursor() as cursor:
             cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE")
 
@@ -89,7 +91,7 @@ class PostgresSession:
         try:
             with self._statement() as cursor:
                 cursor.execute(f"INSERT INTO {place} {query}")
-                rows = cursor.rowcount
+                rows = int(cursor.rowcount)
         except DatabaseError:
             if not self._over():
                 with self._statement(write=True) as cursor:
@@ -152,7 +154,7 @@ class PostgresSession:
                     self._connection.execute(f"CLOSE {name}")
 
     @contextmanager
-    def _statement(self, *, write: bool = False) -> Iterator[psycopg.Cursor[Any]]:
+    def _statement(self, *, write: bool = False) -> Iterator[Any]:
         work = self._begin()
         try:
             with self._step(work, write=write) as cursor:
@@ -172,7 +174,7 @@ class PostgresSession:
             self._active.discard(work)
 
     @contextmanager
-    def _step(self, work: _Work, *, write: bool = False) -> Iterator[psycopg.Cursor[Any]]:
+    def _step(self, work: _Work, *, write: bool = False) -> Iterator[Any]:
         """Let the server work within the block, in a subtransaction; give its errors our names."""
         with self._using:
             with self._state:
@@ -186,7 +188,7 @@ class PostgresSession:
                     cursor.execute("SAVEPOINT reading" if write else _READ_ONLY)
                     yield cursor
                     cursor.execute("RELEASE SAVEPOINT reading")
-            except _FAULTS as error:
+            except self._faults as error:
                 raise self._named(error) from error
             finally:
                 with self._state:
@@ -197,7 +199,7 @@ class PostgresSession:
         """Undo the failed subtransaction, if one failed: the transaction and its other cursors live on."""
         if self._connection.closed:
             return
-        if self._connection.info.transaction_status is psycopg.pq.TransactionStatus.INERROR:
+        if self._connection.info.transaction_status.name == "INERROR":
             self._connection.execute("ROLLBACK TO SAVEPOINT reading; RELEASE SAVEPOINT reading")
 
     def _milliseconds(self) -> int:
@@ -227,14 +229,13 @@ class PostgresSession:
 
     def _named(self, error: Exception) -> DatabaseError:
         """Give the server's error as ours: its first line, with temporary tables under the names the caller gave."""
-        if isinstance(error, psycopg.errors.QueryCanceled):
+        if isinstance(error, driver().errors.QueryCanceled):
             if self._ends is not None and time.monotonic() >= self._ends - 0.05:
                 return DeadlineExceeded("the query ran longer than its deadline and was stopped")
             return DatabaseError("the query was interrupted")
         if self._connection.closed or self._connection.broken:
             return DatabaseError("the connection to PostgreSQL was lost while the query ran; run it again")
-        first = str(error).strip().split("\n", 1)[0]
-        return DatabaseError(first.replace(self._prefix, "") or type(error).__name__)
+        return DatabaseError(first_line(error).replace(self._prefix, ""))
 
 
 def quote(*names: str) -> str:
