@@ -25,6 +25,7 @@ _MOST_ENUM_VALUES = 10_000
 _COUNTED_PAGES = 1000
 """Relations up to so many pages (8 MB) are counted; of larger ones PostgreSQL's own estimate is given."""
 _SAMPLE_CHARACTERS = 400
+_MOST_IDLE = 4
 _TYPES = {
     "character varying": "text",
     "character": "text",
@@ -68,6 +69,8 @@ class PostgresDatabase:
         self._url, self._schema = url, schema or Schema()
         self._catalog: Catalog | None = None
         self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._open = True
         with connect(self._url) as connection:
             self.name = connection.info.dbname
             self._enums = connection.execute(
@@ -89,14 +92,36 @@ class PostgresDatabase:
             return self._catalog
 
     def session(self, deadline: float | None = None) -> PostgresSession:
-        """Open a session on a new connection, whose work is interrupted `deadline` seconds from now (None: never)."""
+        """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
+        arrays = frozenset(array for _, _, array in self._enums)
+        while (connection := self._take_idle()) is not None:
+            try:
+                return PostgresSession(connection, arrays, self._give_back, deadline)
+            except driver().Error:  # it was lost while it lay idle
+                connection.close()
         connection = connect(self._url)
         connection.autocommit = True  # the session writes BEGIN itself
         register_enums(connection, self._enums)
-        return PostgresSession(connection, frozenset(array for _, _, array in self._enums), deadline)
+        return PostgresSession(connection, arrays, self._give_back, deadline)
 
     def close(self) -> None:
-        """Nothing is kept open between sessions."""
+        """Close the connections that lie idle."""
+        with self._lock:
+            self._open = False
+        while (connection := self._take_idle()) is not None:
+            connection.close()
+
+    def _take_idle(self) -> Connection | None:
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def _give_back(self, connection: Connection) -> None:
+        """Keep a connection for the next session: a new one has to read the server's catalog again."""
+        with self._lock:
+            if self._open and not connection.closed and len(self._idle) < _MOST_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
 
     def _read(self, reader: _CatalogReader) -> Catalog:
         catalog = apply_schema(reader.read(), self._schema)
