@@ -75,13 +75,17 @@ class Relation:
 
     def arrow(self) -> pa.Table:
         """Give the rows as Arrow, `grade` as a dictionary (an ENUM)."""
-        arrays = [
-            pa.array([row[i] for row in self.rows], ARROW["text" if TYPES[c] == "enum" else TYPES[c]])
-            for i, c in enumerate(self.columns)
-        ]
-        schema = pa.schema([(c, ARROW[TYPES[c]]) for c in self.columns])
-        cast = [a.dictionary_encode() if TYPES[c] == "enum" else a for a, c in zip(arrays, self.columns, strict=True)]
-        return pa.table(cast, schema=schema)
+        columns = {c: _array(TYPES[c], [row[i] for row in self.rows]) for i, c in enumerate(self.columns)}
+        return pa.table(columns)
+
+
+def _array(kind: str, values: list[Any]) -> pa.Array:
+    if kind != "enum":
+        return pa.array(values, ARROW[kind])
+    # Declared in alphabetical order, so that an ENUM sorts as its text does.
+    declared = sorted(GRADES)
+    indices = pa.array([None if v is None else declared.index(v) for v in values], pa.int32())
+    return pa.DictionaryArray.from_arrays(indices, pa.array(declared))
 
 
 @dataclass(frozen=True)

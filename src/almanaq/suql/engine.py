@@ -147,6 +147,14 @@ def _approximate(options: Options) -> bool:
     return options.candidates is not None or options.passages is not None
 
 
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 @dataclass
 class _Outcome:
     value: Any = None
@@ -155,9 +163,7 @@ class _Outcome:
 
 def run_now(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, also where an event loop runs already (a notebook): then in a thread of its own."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _loop_is_running():
         return asyncio.run(work)
     outcome = _Outcome()
 

@@ -71,4 +71,7 @@ def _implied_type(call: exp.Expr) -> exp.DataType | None:
 
 def _type_of(node: exp.Expr) -> exp.DataType | None:
     bare = _bare(node)
+    if isinstance(bare, exp.Any):
+        array = _bare(bare.this).type
+        return array.expressions[0] if array is not None and array.expressions else None
     return None if is_text_call(bare) else bare.type

@@ -41,6 +41,7 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     """
     spelled = tree.copy()
     tree = _lower_names(tree)
+    _alias_subqueries(tree)
     _check_tables(tree, catalog, text)
     schema = _schema(catalog)
     try:
@@ -93,6 +94,17 @@ def _name_unnested_column(unnest: exp.Unnest) -> None:
         alias.set("columns", [alias.this.copy()])
     if alias is not None and unnest.args.get("offset") is True and len(alias.args["columns"]) > 1:
         unnest.set("offset", alias.args["columns"].pop())
+
+
+def _alias_subqueries(tree: exp.Query) -> None:
+    """Put an alias around each subquery in a SELECT list, as around any other expression."""
+    for select in tree.find_all(exp.Select):
+        for i, item in enumerate(list(select.expressions)):
+            if isinstance(item, exp.Subquery):
+                alias = item.args.get("alias")
+                item.set("alias", None)
+                name = alias.this if isinstance(alias, exp.TableAlias) else alias
+                item.replace(exp.Alias(this=item.copy(), alias=name or exp.to_identifier(f"_col_{i}", quoted=True)))
 
 
 def _restore_ordinality(tree: exp.Query) -> None:
@@ -183,18 +195,31 @@ def _find_name(tree: exp.Query, message: str) -> dict[str, int | None]:
     return {"start": None, "end": None}
 
 
+def _is_no_text(kind: exp.DataType | None) -> bool:
+    if kind is not None and kind.is_type("array") and kind.expressions:
+        kind = kind.expressions[0]
+    return kind is not None and bool(
+        kind.is_type(*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, "boolean")
+    )
+
+
 def _check_text_call(call: exp.Anonymous, text: str) -> None:
     """Check the arguments of a text function; an error points at the document."""
     name, arguments = call.name.lower(), call.expressions
     least, most = (2, 3) if name == "answer" else (1, 1)
-    where = next((i.meta for i in call.find_all(exp.Identifier) if "start" in i.meta), {})
-    place = {"query": text, "start": where.get("start"), "end": where.get("end")}
+    where = next((i.meta for i in call.find_all(exp.Identifier) if "start" in i.meta), None)
+    start = where["start"] if where else text.lower().find(name)
+    place = {"query": text, "start": start, "end": where["end"] if where else start + len(name) - 1}
     if not least <= len(arguments) <= most:
         usage = "answer(text, question [, options])" if name == "answer" else "summary(text)"
         raise QueryTypeError(f"{name} takes {usage}; {len(arguments)} argument(s) given", **place)
     document = arguments[0]
+    for argument in arguments[1:2]:
+        if _is_no_text(argument.type):
+            raise QueryTypeError(f"the question of {name}() is text; {argument.sql('postgres')} is not", **place)
     kind = document.type
-    if kind is not None and kind.is_type(*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, "boolean"):
+    if _is_no_text(kind):
+        assert kind is not None
         raise QueryTypeError(
             f"{name}() reads text, but {document.sql('postgres')} is of type {kind.sql('postgres').lower()}; "
             "cast it to text if that is what you mean",

@@ -101,5 +101,5 @@ def _without_database(atom: Computed, values: Mapping[str, Any]) -> object:
     node = atom.expression
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null) and isinstance(node.this, exp.Column):
         if node.this.table == TEXT_ALIAS:
-            return values[node.this.name] is None
+            return (values[node.this.name] is None) != bool(node.args.get("negate"))
     return _ASK_DATABASE

@@ -36,6 +36,17 @@ def expand_output_names(block: exp.Select) -> None:
         for name in list(clause.find_all(exp.Column)) if clause is not None else ():
             if not name.table and name.name in outputs and name.find_ancestor(exp.Query) is block:
                 name.replace(outputs[name.name].copy())
+    _drop_constant_keys(block)
+
+
+def _drop_constant_keys(block: exp.Select) -> None:
+    """Leave constants out of ORDER BY: they order nothing, and a number would be taken for a position."""
+    order = block.args.get("order")
+    if order is not None:
+        kept = [node for node in order.expressions if not isinstance(node.this, exp.Literal | exp.Null | exp.Boolean)]
+        order.set("expressions", kept)
+        if not kept:
+            order.pop()
 
 
 def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.Expr] | None = None) -> exp.Select:
@@ -109,13 +120,14 @@ def split_groups(block: exp.Select, name: str) -> bool:
     holder = exp.Tuple(expressions=parts)  # gives every part a parent while its pieces are replaced
     holder.parent = block
     outputs: dict[str, exp.Expr] = {}
+    for node in _aggregates(holder):  # first: a key inside an aggregate is a column of the rows
+        label = f"a{len(outputs)}"
+        outputs[label] = node.copy()
+        node.replace(column(name, label))
     for i, key in enumerate(keys):
         outputs[f"g{i}"] = key.copy()
         for node in [n for n in holder.walk() if n == key]:
             node.replace(column(name, f"g{i}"))
-    for node in _aggregates(holder):
-        outputs.setdefault(f"a{len(outputs)}", node.copy())
-        node.replace(column(name, next(reversed(outputs))))
     inner = take_rows(block)
     inner.set("group", group)
     inner.set("expressions", [aliased(node, label) for label, node in outputs.items()])

@@ -284,6 +284,7 @@ class _Builder:
             at = at.this
         if not isinstance(at, exp.Select):
             return query, ()
+        blocks.expand_output_names(at)
         at.set("expressions", [aliased(item.unalias(), f"c{i}") for i, item in enumerate(at.expressions)])
         evidence = []
         for item in from_items(at):

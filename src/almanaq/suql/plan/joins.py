@@ -60,6 +60,7 @@ def push_joining_answers(block: exp.Select) -> None:
         return
     structured = [join.args["on"] for join in block.args.get("joins") or () if join.args.get("on") is not None]
     parts = conjuncts(where.this)
+    movable = {i.alias_or_name for i in from_items(block) if isinstance(i, exp.Table | exp.Subquery)}
     groups = _connected(block, items, [*structured, *(part for part in parts if not has_text(part))])
     for part in [part for part in parts if own_text_calls(part)]:
         aliases = {reference.table for reference in own_columns(block, part)}
@@ -67,7 +68,7 @@ def push_joining_answers(block: exp.Select) -> None:
             continue
         units = [text_unit(call) for call in own_text_calls(part)]
         readers = [{reference.table for reference in own_columns(block, unit)} for unit in units]
-        if all(len(reader) == 1 for reader in readers):
+        if all(len(reader) == 1 and next(iter(reader)) in movable for reader in readers):
             single = [p for p in conjuncts(where.this) if not has_text(p)]
             for unit, reader in zip(units, readers, strict=True):
                 push_to_item(block, next(iter(reader)), [unit], single)
