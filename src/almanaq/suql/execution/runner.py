@@ -165,7 +165,7 @@ class _Run:
             self.report.text[stage.name] = run.counts
         self._keep(stage, rows)
         await asyncio.to_thread(self._session.store, stage.name, self._table(stage, rows))
-        self._renderer.add_table(stage.name)
+        self._renderer.add_table(stage.name, empty=not rows)
 
     async def _refuse_over_budget(self, stage: TextStage) -> None:
         """Raise BudgetExceeded before the first call if more are expected than the budget allows (semantics 13)."""
