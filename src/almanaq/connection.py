@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from almanaq.errors import UnsupportedError, UsageError, suggest
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.explain import Explanation
     from almanaq.suql.execution.result import Result
+    from almanaq.suql.execution.why_not import WhyNot
 
 Row = tuple[Any, ...]
 
@@ -58,6 +59,7 @@ def connect(
         MissingExtraError: the source or the model needs an optional dependency.
     """
     from almanaq.models.registry import open_models
+    from almanaq.retrieval.vectors import VectorStore, default_cache_folder
     from almanaq.suql.databases.registry import open_database
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.similarity import EmbedderSimilarity
@@ -70,7 +72,9 @@ def connect(
     except BaseException:
         database.close()
         raise
-    similarity = EmbedderSimilarity(models.embedder) if embedder is not None else None
+    similarity = None
+    if embedder is not None:
+        similarity = EmbedderSimilarity(VectorStore(default_cache_folder() if cache else None, models.embedder).vectors)
     return Connection(Engine(database, models, options=options, similarity=similarity), database, models)
 
 
@@ -140,6 +144,14 @@ class Connection:
     def analyze(self, suql: str, params: Sequence[Any] = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with predicted and actual rows and calls side by side."""
         return self.engine.analyze(suql, params, options=options)
+
+    def why_not(self, suql: str, key: Mapping[str, Any], params: Sequence[Any] = ()) -> WhyNot:
+        """Give each condition of a query's WHERE with what it comes to for the row that `key` names, and the quotes.
+
+        Args:
+            key: values of columns that name the row, as `{"id": 7}`.
+        """
+        return self.engine.why_not(suql, key, params)
 
     def ask(self, question: str, history: Sequence[Turn] = ()) -> Response:
         """Answer a question in plain words; the reply says which query was run and cites the evidence.
