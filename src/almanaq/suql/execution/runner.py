@@ -102,9 +102,7 @@ class _Run:
         self._renderer = Renderer(session, runner.catalog, runner.database.dialect)
         reader, budget = runner.models.reader, call_budget(options, runner.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
-        self.calls = TextCalls(
-            reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency
-        )
+        self.calls = TextCalls(reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency)
         self._budget = budget
         self._selection: PassageSelection | None = None
         if options.passages is not None:
@@ -195,7 +193,7 @@ class _Run:
         return sum(counts) if stage.predicate is None else max(counts)
 
     def _rows_are_sure(self, stage: TextStage) -> bool:
-        """Say whether each row that passed a stopped filter is a row of the full result: nothing above looks across rows."""
+        """Say whether each row that passed a stopped filter is in the full result: nothing above looks across rows."""
         output = self._plan.output
         texts = [other for other in self._plan.stages if isinstance(other, TextStage)]
         if stage.predicate is None or texts[-1] is not stage or not isinstance(output.select, exp.Select):
@@ -253,7 +251,9 @@ class _Run:
         """Give the trace of the run; where the models kept an account, it also knows of calls that failed."""
         usage = account.usage if account.lines else self.calls.usage
         if self.calls.unparsed:
-            self._warnings.append(f"{self.calls.unparsed} answer(s) could not be read as the type asked for; they are NULL")
+            self._warnings.append(
+                f"{self.calls.unparsed} answer(s) could not be read as the type asked for; they are NULL"
+            )
         if self.calls.unknown:
             self._warnings.append(f"{self.calls.unknown} call(s) failed after their retries; their answers are unknown")
         if self._selection is not None:

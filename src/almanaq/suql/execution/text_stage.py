@@ -1,4 +1,4 @@
-"""Running a text stage: rows under way at once, each asked only what still matters, stopping when LIMIT is satisfied."""
+"""Running a text stage: rows under way at once, each asked only what still matters, until LIMIT is satisfied."""
 
 from __future__ import annotations
 
@@ -182,9 +182,7 @@ class _Asking:
     def __init__(self, run: StageRun, candidate: Candidate) -> None:
         self._run, self._candidate = run, candidate
         self._outcomes: dict[str, Outcome] = {}
-        self._passages = {
-            site: passages_of(candidate.values[item.document]) for site, item in run._inputs.items()
-        }
+        self._passages = {site: passages_of(candidate.values[item.document]) for site, item in run._inputs.items()}
         self._numbers: dict[str, tuple[int, ...]] = {}
 
     async def select_passages(self) -> None:
@@ -307,5 +305,3 @@ async def _cancel(tasks: dict[asyncio.Task[StageRow | None], int]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
