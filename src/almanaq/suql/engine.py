@@ -116,16 +116,18 @@ class Engine:
         shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
         return explain_plan(plan, estimate(plan, self.catalog), steps=shown, approximate=_approximate(chosen))
 
-    def analyze(
-        self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None
-    ) -> Explanation:
+    def analyze(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with expected and actual figures side by side."""
         chosen = options or self._options
         plan = self.plan(query, parameters, options=chosen)
         runner = Runner(self._database, self.catalog, self._models, self._similarity)
         result, report = run_now(runner.run(plan, chosen, suql=query))
         actual = report.figures()
-        actual["result"] = {"rows": len(result.rows), "calls": result.trace.text_calls, "seconds": round(result.trace.seconds, 3)}
+        actual["result"] = {
+            "rows": len(result.rows),
+            "calls": result.trace.text_calls,
+            "seconds": round(result.trace.seconds, 3),
+        }
         return explain_plan(plan, estimate(plan, self.catalog), actual=actual, approximate=_approximate(chosen))
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""A stage's tree → SQL text of the session's engine: real places of tables, links filled in, the dialect's differences written out."""
+"""A stage's tree → SQL text of the session's engine: places of tables, links and what is the dialect's filled in."""
 
 from __future__ import annotations
 
@@ -46,7 +46,11 @@ class Renderer:
             raise UnsupportedError(f"{self._dialect} cannot do what the query asks: {error}") from error
 
     def _place(self, table: exp.Table) -> None:
-        if not isinstance(table.this, exp.Identifier) or table.args.get("db") is not None or find_cte(table) is not None:
+        if (
+            not isinstance(table.this, exp.Identifier)
+            or table.args.get("db") is not None
+            or find_cte(table) is not None
+        ):
             return
         relation = self._catalog.find(table.name) if table.name not in self._temporary else None
         if relation is None and table.name not in self._temporary:

@@ -89,9 +89,7 @@ class _Run:
         reader = runner.models.reader
         budget = options.max_calls if options.max_calls is not None else DEFAULT_MAX_CALLS if reader.paid else None
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
-        self.calls = TextCalls(
-            reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency
-        )
+        self.calls = TextCalls(reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency)
         self._evidence = EvidenceBook()
         self._sent: Counter[str] = Counter()
         self._candidates = 0
@@ -186,7 +184,9 @@ class _Run:
         """Give the trace of the run."""
         usage = self.calls.usage
         if self.calls.unparsed:
-            self._warnings.append(f"{self.calls.unparsed} answer(s) could not be read as the type asked for; they are NULL")
+            self._warnings.append(
+                f"{self.calls.unparsed} answer(s) could not be read as the type asked for; they are NULL"
+            )
         if self.calls.unknown:
             self._warnings.append(f"{self.calls.unknown} call(s) failed after their retries; their answers are unknown")
         remote = self._runner.models.reader.remote

@@ -1,4 +1,4 @@
-"""Running a text stage: rows under way at once, each asked only what still matters, stopping when LIMIT is satisfied."""
+"""Running a text stage: rows under way at once, each asked only what still matters, until LIMIT is satisfied."""
 
 from __future__ import annotations
 
@@ -263,5 +263,3 @@ async def _cancel(tasks: dict[asyncio.Task[StageRow | None], int]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-

@@ -5,6 +5,8 @@ Each takes a SELECT block that is part of a tree and changes it in place; the ro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from almanaq.suql.plan.predicates import conjuncts
@@ -49,10 +51,11 @@ def _drop_constant_keys(block: exp.Select) -> None:
             order.pop()
 
 
-def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.Expr] | None = None) -> exp.Select:
+def derive(block: exp.Select, name: str, units: Sequence[exp.Expr], above: list[exp.Expr] | None = None) -> exp.Select:
     """Move a block's FROM and WHERE into a derived table that also computes some of its expressions.
 
-    `SELECT max(f(a)) FROM t WHERE w` with unit `f(a)` becomes `SELECT max(d.u0) FROM (SELECT f(a) AS u0 FROM t WHERE w) AS d`.
+    `SELECT max(f(a)) FROM t WHERE w` with unit `f(a)` becomes
+    `SELECT max(d.u0) FROM (SELECT f(a) AS u0 FROM t WHERE w) AS d`.
     The rows stay the same, since the derived table has one row for each that reached the block's other clauses.
 
     Args:
@@ -164,7 +167,7 @@ def _reads_groups(block: exp.Select) -> bool:
 def _below_grouping(node: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> bool:
     at: exp.Expr | None = node
     while at is not None and at is not block:
-        if isinstance(at, _AGGREGATES) and not isinstance(at.parent, exp.Window) or at in keys:
+        if (isinstance(at, _AGGREGATES) and not isinstance(at.parent, exp.Window)) or at in keys:
             return True
         at = at.parent
     return False
@@ -198,7 +201,7 @@ def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
     return found
 
 
-def _compute_below(units: list[exp.Expr], name: str) -> dict[str, exp.Expr]:
+def _compute_below(units: Sequence[exp.Expr], name: str) -> dict[str, exp.Expr]:
     """Replace expressions by columns of a derived table; equal ones share a column."""
     computed: dict[str, exp.Expr] = {}
     labels: dict[str, str] = {}

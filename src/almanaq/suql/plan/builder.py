@@ -124,7 +124,9 @@ class _Builder:
         collector = SiteCollector()
         outputs = tuple(collector.replace(item.unalias()) for item in block.expressions)
         where = collector.replace(block.args["where"].this) if block.args.get("where") is not None else None
-        order = tuple(collector.replace(node) for node in (block.args["order"].expressions if block.args.get("order") else ()))
+        order = tuple(
+            collector.replace(node) for node in (block.args["order"].expressions if block.args.get("order") else ())
+        )
         source = exp.Select(**{clause: block.args.get(clause) for clause in ("from_", "joins", "laterals")})
         evidence = tuple(e for site in collector.sites for e in _evidence(site, dict(columns), relations))
         keys = [node for source_of in evidence for node in source_of.key]
@@ -226,7 +228,9 @@ class _Builder:
         parts = conjuncts(_where(block))
         inner = blocks.derive(block, self._name("joined"), [], parts)
         if is_correlated(inner):
-            raise UnsupportedError("an outer join in a nested query whose ON refers to the query around it is not supported")
+            raise UnsupportedError(
+                "an outer join in a nested query whose ON refers to the query around it is not supported"
+            )
         inner.replace(self.query(inner))
 
     def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None, *, filtered: bool = True) -> str:
@@ -348,7 +352,7 @@ class _Builder:
             return query, ()
         blocks.expand_output_names(at)
         at.set("expressions", [aliased(item.unalias(), f"c{i}") for i, item in enumerate(at.expressions)])
-        evidence = []
+        evidence: list[tuple[str, str]] = []
         for item in from_items(at):
             name = _block_read(item, self._blocks)
             if name is None:
@@ -414,7 +418,12 @@ def _keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> Non
     keys = group.expressions if group is not None else []
     for call in calls:
         unit = text_unit(call)
-        if unit is not call and not isinstance(unit, exp.Cast) and call in keys and unit.find_ancestor(exp.Group) is None:
+        if (
+            unit is not call
+            and not isinstance(unit, exp.Cast)
+            and call in keys
+            and unit.find_ancestor(exp.Group) is None
+        ):
             if unit.find_ancestor(exp.AggFunc, exp.Query) is block and not _in_where(unit, block):
                 unit.replace(exp.LogicalOr(this=unit.copy()))
 

@@ -28,14 +28,14 @@ class EvidenceSource:
     site: str
     relation: str
     column: str
-    key: tuple[exp.Expr, ...]
+    key: tuple[exp.Column, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
     """One SELECT block with text functions and nothing that groups, dedups or looks across rows; becomes a table.
 
-    Its expressions refer to columns of FROM through FROM_ALIAS and to what the model says through TEXT_ALIAS (sites.py).
+    Its expressions refer to columns of FROM through FROM_ALIAS and to what the model says through TEXT_ALIAS.
     The rules of the optimizer fill in the choices below; as built, every text function is evaluated for every row
     of FROM, and the database filters afterwards.
 

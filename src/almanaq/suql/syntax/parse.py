@@ -7,9 +7,8 @@ import decimal
 from collections.abc import Sequence
 from typing import Any
 
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
 
 from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UsageError
 from almanaq.suql.syntax.allowlist import check_allowed
@@ -121,5 +120,8 @@ def _syntax_error(error: ParseError, text: str) -> QueryError:
     # sqlglot counts the column at the end of the token.
     start = sum(len(part) + 1 for part in text.split("\n")[: line - 1]) + column - len(str(highlight))
     return QuerySyntaxError(
-        f"not a SUQL query: {message} near {highlight!r}", query=text, start=max(0, start), end=start + len(highlight) - 1
+        f"not a SUQL query: {message} near {highlight!r}",
+        query=text,
+        start=max(0, start),
+        end=start + len(highlight) - 1,
     )
