@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sqlglot import exp
 
+from almanaq.errors import UnknownNameError, suggest
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.answer_types import cast_answers
@@ -22,6 +23,7 @@ from almanaq.suql.execution.explain import Explanation, explain_plan
 from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
+from almanaq.suql.execution.why_not import WhyNot, why_not, why_not_plan
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
 from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan
@@ -53,7 +55,7 @@ class Engine:
     ) -> None:
         self._database, self._options, self._rules = database, options or Options(), rules
         self._models, self._query_rules = models, query_rules
-        self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder())
+        self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder().embed)
 
     @property
     def catalog(self) -> Catalog:
@@ -129,6 +131,29 @@ class Engine:
             "seconds": round(result.trace.seconds, 3),
         }
         return explain_plan(plan, estimate(plan, self.catalog), actual=actual, approximate=_approximate(chosen))
+
+    def why_not(
+        self,
+        query: str,
+        key: Mapping[str, object],
+        parameters: Sequence[object] = (),
+        *,
+        options: Options | None = None,
+    ) -> WhyNot:
+        """Give each condition of a query's WHERE with what it comes to for one row, and the quotes behind it.
+
+        Args:
+            key: values of columns that name the row, as `{"id": 7}`.
+        """
+        chosen = options or self._options
+        known = [column.name for relation in self.catalog.relations for column in relation.columns]
+        for name in key:
+            if name.lower() not in {column.lower() for column in known}:
+                raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
+        plan, _ = why_not_plan(self.logical_plan(query, parameters, options=chosen), key)
+        runner = Runner(self._database, self.catalog, self._models, self._similarity)
+        result, _ = run_now(runner.run(lower(optimize(plan, self._rules)), chosen, suql=query))
+        return why_not(result)
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:
         """Give distinct values of a column as text, the most frequent first."""

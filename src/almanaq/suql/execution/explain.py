@@ -140,6 +140,11 @@ def describe_predicate(predicate: Predicate, sites: dict[str, Site]) -> str:
     raise AssertionError(predicate)
 
 
+def describe_condition(node: exp.Expr, sites: Sequence[Site]) -> str:
+    """Give a condition over columns and computed columns as people write it."""
+    return _written(node, {site.id: site for site in sites})
+
+
 def _bracketed(predicate: Predicate, sites: dict[str, Site]) -> str:
     text = describe_predicate(predicate, sites)
     return f"({text})" if isinstance(predicate, And | Or) else text

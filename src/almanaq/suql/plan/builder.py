@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
@@ -163,7 +163,7 @@ class _Builder:
         relation = self._catalog.find(items[0].name)
         if relation is None or relation.row_id is None:
             return None
-        return exp.Column(this=exp.to_identifier(relation.row_id), table=quoted(items[0].alias_or_name))
+        return _qualified(relation.row_id, items[0].alias_or_name)
 
     # Nested queries that refer to their surroundings
 
@@ -386,6 +386,14 @@ def _expose_row(item: exp.Expr, name: str) -> exp.Expr:
     if isinstance(item, exp.Subquery):
         item.this.append("expressions", aliased(column(name, ROW), ROW))
     return column(item.alias_or_name, ROW)
+
+
+def _qualified(expression: str, alias: str) -> exp.Expr:
+    """Give a SQL expression over a relation (in PostgreSQL's dialect) with its columns qualified."""
+    tree = parse_one(expression, read="postgres")
+    for reference in tree.find_all(exp.Column):
+        reference.set("table", quoted(alias))
+    return tree
 
 
 def _row_number() -> exp.Expr:
