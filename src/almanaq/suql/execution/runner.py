@@ -221,9 +221,7 @@ class _Run:
     def _keep(self, stage: TextStage, rows: list[StageRow]) -> None:
         for row in rows:
             self._evidence.add(stage.block, row)
-        for item in stage.inputs:
-            if item.relation:
-                self._sent[f"{item.relation}.{item.column}"] += self.report.text[stage.name].candidates
+        self._sent.update(self.report.text[stage.name].cells)
 
     def _table(self, stage: TextStage, rows: list[StageRow]) -> pa.Table:
         """Give a stage's rows as the table that later SQL joins on ROW."""
