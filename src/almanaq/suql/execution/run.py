@@ -167,6 +167,7 @@ class Run:
             await batches.aclose()  # type: ignore[attr-defined]
             await candidates.aclose()
             self._candidates += run.counts.candidates
+            self._sent.update(run.counts.cells)
 
     def _stage_run(self, stage: TextStage) -> StageRun:
         run = StageRun(
@@ -184,9 +185,6 @@ class Run:
         """Keep the evidence of a stage's rows, and make its table."""
         for row in rows:
             self._evidence.add(stage.block, row)
-        for item in stage.inputs:
-            if item.relation:
-                self._sent[f"{item.relation}.{item.column}"] += self.report.text[stage.name].candidates
         await asyncio.to_thread(self._session.store, name, self._table(stage, rows))
         self._renderer.add_table(name, empty=not rows)
 
