@@ -1,6 +1,6 @@
 """Measure the index on disk at one size: build, memory, size on disk, time to open, p50 / p95, recall.
 
-    python benchmarks/retrieval/scale.py 10000
+python benchmarks/retrieval/scale.py 10000
 """
 
 from __future__ import annotations
