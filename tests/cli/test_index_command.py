@@ -39,11 +39,17 @@ def test_index_find_update_find(folder: Path, tmp_path: Path) -> None:
         ("find", "q"),
         ("find", "q", "--corpus", "x", "--index", "y"),
         ("find", "q", "--index", "y", "--fields", "title"),
+        ("find", "q", "--index", "y", "--explain"),
         ("find", "q", "--corpus", "x", "--retriever", "target-bm25", "--fields", "title"),
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...]) -> None:
     assert isinstance(run(*arguments).exception, UsageError)
+
+
+def test_find_explains_what_matched(folder: Path) -> None:
+    shown = run("find", "Nile", "--corpus", str(folder), "--retriever", "bm25", "--explain").stdout
+    assert "row 1, river: Nile" in shown
 
 
 def test_no_index_there(tmp_path: Path, folder: Path) -> None:

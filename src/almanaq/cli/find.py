@@ -15,7 +15,7 @@ from almanaq.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from almanaq.corpus.table import Corpus
+    from almanaq.corpus.table import Corpus, TableId
     from almanaq.models.protocols import Embedder
     from almanaq.retrieval.segments import Named
 
@@ -46,6 +46,9 @@ def find(
         str | None,
         typer.Option("--embedder", metavar="NAME", help="lexical, local, openai:MODEL, a path or a hub name."),
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the text that is indexed of each table, and what matched.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else on stdout.")] = False,
 ) -> None:
     """List the tables of a corpus that fit a question best, with scores (higher is better)."""
@@ -55,6 +58,8 @@ def find(
         raise UsageError(f"-k must be 1 or more, not {k}")
     if (corpus is None) == (index is None):
         raise UsageError("name the tables: either --corpus SOURCE or --index DIR")
+    if explain and (as_json or index is not None):
+        raise UsageError("--explain goes with --corpus, and without --json")
     if index is None:
         found = _search(question, str(corpus), k, _How(retriever, fields, embedder))
     elif fields is not None:
@@ -64,6 +69,20 @@ def find(
 
         found = open_index(index).find(question, k)
     _print(found, as_json)
+    if explain:
+        _explain(question, str(corpus), [table.id for table, _ in found], DEFAULT_FIELDS if fields is None else fields)
+
+
+def _explain(question: str, corpus: str, ids: Sequence[TableId], fields: str) -> None:
+    """Print of each table, best first, what is indexed of it and which words, fields and cells matched."""
+    from almanaq.corpus.serialize import parse_fields
+    from almanaq.retrieval.explain import explained
+
+    chosen = parse_fields(fields)
+    by_id = {table.id: table for table in read_tables(corpus) if table.id in ids}
+    for rank, name in enumerate(ids, 1):
+        print(f"\n{rank}. {name}")
+        print("\n".join(f"   {line}" for line in explained(question, by_id[name], chosen)))
 
 
 @dataclass(frozen=True, slots=True)
