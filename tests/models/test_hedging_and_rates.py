@@ -53,9 +53,16 @@ def test_a_failure_before_the_deadline_is_no_reason_to_hedge(prompt: Prompt) -> 
 
 
 def test_when_the_second_call_fails_the_first_is_waited_for(prompt: Prompt) -> None:
-    with StandInServer(lambda _: "first", faults=Faults(["slow", "error"], slow=0.4)) as server:
-        completion = asyncio.run(hedged(server, Budget()).complete(prompt))
+    with StandInServer(lambda _: "first", faults=Faults(["slow", "error"], slow=0.8)) as server:
+        completion = asyncio.run(hedged(server, Budget(), after=0.4).complete(prompt))
     assert (completion.text, completion.usage.calls) == ("first", 2)
+
+
+@pytest.mark.parametrize("second", ["hang", "error"])
+def test_a_third_call_is_made_when_the_second_is_of_no_use_either(prompt: Prompt, second: str) -> None:
+    with StandInServer(lambda _: "third", faults=Faults(["hang", second], hang=30)) as server:
+        completion = asyncio.run(hedged(server, Budget()).complete(prompt))
+    assert (completion.text, completion.usage.calls, server.ledger.calls) == ("third", 3, 3)
 
 
 def test_a_budget_without_room_for_a_second_call_still_takes_the_first(prompt: Prompt) -> None:
