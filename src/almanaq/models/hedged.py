@@ -66,7 +66,7 @@ class HedgedModel:
         deadline = self._after if self._after is not None else self._learned
         if not deadline or made == _MOST:
             return _LOOK
-        return min(deadline * (2**made - 1) - elapsed, _LOOK)
+        return min(deadline * ((1 << made) - 1) - elapsed, _LOOK)
 
     def _learn(self, seconds: float) -> None:
         self._seconds.append(seconds)
