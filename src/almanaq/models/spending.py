@@ -23,14 +23,24 @@ class Line:
 
     Attributes:
         operator: the name of the prompt's purpose or of the plan's stage; "" where none was named.
-        virtual: calls asked for; `usage.cached_calls` of them were served from the cache or by an equal call under
-            way, and `usage.calls` physical calls were made for the others, repeated ones included.
+        virtual: calls asked for; `cached` of them were served from the cache or by an equal call under way, and
+            `physical` calls were made for the others, repeated ones included.
+        money: in US dollars, None where a price is unknown.
     """
 
     operator: str
     model: str
     virtual: int
-    usage: Usage
+    cached: int
+    physical: int
+    input_tokens: int
+    output_tokens: int
+    money: float | None
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent, as a Usage."""
+        return Usage(self.physical, self.cached, self.input_tokens, self.output_tokens, self.money)
 
 
 @dataclass
@@ -51,7 +61,10 @@ class Spending:
     def lines(self) -> tuple[Line, ...]:
         """What each operator spent at each model, in the order of their first calls."""
         with self._lock:
-            return tuple(Line(operator, model, *spent) for (operator, model), spent in self._lines.items())
+            return tuple(
+                Line(*key, virtual, u.cached_calls, u.calls, u.input_tokens, u.output_tokens, u.money)
+                for key, (virtual, u) in self._lines.items()
+            )
 
     @property
     def usage(self) -> Usage:
