@@ -104,6 +104,17 @@ def test_a_budget_of_calls_counts_what_the_server_counts(source: Path, tmp_path:
         assert server.ledger.calls <= ROWS
 
 
+def test_quotes_that_stand_nowhere_are_dropped_and_counted(source: Path, tmp_path: Path) -> None:
+    reply = '{"value": "Yes", "verdicts": {"Yes": "yes"}, "quotes": [{"passage": 1, "quote": "a purple elephant"}]}'
+    with (
+        StandInServer(lambda _: reply) as server,
+        almanaq.connect(str(source), model=models(server, tmp_path)) as opened,
+    ):
+        result = opened.sql(SUQL)
+    assert result.trace.dropped_quotes == len(result.rows) == ROWS
+    assert not any(result.evidence)
+
+
 def test_linking_is_in_the_bill_too(source: Path, tmp_path: Path) -> None:
     with StandInServer(replies_from(dogs)) as server:
         with almanaq.connect(str(source), model=models(server, tmp_path)) as connection:

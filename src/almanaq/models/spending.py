@@ -45,9 +45,14 @@ class Line:
 
 @dataclass
 class Spending:
-    """The account of one piece of work; `budget` stops it before it is exceeded."""
+    """The account of one piece of work; `budget` stops it before it is exceeded.
+
+    Attributes:
+        dropped_quotes: quotes that replies gave and that do not stand in the text they were said to come from.
+    """
 
     budget: Budget | None = None
+    dropped_quotes: int = 0
     _lines: dict[tuple[str, str], tuple[int, Usage]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -101,6 +106,12 @@ def record(model: str, usage: Usage, *, virtual: int = 0, purpose: str = "") -> 
     """Enter what a call cost into every account that is open; `purpose` names the operator where none is named."""
     for account in _ACCOUNTS.get():
         account.add(_OPERATOR.get() or purpose, model, usage, virtual=virtual)
+
+
+def record_dropped_quotes(count: int) -> None:
+    """Enter quotes that were dropped into every account that is open."""
+    for account in _ACCOUNTS.get():
+        account.dropped_quotes += count
 
 
 def budgets() -> tuple[Budget, ...]:
