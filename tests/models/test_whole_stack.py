@@ -165,3 +165,22 @@ def test_a_bundle_reproduces_a_result_without_a_model(source: Path, tmp_path: Pa
         pytest.raises(almanaq.AlmanaqError, match="bundle"),
     ):
         connection.sql(SUQL.replace("dogs", "cats"))
+
+
+@pytest.mark.parametrize(
+    ("column", "embedder", "condition"),
+    [("notes", "lexical", ""), ("kind", "lexical", " AND kind = 'inn'"), ("notes", "openai:e", " LIMIT 1")],
+)
+def test_private_columns_reach_no_server(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, embedder: str, condition: str
+) -> None:
+    schema = tmp_path / "s.toml"
+    kind = 'kind = "free_text"\n' if column == "notes" else ""
+    schema.write_text(f"[places.columns.{column}]\n{kind}private = true\n")
+    with StandInServer(replies_from(dogs)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        model = "local" if embedder.startswith("openai") else models(server, tmp_path)
+        opened = almanaq.connect(str(source), model=model, embedder=embedder, schema=str(schema))
+        with opened as connection, pytest.raises(almanaq.AlmanaqError, match=f"{column} is private"):
+            connection.sql(SUQL + condition)
+        assert server.ledger.calls == 0

@@ -72,7 +72,7 @@ class Runner:
     async def run(self, plan: Plan, options: Options, *, suql: str = "") -> tuple[Result, RunReport]:
         """Give the rows of a plan, and what each stage did. Cancelling stops the database and every call under way."""
         started = time.perf_counter()
-        check_privacy(plan, self.catalog, self.models)
+        check_privacy(plan, self.catalog, self.models, self.similarity)
         max_calls = call_budget(options, self.models)
         limit = None if max_calls is None else Budget(calls=max_calls, setting="--max-calls")
         with self.database.session(options.deadline) as session, spending(limit) as account:
@@ -286,16 +286,20 @@ def call_budget(options: Options, models: Models) -> int | None:
     return DEFAULT_MAX_CALLS if models.reader.paid else None
 
 
-def check_privacy(plan: Plan, catalog: Catalog, models: Models) -> None:
-    """Raise RefusedQueryError if a private column would be sent to a remote model (semantics 16)."""
-    if not models.reader.remote:
-        return
-    for stage in plan.stages:
-        for item in stage.inputs if isinstance(stage, TextStage) else ():
-            relation = catalog.find(item.relation) if item.relation else None
-            column = relation.column(item.column) if relation is not None else None
-            if column is not None and column.private:
-                raise RefusedQueryError(
-                    f"{item.relation}.{item.column} is private and would be sent to the model {models.name!r}; "
-                    "use --model local, or change `private` in the schema file"
-                )
+def check_privacy(plan: Plan, catalog: Catalog, models: Models, similarity: Similarity) -> None:
+    """Raise RefusedQueryError if a private column would be sent to a remote model or embedder (semantics 16)."""
+    places = [(i.relation, i.column) for stage in plan.stages if isinstance(stage, TextStage) for i in stage.inputs]
+    sent = {place: models.name for place in places} if models.reader.remote else {}
+    if models.reader.remote:
+        # What a literal means is asked with the values of the column.
+        sent |= {(link.relation, link.column): models.name for link in plan.links}
+    if getattr(similarity, "remote", False):
+        sent |= {place: models.embedder.name for place in places}
+    for (name, column_name), receiver in sent.items():
+        relation = catalog.find(name) if name else None
+        column = relation.column(column_name) if relation is not None else None
+        if column is not None and column.private:
+            raise RefusedQueryError(
+                f"{name}.{column_name} is private and would be sent to the model {receiver!r}; use --model local and"
+                " a local embedder, or change `private` in the schema file"
+            )
