@@ -251,6 +251,7 @@ class Run:
             money=usage.money,
             physical_calls=usage.calls,
             spending=account.lines,
+            dropped_quotes=account.dropped_quotes,
             partial=self._stopped is not None,
             exact=self._options.candidates is None and self._options.passages is None,
             links=self._links,
