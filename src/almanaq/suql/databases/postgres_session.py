@@ -38,8 +38,8 @@ _BEGIN = """
     BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE;
     SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
     SET LOCAL synchronize_seqscans = off"""
-"""Moments and their texts do not depend on how a server is set up: they are in UTC, as from every engine here. Rows of a
-large table come in its order, not from where another query happens to be."""
+"""Moments and their texts do not depend on how a server is set up: they are in UTC, as from every engine here. Rows of
+a large table come in its order, not from where another query happens to be."""
 _READ_ONLY = "SAVEPOINT reading; SET LOCAL transaction_read_only = on"
 _OTHER_FAULTS = (pa.ArrowException, OverflowError, ValueError)
 

@@ -85,7 +85,8 @@ class _Run:
 
     def __init__(self, runner: Runner, plan: Plan, options: Options, session: Session) -> None:
         self._runner, self._plan, self._options, self._session = runner, plan, options, session
-        self._renderer = Renderer(session, runner.catalog, runner.database.dialect)
+        bytewise = getattr(runner.database, "bytewise", True)
+        self._renderer = Renderer(session, runner.catalog, runner.database.dialect, bytewise=bytewise)
         reader = runner.models.reader
         budget = options.max_calls if options.max_calls is not None else DEFAULT_MAX_CALLS if reader.paid else None
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
