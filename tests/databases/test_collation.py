@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from engines import PostgresServer
 
 import almanaq
 from almanaq.testing import FunctionModel
+from engines import PostgresServer
 
 ICU = "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
 

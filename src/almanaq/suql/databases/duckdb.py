@@ -19,7 +19,12 @@ from almanaq.suql.databases.duckdb_catalog import CatalogReader
 from almanaq.suql.databases.duckdb_session import DuckDBSession, quote
 
 _MOST_ENUM_VALUES = 10_000
-_LOCK = ("TimeZone = 'UTC'", "enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")
+_LOCK = (
+    "TimeZone = 'UTC'",
+    "enable_external_access = false",
+    "python_enable_replacements = false",
+    "lock_configuration = true",
+)
 """Moments in UTC as from every engine; no files, no network, no Python variables as tables; no query changes that."""
 
 

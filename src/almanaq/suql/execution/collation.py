@@ -19,7 +19,7 @@ def compare_by_bytes(tree: exp.Expr, columns: Mapping[str, Mapping[str, str]]) -
     Args:
         columns: the types of the columns of each relation and temporary table, all names in lower case.
     """
-    schema = MappingSchema(dict(columns), dialect="postgres", normalize=False)  # type: ignore[arg-type]
+    schema = MappingSchema(dict(columns), dialect="postgres", normalize=False)
     annotate_types(tree, schema=schema, dialect="postgres")
     for node in list(tree.walk()):
         if isinstance(node, exp.Ordered):
