@@ -20,7 +20,7 @@ RESTAURANTS = (
     f"SELECT count(*) FROM restaurants WHERE NOT ({ROMANTIC} OR rating > 4.5)",
     "SELECT name, answer(reviews, 'what to drink?') FROM restaurants ORDER BY name LIMIT 4",
     f"SELECT price, count(*), avg(rating) FROM restaurants WHERE {ROMANTIC} GROUP BY price ORDER BY price",
-    "SELECT r.name FROM restaurants r, unnest(r.reviews) AS t WHERE answer(t, 'is it loud?') = 'Yes' ORDER BY 1 LIMIT 5",
+    "SELECT r.name FROM restaurants r, unnest(r.reviews) AS t WHERE answer(t, 'is it loud?') = 'Yes' ORDER BY 1, t LIMIT 5",
 )
 TASK = (
     "SELECT id FROM task WHERE answer(body, 'is it calm?') = 'Yes' LIMIT 5",
@@ -67,4 +67,3 @@ def test_same_rows_and_calls(both: tuple[Any, Any], sql: str) -> None:
     assert rows[0]
     assert rows[1] == rows[0]
     assert results[0].trace.text_calls == results[1].trace.text_calls > 0
-    assert [model.calls for _, model in both][0] == both[1][1].calls
