@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
+import sqlglot
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
@@ -11,6 +13,17 @@ from almanaq.errors import UnsupportedError
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _ESCAPES = re.compile(r"\\(.)", re.DOTALL)
 _NOT_RE2 = re.compile(r"\(\?(?:=|!|<)|\\[1-9]|\\[mM]|\[\[:[<>]:\]\]")
+_DIVISION = {
+    "mysql": "TRUNCATE({} / {}, 0)",
+    "trino": "({} / {})",
+    "clickhouse": "intDiv({}, {})",
+    "snowflake": "TRUNC({} / {})",
+    "databricks": "({} DIV {})",
+    "bigquery": "DIV({}, {})",
+}
+"""How engines divide integers towards zero; what sqlglot writes for some of them rounds."""
+_WITHOUT_FILTER = ("mysql", "bigquery", "snowflake")
+_WITHOUT_ARRAYS = ("mysql",)
 
 
 def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
@@ -19,10 +32,11 @@ def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
     Raises:
         UnsupportedError: the engine has nothing that means the same.
     """
-    write = {"postgres": _for_postgres, "duckdb": _for_duckdb}.get(dialect)
+    own = {"postgres": _for_postgres, "duckdb": _for_duckdb}.get(dialect)
+    write = own or partial(_for_others, dialect=dialect)
     for node in reversed(list(tree.walk())):  # what a node is made of comes before it
         _refuse_backspace(node)
-        written = write(node) if write is not None else node
+        written = write(node)
         if written is node:
             continue
         if node is tree:
@@ -90,6 +104,29 @@ def _for_duckdb(node: exp.Expr) -> exp.Expr:
     elif isinstance(node, exp.Bracket) and any(isinstance(index, exp.Neg) for index in node.expressions):
         return exp.null()  # DuckDB counts from the end, in PostgreSQL there is nothing before the first
     return node
+
+
+def _for_others(node: exp.Expr, dialect: str) -> exp.Expr:
+    """Write out what the engines that are reached through their SQL alone do differently, or refuse it."""
+    if isinstance(node, exp.IntDiv) and dialect in _DIVISION:
+        return sqlglot.parse_one(
+            _DIVISION[dialect].format(node.this.sql(dialect), node.expression.sql(dialect)), read=dialect
+        )
+    if isinstance(node, exp.Filter) and dialect in _WITHOUT_FILTER:
+        return _filter_inside(node)
+    if dialect in _WITHOUT_ARRAYS and isinstance(node, exp.Array | exp.ArrayAgg | exp.Unnest | exp.Any | exp.Bracket):
+        raise UnsupportedError(f"{dialect} has no arrays: write the query without {node.sql('postgres')}")
+    return node
+
+
+def _filter_inside(node: exp.Filter) -> exp.Expr:
+    """`f(x) FILTER (WHERE c)` becomes `f(CASE WHEN c THEN x END)`: aggregates pass over NULL."""
+    function, condition = node.this.copy(), node.expression.this
+    if not isinstance(function, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max):
+        raise UnsupportedError(f"FILTER on {function.sql('postgres')} is not supported here: write CASE inside of it")
+    counted = exp.Literal.number(1) if isinstance(function.this, exp.Star) else function.this
+    function.set("this", exp.Case(ifs=[exp.If(this=condition.copy(), true=counted.copy())]))
+    return function
 
 
 def _for_re2(pattern: exp.Expr) -> exp.Expr:
