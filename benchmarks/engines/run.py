@@ -1,4 +1,4 @@
-"""Text predicates over 10 million rows in PostgreSQL: rows that reach the client, and time beside the bare query.
+"""Text predicates over 10 million rows in PostgreSQL: rows that reach the client, and time against plain SQL.
 
     psql -v rows=10000000 -f benchmarks/engines/make_rows.sql URL
     python benchmarks/engines/run.py URL --out benchmarks/engines/results.json
@@ -64,7 +64,7 @@ QUERIES = (
 )
 
 
-def said(text: str, _: str) -> str | None:
+def said(text: str, question: str) -> str | None:
     """Read the answer off the text."""
     return "Yes" if "calm=Yes" in text else "No"
 

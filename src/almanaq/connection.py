@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from almanaq.errors import UnsupportedError, UsageError, suggest
 from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
-    from almanaq.agent.conversation import Response
+    from almanaq.agent.conversation import Agent, Response
     from almanaq.agent.history import Turn
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.suql.catalog.relations import Catalog
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.explain import Explanation
     from almanaq.suql.execution.result import Result
+    from almanaq.suql.execution.why_not import WhyNot
 
 Row = tuple[Any, ...]
 
@@ -58,6 +59,7 @@ def connect(
         MissingExtraError: the source or the model needs an optional dependency.
     """
     from almanaq.models.registry import open_models
+    from almanaq.retrieval.vectors import VectorStore, default_cache_folder
     from almanaq.suql.databases.registry import open_database
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.similarity import EmbedderSimilarity
@@ -70,7 +72,9 @@ def connect(
     except BaseException:
         database.close()
         raise
-    similarity = EmbedderSimilarity(models.embedder) if embedder is not None else None
+    similarity = None
+    if embedder is not None:
+        similarity = EmbedderSimilarity(VectorStore(default_cache_folder() if cache else None, models.embedder).vectors)
     return Connection(Engine(database, models, options=options, similarity=similarity), database, models)
 
 
@@ -93,6 +97,7 @@ class Connection:
     def __init__(self, engine: Engine, database: Database, models: Models) -> None:
         self._engine: Engine | None = engine
         self._database, self._models = database, models
+        self._agent: Agent | None = None
 
     @property
     def engine(self) -> Engine:
@@ -140,6 +145,14 @@ class Connection:
         """Run a query and give its plan with predicted and actual rows and calls side by side."""
         return self.engine.analyze(suql, params, options=options)
 
+    def why_not(self, suql: str, key: Mapping[str, Any], params: Sequence[Any] = ()) -> WhyNot:
+        """Give each condition of a query's WHERE with what it comes to for the row that `key` names, and the quotes.
+
+        Args:
+            key: values of columns that name the row, as `{"id": 7}`.
+        """
+        return self.engine.why_not(suql, key, params)
+
     def ask(self, question: str, history: Sequence[Turn] = ()) -> Response:
         """Answer a question in plain words; the reply says which query was run and cites the evidence.
 
@@ -150,7 +163,10 @@ class Connection:
         """
         from almanaq.agent.conversation import Agent
 
-        return Agent(self.engine, self._models).respond(question, history)
+        # Kept: it holds what it learned of the source's values.
+        if self._agent is None or self._engine is None:
+            self._agent = Agent(self.engine, self._models)
+        return self._agent.respond(question, history)
 
     def cursor(self) -> Cursor:
         """Give a DB-API 2.0 cursor."""

@@ -18,7 +18,7 @@ CASES = [
     ("SELECT * FROM r WHERE answer(reviews, 'is it loud?') = 'No'", "r whose reviews say no to “is it loud?”"),
     ("SELECT city, COUNT(*) FROM r GROUP BY city", "the number of r, for each city"),
     ("SELECT AVG(rating) FROM r WHERE a = 1 OR b = 2", "the average rating of r whose a is 1 or b is 2"),
-    ("SELECT * FROM r ORDER BY num_reviews DESC", "r, highest num reviews first"),
+    ("SELECT * FROM r ORDER BY num_reviews DESC", "r, highest number of reviews first"),
     ("SELECT * FROM r WHERE name ILIKE '%wok%'", "r whose name contains wok"),
     ("SELECT * FROM r WHERE city IN ('A', 'B') AND n BETWEEN 1 AND 2", "r whose city is A or B and n is between 1 and 2"),
     ("SELECT * FROM r WHERE x IS NULL", "r whose x is missing"),

@@ -1,4 +1,4 @@
-# ruff: noqa: E501, ARG005 - one case or row per line reads best; fakes have the signatures of what they stand for
+# ruff: noqa: E501 - one case or row per line reads best; fakes have the signatures of what they stand for
 """The local parser: what the words of a question become, compared as conditions rather than as text."""
 
 from __future__ import annotations
@@ -85,10 +85,15 @@ CONDITIONS = [
     ("eateries", "cheap mexican restaurants with a patio and at least 4 stars", ["price = 'cheap'", "'mexican' = ANY(cuisines)", "rating >= 4", yes("does this restaurant have a patio?")]),
     ("eateries", "romantic places in San Francisco", ["location = 'San Francisco'", yes("is this restaurant romantic?")]),
     ("eateries", "dog friendly coffee shop in Sunnyvale", ["'coffee & tea' = ANY(cuisines)", "location = 'Sunnyvale'", yes("is this restaurant dog friendly?")]),
-    ("eateries", "restaurants that are not chinese with no long wait", ["NOT 'chinese' = ANY(cuisines)", "answer(reviews, 'does this restaurant have long wait?') = 'No'"]),
+    ("eateries", "restaurants that are not chinese with no long wait", ["NOT 'chinese' = ANY(cuisines)", "answer(reviews, 'does this restaurant have a long wait?') = 'No'"]),
     ("eateries", "Japenese restaurants with more than 100 reviews", ["'japanese' = ANY(cuisines)", "num_reviews > 100"]),
     ("eateries", "chinese or thai food in Sunnyvale or Palo Alto", ["'chinese' = ANY(cuisines) OR 'thai' = ANY(cuisines)", "location IN ('Sunnyvale', 'Palo Alto')"]),
     ("eateries", "kid-friendly restaurant with live music and outdoor seating", [yes("is this restaurant kid-friendly?"), yes("does this restaurant have live music?"), yes("does this restaurant have outdoor seating?")]),
+    ("eateries", "Any Italian place with happy hour?", ["'italian' = ANY(cuisines)", yes("does this restaurant have a happy hour?")]),
+    ("eateries", "We have guests this weekend, any quiet Italian place?", ["'italian' = ANY(cuisines)", yes("is this restaurant quiet?")]),
+    ("eateries", "We have a puppy. Any Italian place?", ["'italian' = ANY(cuisines)", yes("does this restaurant welcome a puppy?")]),
+    ("eateries", "a place where I can work on my laptop", [yes("can you work on your laptop at this restaurant?")]),
+    ("eateries", "mexican food without loud music", ["'mexican' = ANY(cuisines)", "answer(reviews, 'does this restaurant have loud music?') = 'No'"]),
     ("eateries", "somewhere quiet to work", [yes("is this restaurant quiet enough to work?")]),
     ("eateries", "I want a restaurant where the staff is friendly", [yes("is the staff friendly?")]),
     ("eateries", "a place that serves tiramisu", [yes("does this restaurant serve tiramisu?", "popular_dishes")]),
@@ -207,6 +212,11 @@ def test_words_that_no_column_can_take_are_named(sources):
     parsed = parse(sources, "eateries", "restaurants in Palo Alto under $20")
     assert parsed.unused == ("under $20",)
     assert parse(sources, "eateries", "restaurants in Palo Alto").unused == ()
+
+
+def test_what_a_question_only_tells_is_named_as_unused(sources):
+    parsed = parse(sources, "eateries", "My sister visits this weekend, so where is good Thai food?")
+    assert parsed.unused == ("My sister visits this weekend",)
 
 
 def test_misspellings_are_understood_and_reported(sources):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+
+TIMEOUT = 120
+"""Seconds after which a command is killed."""
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -35,26 +40,102 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return kept | {"ALMANAQ_CACHE_DIR": str(cache), "ALMANAQ_EMBEDDER": "lexical", "COLUMNS": "100", "NO_COLOR": "1"}
 
 
+class Warm:
+    """The process of warm.py, which forks for every command."""
+
+    def __init__(self) -> None:
+        script = Path(__file__).with_name("warm.py")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+        self._process = subprocess.Popen(
+            [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=kept
+        )
+
+    def run(self, arguments: list[str], env: dict[str, str], cwd: Path, streams: dict[str, str]) -> int:
+        """Run one command and give its exit code."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"arguments": arguments, "env": env, "cwd": str(cwd), **streams}) + "\n")
+        self._process.stdin.flush()
+        child = self._reply()["pid"]
+        overtime = threading.Timer(TIMEOUT, os.kill, (child, signal.SIGKILL))
+        overtime.start()
+        try:
+            return self._reply()["code"]
+        finally:
+            overtime.cancel()
+
+    def _reply(self) -> dict[str, int]:
+        assert self._process.stdout is not None
+        reply: dict[str, int] = json.loads(self._process.stdout.readline())
+        return reply
+
+    def close(self) -> None:
+        """End the process."""
+        with self._process:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm | None]:
+    """The process that forks, None where every command is to be started from nothing."""
+    if os.environ.get("ALMANAQ_TEST_PROCESSES") or not hasattr(os, "fork"):
+        yield None
+        return
+    process = Warm()
+    yield process
+    process.close()
+
+
 @pytest.fixture
-def almanaq(environment: dict[str, str], tmp_path: Path) -> Run:
-    """Run the command in an empty folder; `env` adds to the environment (None removes), `input` goes to stdin."""
+def installed(environment: dict[str, str], tmp_path: Path) -> Run:
+    """Start the installed command in an empty folder; arguments as for `almanaq`."""
 
     def run(
-        *arguments: str | Path, env: dict[str, str | None] | None = None, input: str = "", timeout: float = 120
+        *arguments: str | Path, env: dict[str, str | None] | None = None, input: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        merged: dict[str, str | None] = {**environment, **(env or {})}
         return subprocess.run(
             [*command(), *map(str, arguments)],
             capture_output=True,
             text=True,
             input=input,
-            timeout=timeout,
+            timeout=TIMEOUT,
             cwd=tmp_path,
-            env={name: value for name, value in merged.items() if value is not None},
+            env=merged(environment, env),
             check=False,
         )
 
     return run
+
+
+@pytest.fixture
+def almanaq(
+    environment: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, warm: Warm | None,
+    installed: Run,
+) -> Run:  # fmt: skip
+    """Run the command in an empty folder; `env` adds to the environment (None removes), `input` goes to stdin."""
+    if warm is None:
+        return installed
+
+    def run(
+        *arguments: str | Path, env: dict[str, str | None] | None = None, input: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        folder = tmp_path_factory.mktemp("streams")
+        files = {name: folder / name for name in ("stdin", "stdout", "stderr")}
+        for file in files.values():
+            file.write_text("")
+        files["stdin"].write_text(input)
+        typed = [str(argument) for argument in arguments]
+        streams = {name: str(file) for name, file in files.items()}
+        code = warm.run(typed, merged(environment, env), tmp_path, streams)
+        return subprocess.CompletedProcess(typed, code, files["stdout"].read_text(), files["stderr"].read_text())
+
+    return run
+
+
+def merged(environment: dict[str, str], more: dict[str, str | None] | None) -> dict[str, str]:
+    """Give an environment with more in it, and without what is None."""
+    both: dict[str, str | None] = {**environment, **(more or {})}
+    return {name: value for name, value in both.items() if value is not None}
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_headers_that_name_no_column_or_two_are_mended_and_reported(almanaq, tmp
         ("SELECT 1; SELECT 2", ["one"]),
         ("DROP TABLE places", ["SELECT"]),
         ("INSERT INTO places SELECT * FROM places", ["SELECT"]),
-        ("WITH gone AS (DELETE FROM places RETURNING *) SELECT * FROM gone", ["SELECT"]),
+        ("WITH gone AS (DELETE FROM places RETURNING *) SELECT * FROM gone", ["reading", "DELETE"]),
         ("COPY places TO 'stolen.csv'", ["SELECT"]),
         ("ATTACH 'other.duckdb' AS other", ["SELECT"]),
         ("PRAGMA database_list", ["SELECT"]),

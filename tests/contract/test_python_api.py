@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import almanaq
-from almanaq.errors import SourceError, UnknownNameError, UsageError
+from almanaq.errors import UnknownNameError, UsageError
 from almanaq.testing import FunctionModel
 
 NOTES = ["Candles on every table, and a pianist who takes requests after ten.", "Neon light, plastic chairs, a queue."]
@@ -143,7 +143,7 @@ def test_options_out_of_range_are_refused(option, value):
 
 
 def test_a_source_of_the_wrong_type_is_refused():
-    with pytest.raises(SourceError, match="int"):
+    with pytest.raises(UsageError, match="int"):
         almanaq.connect(3)
 
 

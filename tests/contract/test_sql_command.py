@@ -79,8 +79,8 @@ def test_params_stand_for_question_marks_in_order(almanaq, places):
 
 def test_params_must_match_the_question_marks(almanaq, places, refused):
     suql = "SELECT name FROM places WHERE city = ?"
-    refused(almanaq("sql", suql, "--db", places), 1, "parameter")
-    refused(almanaq("sql", suql, "--db", places, "--param", "Paris", "--param", "Lyon"), 1, "parameter")
+    refused(almanaq("sql", suql, "--db", places), 2, "parameter")
+    refused(almanaq("sql", suql, "--db", places, "--param", "Paris", "--param", "Lyon"), 2, "parameter")
 
 
 def test_a_parameter_is_a_value_not_a_text_of_the_query(almanaq, places):

@@ -20,7 +20,7 @@ RESTAURANTS = (
     f"SELECT count(*) FROM restaurants WHERE NOT ({ROMANTIC} OR rating > 4.5)",
     "SELECT name, answer(reviews, 'what to drink?') FROM restaurants ORDER BY name LIMIT 4",
     f"SELECT price, count(*), avg(rating) FROM restaurants WHERE {ROMANTIC} GROUP BY price ORDER BY price",
-    "SELECT r.name FROM restaurants r, unnest(r.reviews) AS t WHERE answer(t, 'is it loud?') = 'Yes' ORDER BY 1, t LIMIT 5",
+    "SELECT name FROM restaurants, unnest(reviews) AS t WHERE answer(t, 'is it loud?') = 'Yes' ORDER BY 1, t LIMIT 5",
 )
 TASK = (
     "SELECT id FROM task WHERE answer(body, 'is it calm?') = 'Yes' LIMIT 5",

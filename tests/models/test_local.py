@@ -45,6 +45,16 @@ CASES = [
     ("do they serve oat milk?", "I got a latte with oat milk.", "Yes"),
     ("do they serve oat milk?", "Sadly they don't have oat milk.", "No"),
     ("is there valet?", "Nice soup.", None),
+    ("does it have a patio?", "The patio is gone, sadly.", "No"),
+    ("does it have a patio?", "I wish they had a patio.", "No"),
+    ("does it have a patio?", "Nobody minded that we moved two chairs on the patio.", "Yes"),
+    ("are the desserts good?", "The tiramisu was dry and the waiter agreed.", "No"),
+    ("are the desserts good?", "We still dream of the tiramisu.", "Yes"),
+    ("are the desserts good?", "They have tiramisu.", None),
+    ("does it have a unique atmosphere?", "Inside it looks like any other diner.", "No"),
+    ("does it have a unique atmosphere?", "Not the place for a big party.", None),
+    ("is it good for kids?", "No high chairs, no crayons, no patience.", "No"),
+    ("do they have a happy hour?", "They say there is a happy hour, but drinks cost the same at five.", "No"),
 ]
 
 
@@ -65,6 +75,16 @@ def test_most_passages_that_speak_of_it_decide() -> None:
     found = evaluate(passages, "is it romantic?", compared=("Yes", "No"))
     assert (found.value, found.verdicts) == ("Yes", {"Yes": True, "No": False})
     assert {quote.passage for quote in found.quotes} == {0, 3}
+
+
+def test_the_quotes_of_a_reply_are_on_its_side_the_plainest_first() -> None:
+    passages = ("Dogs, perhaps?", "No dogs allowed.", "And our poodle got a bowl of water, which he spilled.", "A dog!")
+    yes = evaluate(passages, "is it dog friendly?", compared=("Yes",))
+    assert yes.value == "Yes"
+    assert yes.quotes[0].text == "our poodle got a bowl of water, which he spilled."
+    assert 1 not in {quote.passage for quote in yes.quotes}
+    no = evaluate((*passages[:2], "We had to leave our dog at home."), "is it dog friendly?", compared=("Yes",))
+    assert (no.value, {quote.passage for quote in no.quotes}) == ("No", {1, 2})
 
 
 def test_no_information_is_none_for_every_literal() -> None:

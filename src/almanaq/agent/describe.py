@@ -44,11 +44,11 @@ def _select(tree: exp.Select) -> str:
     where = tree.args.get("where")
     if where is not None:
         parts.append(
-            "whose " + " and ".join(_condition(c) for c in where.this.flatten())
+            "whose " + _listed([_condition(c) for c in where.this.flatten(unnest=False)])
             if _and(where.this)
             else "whose " + _condition(where.this)
         )
-    text = " ".join(parts)
+    text = " ".join(parts) + _answers(tree)
     group, order, limit = tree.args.get("group"), tree.args.get("order"), tree.args.get("limit")
     if group is not None:
         text += ", for each " + " and ".join(_expression(e) for e in group.expressions)
@@ -57,6 +57,18 @@ def _select(tree: exp.Select) -> str:
     if limit is not None and isinstance(limit.expression, exp.Literal):
         text += f", at most {limit.expression.this}"
     return text
+
+
+def _answers(tree: exp.Select) -> str:
+    """Give what is read off the texts of the rows that are shown, "" for nothing."""
+    calls = [item.unalias() for item in tree.expressions]
+    asked = [f"“{_question(call)}”" for call in calls if isinstance(call, exp.Anonymous) and len(call.expressions) > 1]
+    return f", and asked {' and '.join(asked)}" if asked else ""
+
+
+def _listed(conditions: list[str]) -> str:
+    """Give conditions that all hold: with commas where there are more than two."""
+    return " and ".join(conditions) if len(conditions) < 3 else f"{', '.join(conditions[:-1])}, and {conditions[-1]}"
 
 
 def _and(node: exp.Expr) -> bool:
@@ -159,8 +171,9 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
 
 
 def words(identifier: str) -> str:
-    """Give an identifier as people read it: `num_reviews` is "num reviews"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", identifier).strip().lower()
+    """Give an identifier as people read it: `num_reviews` is "number of reviews"."""
+    spoken = re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", identifier).strip().lower()
+    return re.sub(r"^num (?=\w)", "number of ", spoken)
 
 
 def _sql(node: exp.Expr) -> str:

@@ -55,15 +55,12 @@ class LocalResponder:
     def found(self, found: Found) -> str:
         """Give what was searched, up to five rows with their facts and a quote each, then notes."""
         if len(found.rows) == len(found.columns) == 1:
-            lines = [f"I searched for {found.searched}: {cell(found.rows[0][0])}."]
+            lines = [f"{cell(found.rows[0][0])}. I searched for {found.searched}."]
             lines += [f"   {quoted(e)}" for e in _of(found.evidence, 0)]
         else:
-            number = len(found.rows)
-            lines = [f"I searched for {found.searched}. I found {number} {'row' if number == 1 else 'rows'}:", ""]
+            lines = [f"I searched for {found.searched}.", _count(len(found.rows)), ""]
             for i, row in enumerate(found.rows[:ROWS_SHOWN]):
                 lines += _row(i, row, found)
-            if number > ROWS_SHOWN:
-                lines.append(f"… and {number - ROWS_SHOWN} more.")
         return "\n".join([*lines, *(["", *found.notes] if found.notes else [])])
 
     def no_data(self, question: str, catalog: Catalog) -> str:
@@ -82,6 +79,7 @@ _SMALL_TALK = {
     "acknowledgement": "All right.",
     "empty": "I did not get a question.",
 }
+_NOT_SAID = "the texts do not say"
 _UNLINKED = "I searched nothing: no word of your message names anything in this source."
 
 
@@ -92,8 +90,17 @@ def holds(catalog: Catalog) -> str:
     return f"It holds {shown}." if names else "It holds no tables."
 
 
+def _count(number: int) -> str:
+    """Give how many rows were found, and how many are shown."""
+    if number == 1:
+        return "I found one:"
+    more = f", the first {ROWS_SHOWN} of them here" if number > ROWS_SHOWN else ""
+    return f"I found {number}{more}:"
+
+
 def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:
-    facts = [f"{words(c)}: {cell(v)}" for c, v in zip(found.columns[1:], row[1:], strict=True) if v is not None]
+    shown = [(c, v) for c, v in zip(found.columns[1:], row[1:], strict=True) if v is not None or c.startswith("answer")]
+    facts = [f"{words(c)}: {_NOT_SAID if v is None else cell(v)}" for c, v in shown]
     head = cell(row[0])
     lines = [f"{i + 1}. {head}" + (f" ({'; '.join(facts)})" if facts else "")]
     return lines + [f"   {quoted(e)}" for e in _of(found.evidence, i)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sqlglot import exp
 
+from almanaq.errors import UnknownNameError, suggest
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.answer_types import cast_answers
@@ -22,7 +23,8 @@ from almanaq.suql.execution.explain import Explanation, explain_plan
 from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
-from almanaq.suql.optimizer import RULES, Rule, optimize, steps
+from almanaq.suql.execution.why_not import WhyNot, why_not, why_not_plan
+from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
 from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.estimate import estimate
@@ -38,7 +40,7 @@ class Engine:
 
     Args:
         similarity: scores passages for the order of similarity; None takes the words they share, which needs no model.
-        rules: the optimizer's rules; for tests of each alone.
+        rules, query_rules: the optimizer's rules; for tests of each alone.
     """
 
     def __init__(
@@ -49,10 +51,11 @@ class Engine:
         options: Options | None = None,
         similarity: Similarity | None = None,
         rules: tuple[Rule, ...] = RULES,
+        query_rules: tuple[QueryRule, ...] = QUERY_RULES,
     ) -> None:
         self._database, self._options, self._rules = database, options or Options(), rules
-        self._models = models
-        self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder())
+        self._models, self._query_rules = models, query_rules
+        self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder().embed)
 
     @property
     def catalog(self) -> Catalog:
@@ -94,7 +97,7 @@ class Engine:
         """Give the plan of a query before the optimizer's rules."""
         bound = self._bind(query, parameters)
         tree, links = link_enums(cast_answers(bound.tree), self.catalog, link=(options or self._options).link)
-        return build_plan(tree, bound.names, self.catalog, links)
+        return build_plan(rewrite(tree, self._query_rules), bound.names, self.catalog, links)
 
     def explain(
         self,
@@ -115,17 +118,42 @@ class Engine:
         shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
         return explain_plan(plan, estimate(plan, self.catalog), steps=shown, approximate=_approximate(chosen))
 
-    def analyze(
-        self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None
-    ) -> Explanation:
+    def analyze(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with expected and actual figures side by side."""
         chosen = options or self._options
         plan = self.plan(query, parameters, options=chosen)
         runner = Runner(self._database, self.catalog, self._models, self._similarity)
         result, report = run_now(runner.run(plan, chosen, suql=query))
         actual = report.figures()
-        actual["result"] = {"rows": len(result.rows), "calls": result.trace.text_calls, "seconds": round(result.trace.seconds, 3)}
+        actual["result"] = {
+            "rows": len(result.rows),
+            "calls": result.trace.text_calls,
+            "seconds": round(result.trace.seconds, 3),
+        }
         return explain_plan(plan, estimate(plan, self.catalog), actual=actual, approximate=_approximate(chosen))
+
+    def why_not(
+        self,
+        query: str,
+        key: Mapping[str, object],
+        parameters: Sequence[object] = (),
+        *,
+        options: Options | None = None,
+    ) -> WhyNot:
+        """Give each condition of a query's WHERE with what it comes to for one row, and the quotes behind it.
+
+        Args:
+            key: values of columns that name the row, as `{"id": 7}`.
+        """
+        chosen = options or self._options
+        known = [column.name for relation in self.catalog.relations for column in relation.columns]
+        for name in key:
+            if name.lower() not in {column.lower() for column in known}:
+                raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
+        plan, _ = why_not_plan(self.logical_plan(query, parameters, options=chosen), key)
+        runner = Runner(self._database, self.catalog, self._models, self._similarity)
+        result, _ = run_now(runner.run(lower(optimize(plan, self._rules)), chosen, suql=query))
+        return why_not(result)
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:
         """Give distinct values of a column as text, the most frequent first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from itertools import takewhile
 
 from almanaq.agent.local import sql, targets
 from almanaq.agent.local.conditions import (
@@ -27,6 +28,7 @@ _ASKING = word_set(
     does do is are can has have did was were how what
     """
 )
+_CLAUSE = word_set("that which who where with in for on at near , ; ?")
 _SUMMARY = re.compile(
     r"\b(summar\w+|tell me (?:more )?about|what do (?:people|they|reviewers) (?:say|think))\b", re.IGNORECASE
 )
@@ -299,7 +301,7 @@ class Assembler:
     def _plural(self, after: int) -> bool:
         """Say whether the noun of a superlative is in the plural: "the best restaurants"."""
         named = [self.links.words[r.first] for r in self.links.relations if self.main in r.relations]
-        for word in named[:1] or self.links.words[after : after + 4]:
+        for word in named[:1] or takewhile(lambda w: w.folded not in _CLAUSE, self.links.words[after : after + 4]):
             if word.folded != word.stem and (
                 word.folded.endswith("s") or word.stem in ("person", "child", "man", "woman")
             ):
@@ -308,7 +310,7 @@ class Assembler:
 
     def _unused(self, ordered: bool) -> tuple[str, ...]:
         links = self.links
-        found = [v.text for v in links.values if v not in [each for each, _ in self.values]]
+        found = [*links.dropped, *(v.text for v in links.values if v not in [each for each, _ in self.values])]
         found += [links.text(n.first, n.last) for n in links.numbers if not self._understood(n)]
         if not ordered and not self.aggregates:
             found += [links.text(o.first, o.last) for o in links.orders if o.superlative]

@@ -19,6 +19,8 @@ _PLACES = word_set(
     """
 )
 
+_LISTING = word_set(", or and a an the either")
+
 
 def value_meaning(links: Links, value: ValueLink, paths: Paths) -> Meaning | None:
     """Give the likeliest meaning of a value among the relations in reach, None when none is."""
@@ -43,7 +45,20 @@ def value_conditions(chosen: Sequence[tuple[ValueLink, Meaning]], links: Links) 
         key = (meaning[0].relation.name, meaning[0].column.name, value.negated)
         groups.setdefault(key, []).append((value, meaning))
     for members in groups.values():
-        yield from _group(members, links)
+        for listed in _lists(members, links):
+            yield from _group(listed, links)
+
+
+def _lists(members: list[tuple[ValueLink, Meaning]], links: Links) -> Iterable[list[tuple[ValueLink, Meaning]]]:
+    """Yield the values that stand in one list, "thai, greek or lebanese"; all of them for a column with one value."""
+    listed = members[:1]
+    for one in members[1:]:
+        between = {links.folded(k) for k in range(listed[-1][0].last, one[0].first)}
+        if members[0][1][0].column.array and not between <= _LISTING:
+            yield listed
+            listed = []
+        listed.append(one)
+    yield listed
 
 
 def _group(members: list[tuple[ValueLink, Meaning]], links: Links) -> Iterable[Condition]:

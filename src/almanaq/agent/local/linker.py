@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS
+from almanaq.agent.local.chatter import drop_chatter
+from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS, QUALITY
 from almanaq.agent.local.links import ColumnLink, Links, RelationLink, ValueLink
 from almanaq.agent.local.numbers import link_numbers, number
 from almanaq.agent.local.orders import link_orders
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
-from almanaq.agent.local.words import identifier_stems, split, stems
+from almanaq.agent.local.words import identifier_stems, split, stems, word_set
 
 _LONGEST = 8
 _QUOTED = re.compile(
@@ -36,12 +37,25 @@ _COLUMN_WORDS = {
     "review": "reviews",
 }
 """Words that name a column by its role."""
+_IDIOMS = frozenset(
+    word_pair
+    for phrases in (
+        ("happy hour", "rush hour", "high chair", "wine list", "beer list", "beer garden", "tea light", "dining room"),
+        ("price tag", "star chef", "food poisoning", "bar food", "lunch special", "lunch menu", "dinner menu"),
+        ("kids menu", "kid menu", "open mic", "open kitchen", "open late", "brick oven", "live music", "dance floor"),
+    )
+    for word_pair in (tuple(phrase.split()) for phrase in phrases)
+)
+"""Pairs of words that mean one thing, and nothing that either of them names in a schema."""
+_ORDINARY = word_set("room house rooms fast soul middle cream food time")
+"""Words that are part of an option's name and say nothing without the rest of it."""
 
 
 def link(question: str, index: SchemaIndex) -> Links:
     """Give everything that the question's words can be linked to, the longest and surest links first."""
     words = split(question)
     links = Links(question, words, [None] * len(words))
+    idioms = _idioms(links)
     for i, word in enumerate(words):
         if word.text in ",;?!":
             links.used[i] = "mark"
@@ -58,9 +72,35 @@ def link(question: str, index: SchemaIndex) -> Links:
     _parts_of_names(links, index)
     _roles(links, index)
     _kin(links, index)
+    for i in idioms:
+        links.used[i] = None
+    links.idioms = frozenset(idioms)
+    drop_chatter(links)
     links.values.sort(key=lambda v: v.first)
     links.columns.sort(key=lambda c: c.first)
     return links
+
+
+def _praised(links: Links, i: int) -> bool:
+    """Say whether a word names a part of the row, and asks how good it is: "with great desserts"."""
+    return links.folded(i - 1) in QUALITY and links.folded(i - 2) in (
+        "with",
+        "has",
+        "have",
+        "having",
+        "serves",
+        "serve",
+    )
+
+
+def _idioms(links: Links) -> list[int]:
+    """Take the words of fixed expressions, that they are not linked one by one; give their places."""
+    found: list[int] = []
+    for i in range(len(links.words) - 1):
+        if (links.stem(i), links.stem(i + 1)) in _IDIOMS:
+            links.take(i, i + 2, "idiom")
+            found += [i, i + 1]
+    return found
 
 
 def _add_value(links: Links, span: tuple[int, int], meanings: tuple[Meaning, ...], how: str = "") -> None:
@@ -101,7 +141,7 @@ def _values(links: Links, index: SchemaIndex, lengths: range) -> None:
     for length in lengths:
         for first in range(len(links.words) - length + 1):
             last = first + length
-            if links.free(first, last) and not _plain(links, first, last):
+            if links.free(first, last) and not _plain(links, first, last) and not _praised(links, first):
                 found = index.meanings(_parts(links, first, last))
                 if found:
                     _add_value(links, (first, last), found)
@@ -129,8 +169,8 @@ def _options(links: Links, index: SchemaIndex) -> None:
         if found and not set(parts) <= IGNORED:
             _add_value(links, (first, first + 2), found)
     for i, word in enumerate(links.words):
-        ordinary = word.folded in IGNORED or word.folded in ADJECTIVES or len(word.stem) < 4
-        if links.free(i, i + 1) and not ordinary and index.options_with(word.stem):
+        ordinary = word.folded in IGNORED or word.folded in ADJECTIVES | _ORDINARY or len(word.stem) < 4
+        if links.free(i, i + 1) and not ordinary and not _praised(links, i) and index.options_with(word.stem):
             _add_value(links, (i, i + 1), index.options_with(word.stem))
 
 
@@ -165,7 +205,7 @@ def _misspelt(links: Links, index: SchemaIndex) -> None:
         for first in range(len(links.words) - length + 1):
             last = first + length
             ordinary = any(links.folded(k) in IGNORED or not links.folded(k).isalpha() for k in range(first, last))
-            if links.free(first, last) and not ordinary:
+            if links.free(first, last) and not ordinary and not _praised(links, first):
                 found = index.misspelt(_parts(links, first, last))
                 if found:
                     _add_value(links, (first, last), found, "misspelt")

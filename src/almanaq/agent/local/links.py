@@ -99,6 +99,14 @@ class Links:
     columns: list[ColumnLink] = field(default_factory=list)
     relations: list[RelationLink] = field(default_factory=list)
     limit: int | None = None
+    dropped: list[str] = field(default_factory=list)
+    idioms: frozenset[int] = frozenset()
+
+    def drop(self, first: int, last: int) -> None:
+        """Mark words as chatter, to be named as unused."""
+        text = self.text(first, last)
+        self.dropped = [*(known for known in self.dropped if known not in text), text]
+        self.take(first, last, "chatter")
 
     def free(self, first: int, last: int) -> bool:
         """Say whether no word from `first` to `last` (exclusive) is taken."""

@@ -99,7 +99,13 @@ def _sorted_by(links: Links, i: int) -> None:
 def _quality(links: Links) -> None:
     """Take "good", "great" without a "for" after it as a wish for well rated rows first."""
     for i, word in enumerate(links.words):
-        if word.folded in QUALITY and links.free(i, i + 1) and links.folded(i + 1) not in ("for", "at", "with", "to"):
+        praised = links.folded(i - 1) in ("with", "has", "have", "having", "serves", "serve", "plus")
+        if (
+            word.folded in QUALITY
+            and not praised
+            and links.free(i, i + 1)
+            and links.folded(i + 1) not in ("for", "at", "with", "to")
+        ):
             links.orders.append(OrderLink(i, i + 1, (("rating", True),), superlative=False))
             links.take(i, i + 1, "order")
             return

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from almanaq.agent.local.chatter import COMPANIONS, PETS
 from almanaq.agent.local.lexicon import (
     ADJECTIVE_ENDINGS,
     ADJECTIVES,
@@ -46,6 +47,13 @@ _OCCASIONS = word_set(
     """
 )
 _SEEKING = word_set("looking look search searching ask asking mood")
+_COUNTED = word_set(
+    """
+    wait line queue view patio terrace garden hour room menu lot atmosphere vibe fireplace playground deck courtyard
+    rooftop special oven list band ambience ambiance setting oven
+    """
+)
+"""Nouns that stand with an article in the singular."""
 _MOVING = word_set("bring take walk come go drive bike get")
 _EMPTY = word_set("food cuisine dish meal shop restaurant place thing stuff time item fare person")
 _DISH_CUES = word_set(
@@ -102,6 +110,8 @@ def content(links: Links, i: int) -> bool:
     if not links.free(i, i + 1):
         return False
     folded = links.folded(i)
+    if i in links.idioms:
+        return True
     cue = folded in _OWNING or folded in _SERVING or folded in NEGATIONS or folded in GLUE
     quality = folded in QUALITY or folded in IGNORED
     return not cue and not quality and (folded[:1].isalnum() or folded[:1].isalpha())
@@ -119,6 +129,10 @@ def _phrase(links: Links, first: int, last: int, noun: str) -> Phrase:
     opening = _article(links, first) if cue else first
     words = _spoken(links.text(opening, last))
     dish = cue in _DISH_CUES or any(links.folded(k) in FOODS for k in range(first, last))
+    # "Fresh bread" is an opinion, which a list of dishes does not hold.
+    dish = dish and links.idioms.isdisjoint(range(first, last)) and not adjective(links.folded(first))
+    if cue == "with" and opening == first and links.folded(first - 1) in QUALITY:
+        words, dish = f"{links.folded(first - 1)} {words}", False
     return Phrase(first, last, words, _question(words, cue, noun, dish), wanted, dish)
 
 
@@ -163,6 +177,12 @@ def _question(words: str, cue: str, noun: str, dish: bool) -> str:
     stated = re.match(r"(?:the )?(.+?) (is|are) (.+)$", words)
     if stated:
         return f"{stated[2]} the {stated[1]} {stated[3]}?"
+    if cue == "can":
+        return f"can you {words} {'to' if opening in _MOVING else 'at'} this {noun}?"
+    if head in PETS and cue in ("", "with", "for", "to") and opening not in _VERBS:
+        return f"does this {noun} welcome {words}?"
+    if cue == "with" and head in COMPANIONS:
+        return f"is this {noun} good for {words}?"
     if cue == "to" and opening in _VERBS:
         return f"is this {noun} a good place to {words}?"
     if opening in _VERBS:
@@ -173,15 +193,16 @@ def _question(words: str, cue: str, noun: str, dish: bool) -> str:
         return f"does this {noun} {cue} {words}?"
     if cue == "about":
         return f"is this {noun} about {words}?"
-    if cue == "can":
-        return f"can you {words} {'to' if opening in _MOVING else 'at'} this {noun}?"
     if cue == "for" or (not cue and _stem_in(head, _OCCASIONS)):
         return f"is this {noun} good for {words}?"
     if cue == "to":
         return f"is this {noun} a good place to {words}?"
     if adjective(head) and cue != "with":
         return f"is this {noun} {words}?"
-    return f"does this {noun} serve {words}?" if dish and not cue else f"does this {noun} have {words}?"
+    if dish and not cue:
+        return f"does this {noun} serve {words}?"
+    article = "a " if head in _COUNTED and opening not in ("a", "an", "the", "your", "any") else ""
+    return f"does this {noun} have {article}{words}?"
 
 
 def _stem_in(word: str, known: frozenset[str]) -> bool:

@@ -12,18 +12,29 @@ from almanaq.models.words import stem
 
 _SENTENCE = re.compile(r"[^.!?\n]*(?:(?:\.(?=\S)|[.!?](?=\d))[^.!?\n]*)*[.!?]*")
 _TURN = re.compile(
-    r";|\s[-\u2013\u2014]+\s|\u2014|,?\s(?=(?:but|however|although|though|yet|whereas|except that|while)\b)",
+    r";\s|\s[-\u2013\u2014]+\s|\u2014"
+    r"|,?\s(?=(?:but|however|although|though|yet|whereas|except that|while|and on top of|on the other hand|plus)\b)"
+    r"|,\s(?=and (?:the|there|they|it|we|our|i|you|my|he|she|everyone|nobody|not)\b)",
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 
 _NEGATORS = """not no never none nothing nobody nowhere neither nor without hardly barely scarcely cannot lack lacks
     lacked zero"""
+_HEARSAY = re.compile(
+    r"\b(?:they say|claim(?:s|ed)?|advertis\w+|(?:sign|website|menu)\b.{0,12}\bsays|on the sign)\b", re.I
+)
 _DOUBTING = """might maybe perhaps supposedly apparently allegedly heard reportedly possibly could wish if"""
-NEGATORS = frozenset(_NEGATORS.split())
+NEGATORS = frozenset(stem(word) for word in _NEGATORS.split())
 _HEDGES = frozenset(_DOUBTING.split())
 _CONTRACTED = {"can't": ["cannot"], "won't": ["will", "not"], "cant": ["cannot"], "dont": ["do", "not"]}
-_NEGATION_REACH = 5
+_NEGATION_REACH = 6
+_BREAK = re.compile(r"(?:^| )(?:and|so|becaus|sinc) (?!no |not )")
+"""Where the reach of a negation ends: "they do not rush you and the room is lovely"."""
+_UPSETTING = """minded problem trouble issue glares sighs worry rush judged wonder doubt complaint regret complain need
+    other believe"""
+_HARMLESS = frozenset(stem(word) for word in _UPSETTING.split())
+"""Words after which a negation denies only that something is amiss: "nobody minded the puppy"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +52,15 @@ class Clause:
     stems: str
     doubtful: bool
 
-    def negated(self, at: int) -> bool:
-        """Say whether a negation stands shortly before the place `at` in `stems` (two of them cancel out)."""
-        before = self.stems[:at].split()[-_NEGATION_REACH:]
-        count = sum(word in NEGATORS for word in before)
+    def negated(self, at: int, since: int = 0) -> bool:
+        """Say whether a negation stands shortly before the place `at` in `stems`, and not before `since`.
+
+        Two of them cancel out.
+        """
+        before = _BREAK.split(self.stems[since:at])[-1].split()[-_NEGATION_REACH:]
+        count = sum(
+            word in NEGATORS and not _HARMLESS.intersection(before[i + 1 : i + 3]) for i, word in enumerate(before)
+        )
         if "only" in before and "not" in before:
             return False
         return count % 2 == 1
@@ -67,7 +83,7 @@ def _clauses(passage: str) -> Iterator[Clause]:
             if text:
                 place = passage.index(text, start)
                 tokens = tokens_of(text)
-                doubtful = question or any(token in _HEDGES for token in tokens)
+                doubtful = question or not _HEDGES.isdisjoint(tokens) or _HEARSAY.search(text) is not None
                 yield Clause(text, place, " ".join(stem(token) for token in tokens), doubtful)
 
 

@@ -4,22 +4,59 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import groupby
+from typing import Literal
 
 from almanaq.models.words import stem, words
+
+CueKind = Literal["other", "no", "yes", "topic", "blame", "praise"]
+Cue = tuple[str, ...]
+"""The stems of a cue; "*" stands for up to three words."""
+_KINDS: tuple[CueKind, ...] = ("other", "no", "yes", "topic", "blame", "praise")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Words of a clause that are a cue: `stems[start:end]`, its words joined by spaces."""
+
+    kind: CueKind
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A matter that questions ask about; cues are matched against the stems of a clause, joined by spaces."""
+    """A matter that questions ask about.
+
+    Attributes:
+        cues: by the stem that opens them, the longest first: the stems of each cue.
+        kinds: what each cue means.
+        graded: texts name the matter without saying that it is so: praise or blame beside its name decides.
+    """
 
     name: str
-    yes: re.Pattern[str]
-    no: re.Pattern[str]
-    other: re.Pattern[str]
+    cues: Mapping[str, tuple[Cue, ...]]
+    kinds: Mapping[Cue, CueKind]
+    graded: bool
+
+    def hits(self, stems: str) -> list[Hit]:
+        """Give the cues in a clause, from left to right; the longest one at a place decides, and spends its words."""
+        found: list[Hit] = []
+        at = 0
+        while at < len(stems):
+            end = stems.find(" ", at)
+            end = len(stems) if end < 0 else end
+            cues = self.cues.get(stems[at:end])
+            match = _pattern(cues).match(stems, at) if cues else None
+            if cues and match and match.lastindex:
+                found.append(Hit(self.kinds[cues[match.lastindex - 1]], at, match.end()))
+                end = match.end()
+            at = end + 1
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +70,18 @@ class Trigger:
 
 
 @cache
-def concepts() -> dict[str, Concept]:
-    """Give every concept by name."""
-    return {
-        name: Concept(name, _cues(entry["yes"]), _cues(entry["no"]), _cues(entry.get("other", [])))
-        for name, entry in _entries().items()
-    }
+def concept(name: str) -> Concept:
+    """Give the concept of that name."""
+    entry = dict(_entries()[name])
+    if "topic" in entry:
+        general = _entries()["positive"]
+        entry.setdefault("praise", general["yes"])
+        entry.setdefault("blame", general["no"])
+    kinds = {_stems(phrase): kind for kind in reversed(_KINDS) for phrase in entry.get(kind, ())}
+    ordered = sorted(kinds, key=lambda cue: (cue[0], -len(cue), cue))
+    return Concept(
+        name, {first: tuple(cues) for first, cues in groupby(ordered, lambda cue: cue[0])}, kinds, "topic" in entry
+    )
 
 
 @cache
@@ -59,19 +102,16 @@ def _entries() -> dict[str, dict[str, list[str]]]:
     return tomllib.loads((files(__package__) / "lexicon.toml").read_text("utf-8"))
 
 
-def _cues(phrases: Sequence[str]) -> re.Pattern[str]:
-    """Give one pattern for all the phrases, the longest first: the most specific words decide."""
-    if not phrases:
-        return re.compile(r"(?!)")
-    parts = sorted({_cue(phrase) for phrase in phrases}, key=len, reverse=True)
-    return re.compile(r"(?<!\S)(?:" + "|".join(parts) + r")(?!\S)")
+def _stems(phrase: str) -> Cue:
+    tokens = phrase.replace("-", " ").split()
+    return tuple(part for token in tokens for part in (["*"] if token == "*" else [stem(w) for w in words(token)]))
 
 
-def _cue(phrase: str) -> str:
-    pattern = ""
-    for token in phrase.replace("-", " ").split():
-        if token == "*":
-            pattern += r"(?: \S+){0,3}"
-        else:
-            pattern += (" " if pattern else "") + " ".join(re.escape(stem(word)) for word in words(token))
-    return pattern
+@lru_cache(maxsize=20_000)
+def _pattern(cues: tuple[Cue, ...]) -> re.Pattern[str]:
+    """Give one pattern for cues with the same first stem, a group for each; made when a text first holds that stem."""
+    return re.compile("(?:" + "|".join(f"({_written(cue)})" for cue in cues) + r")(?!\S)")
+
+
+def _written(cue: Cue) -> str:
+    return re.escape(cue[0]) + "".join(r"(?: \S+){0,3}?" if part == "*" else " " + re.escape(part) for part in cue[1:])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from almanaq.models.extractive.clauses import Clause, clauses
-from almanaq.models.extractive.lexicon import Concept, concepts, triggers
+from almanaq.models.extractive.lexicon import Concept, Hit, concept, triggers
 from almanaq.models.protocols import Quote
 from almanaq.models.words import STOPWORDS, stem, words
 
@@ -24,19 +25,30 @@ _GENERIC = frozenset(stem(word) for word in _GENERIC_WORDS.split())
 """Words that nearly every text of the kind holds: they do not tell what is asked for."""
 
 _DOUBT = 0.35
+_DENIED_AFTER = re.compile(
+    r" (?:is|are|was|were|do|doe|did|has|have|had|can|could|will|would)(?: \S+)? (?:not|never)(?!\S)(?! onli| just)"
+)
+_TIE = re.compile(
+    r"(?:(?:and|but|yet|though|although|plus|however|also|still|that said|then again|on the other hand|on top of that|"
+    r"on the plus side|nice touch|in its favor)(?:[,:]\s+|\s+))+(?=\S)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A clause that speaks of the matter; `weight` is positive for yes."""
+    """A clause that speaks of the matter; `weight` is positive for yes, `strength` says how plainly it speaks."""
 
     passage: int
     clause: Clause
     weight: float
+    strength: float = 0.0
 
     def quote(self) -> Quote:
-        """Give the clause as a quote."""
-        return Quote(self.passage, self.clause.start, self.clause.text)
+        """Give the clause as a quote, without the words that only tie it to the one before."""
+        tie = _TIE.match(self.clause.text)
+        skip = tie.end() if tie else 0
+        return Quote(self.passage, self.clause.start + skip, self.clause.text[skip:].rstrip(" ,;:"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,8 @@ def polarity(passages: Sequence[str], question: str) -> Polarity:
     return found[0] if len(found) == 1 else _conjunction(found, any_of=" or " in question.lower())
 
 
-def _matters(question: str) -> tuple[list[tuple[Concept, bool]], list[str]]:
+@lru_cache(maxsize=1_000)
+def _matters(question: str) -> tuple[tuple[tuple[Concept, bool], ...], tuple[str, ...]]:
     """Give the concepts that a question asks about (with whether it asks for the opposite), and its other stems."""
     tokens = [stem(word) for word in words(question)]
     free = [True] * len(tokens)
@@ -76,9 +89,9 @@ def _matters(question: str) -> tuple[list[tuple[Concept, bool]], list[str]]:
                 if trigger.weak and (found or _keys(tokens, free, skip=at)):
                     continue
                 negated = any(t in ("not", "no", "without") for t in tokens[max(0, at - 3) : at])
-                found.setdefault(trigger.concept, (concepts()[trigger.concept], trigger.inverse != negated))
+                found.setdefault(trigger.concept, (concept(trigger.concept), trigger.inverse != negated))
                 free[at : at + width] = [False] * width
-    return list(found.values()), _keys(tokens, free)
+    return tuple(found.values()), tuple(_keys(tokens, free))
 
 
 def _keys(tokens: Sequence[str], free: Sequence[bool], skip: int = -1) -> list[str]:
@@ -86,28 +99,53 @@ def _keys(tokens: Sequence[str], free: Sequence[bool], skip: int = -1) -> list[s
     return [t for i, t in enumerate(tokens) if free[i] and i != skip and t not in stops and t not in _GENERIC]
 
 
-def _cue_evidence(passages: Sequence[str], concept: Concept, inverse: bool) -> list[Evidence]:
+def _cue_evidence(passages: Sequence[str], matter: Concept, inverse: bool) -> list[Evidence]:
     found = []
     for number, passage in enumerate(passages):
         for clause in clauses(passage):
-            weight = _cue_weight(clause, concept)
+            hits = matter.hits(clause.stems)
+            weight = _cue_weight(clause, matter, hits) if hits else 0.0
             if weight:
-                found.append(Evidence(number, clause, -weight if inverse else weight))
+                weight *= _DOUBT if clause.doubtful else 1.0
+                words = max(clause.stems.count(" ", hit.start, hit.end) for hit in hits)
+                found.append(Evidence(number, clause, -weight if inverse else weight, abs(weight) + 0.01 * words))
     return found
 
 
-def _cue_weight(clause: Clause, concept: Concept) -> float:
-    against = list(concept.no.finditer(clause.stems))
-    covered = [match.span() for match in (*against, *concept.other.finditer(clause.stems))]
-    weight = sum(1.0 if clause.negated(match.start()) else -1.0 for match in against)
-    if weight < 0:
+def _cue_weight(clause: Clause, matter: Concept, hits: Sequence[Hit]) -> float:
+    turned = _turns(clause, hits)
+    against = sum(1.0 if turn else -1.0 for hit, turn in turned if hit.kind == "no")
+    if against < 0:
         # Next to a plain no ("no pets, our terrier stayed outside") the bare word only names the matter.
-        return weight * _DOUBT if clause.doubtful else weight
-    for match in concept.yes.finditer(clause.stems):
-        # Words inside a longer cue ("hot dog", "no parking") are spent.
-        if not any(start < match.end() and match.start() < end for start, end in covered):
-            weight += -1.0 if clause.negated(match.start()) else 1.0
-    return weight * _DOUBT if clause.doubtful else weight
+        return -1.0
+    plain = [(hit, turn) for hit, turn in turned if hit.kind == "yes"]
+    if plain:
+        denied = _denied(clause)
+        return _sign(against + sum(-1.0 if denied or turn else 1.0 for _, turn in plain))
+    if matter.graded and any(hit.kind == "topic" for hit in hits):
+        signs = {"praise": 1.0, "blame": -1.0}
+        said = [signs[hit.kind] * (-1.0 if turn else 1.0) for hit, turn in turned if hit.kind in signs]
+        return _sign(against + sum(said) - 2 * (bool(said) and _denied(clause)))
+    return _sign(against)
+
+
+def _sign(score: float) -> float:
+    return max(-1.0, min(1.0, score))
+
+
+def _turns(clause: Clause, hits: Sequence[Hit]) -> list[tuple[Hit, bool]]:
+    """Give each cue with whether it is negated; the negation inside one cue ("no kids' menu") is spent."""
+    found, since = [], 0
+    for hit in hits:
+        after = hit.kind in ("yes", "topic") and _DENIED_AFTER.match(clause.stems, hit.end) is not None
+        found.append((hit, clause.negated(hit.start, since) or after))
+        since = hit.end if hit.kind == "no" else since
+    return found
+
+
+def _denied(clause: Clause) -> bool:
+    """Say whether the clause tells of something that is absent, over, or refused."""
+    return any(hit.kind == "yes" and not clause.negated(hit.start) for hit in concept("denial").hits(clause.stems))
 
 
 def _overlap_evidence(passages: Sequence[str], keys: Sequence[str]) -> list[Evidence]:
@@ -143,7 +181,7 @@ def _decide(evidence: Sequence[Evidence]) -> Polarity:
         return Polarity(None)
     verdict = sum(voices) > 0
     supporting = [item for item in evidence if (item.weight > 0) == verdict]
-    return Polarity(verdict, tuple(sorted(supporting, key=lambda item: -abs(item.weight))))
+    return Polarity(verdict, tuple(sorted(supporting, key=lambda item: -item.strength)))
 
 
 def _conjunction(found: Sequence[Polarity], *, any_of: bool) -> Polarity:

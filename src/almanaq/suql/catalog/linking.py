@@ -58,7 +58,7 @@ def link_enums(tree: exp.Query, catalog: Catalog, *, link: bool = True) -> tuple
 
 
 def resolve_links(tree: exp.Expr, linked: Mapping[str, Link], values: Mapping[str, tuple[str, ...]]) -> exp.Expr:
-    """Fill in what the links found: one of the values, or the literal itself (which equals none) where there are none."""
+    """Fill in what the links found: one of the values, or the literal itself, which equals none of them."""
 
     def resolve(node: exp.Expr) -> exp.Expr:
         if not (isinstance(node, exp.Anonymous) and node.name == LINKED):
@@ -106,5 +106,7 @@ def _rewrite(column: exp.Column, found: Column, linker: _Linker) -> None:
         if parts and parent.this is column:
             parent.replace(exp.paren(joined))
             return
-    if isinstance(parent, exp.Binary | exp.In | exp.Predicate | exp.DPipe | exp.Func) and not isinstance(parent, exp.AggFunc):
+    if isinstance(parent, exp.Binary | exp.In | exp.Predicate | exp.DPipe | exp.Func) and not isinstance(
+        parent, exp.AggFunc
+    ):
         column.replace(exp.cast(column.copy(), "text[]" if found.array else "text"))

@@ -44,6 +44,24 @@ def _as_text(part: object) -> str | None:
     return part if part is None or isinstance(part, str) else str(part)
 
 
+class PassageSelection:
+    """Picks the passages of a document that are most like a question: the paper's way, approximate, by choice only."""
+
+    def __init__(self, similarity: Similarity, most: int) -> None:
+        self._similarity, self._most = similarity, most
+        self.read = self.total = 0
+
+    async def best(self, question: str, passages: tuple[str, ...]) -> tuple[int, ...]:
+        """Give the numbers of the passages to read, in document order."""
+        self.total += len(passages)
+        self.read += min(len(passages), self._most)
+        if len(passages) <= self._most:
+            return tuple(range(len(passages)))
+        scores = await asyncio.to_thread(self._similarity.scores, question, passages)
+        best = np.argsort(-scores, kind="stable")[: self._most]
+        return tuple(sorted(int(i) for i in best))
+
+
 async def stream_candidates(session: Session, sql: str) -> AsyncIterator[Candidate]:
     """Yield the rows of a SELECT as the database finds them; closing the iterator stops the database."""
     batches = session.stream(sql, _BATCH)
@@ -76,7 +94,7 @@ async def similar_candidates(
 
 
 def constraint_of(item: SiteInput) -> str | None:
-    """Give the text of a constraint: its question, and the one literal it is compared with unless that says just yes."""
+    """Give the text of a constraint: its question, and what it is compared with unless that says just yes or no."""
     if item.question_column is not None:
         return None
     literals = [literal for literal in item.site.compared if literal.casefold() not in ("yes", "no", "true", "false")]

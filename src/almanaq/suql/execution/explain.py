@@ -140,6 +140,11 @@ def describe_predicate(predicate: Predicate, sites: dict[str, Site]) -> str:
     raise AssertionError(predicate)
 
 
+def describe_condition(node: exp.Expr, sites: Sequence[Site]) -> str:
+    """Give a condition over columns and computed columns as people write it."""
+    return _written(node, {site.id: site for site in sites})
+
+
 def _bracketed(predicate: Predicate, sites: dict[str, Site]) -> str:
     text = describe_predicate(predicate, sites)
     return f"({text})" if isinstance(predicate, And | Or) else text
@@ -163,8 +168,12 @@ def _written(node: exp.Expr, sites: dict[str, Site]) -> str:
 
 
 def _call(site: Site) -> str:
-    document = site.document.name.split(".")[-1] if isinstance(site.document, exp.Column) else _written(site.document, {})
-    return f"summary({document})" if site.function == "summary" else f"answer({document}, {_written(site.question, {})})"
+    document = (
+        site.document.name.split(".")[-1] if isinstance(site.document, exp.Column) else _written(site.document, {})
+    )
+    return (
+        f"summary({document})" if site.function == "summary" else f"answer({document}, {_written(site.question, {})})"
+    )
 
 
 def _sql(tree: exp.Expr) -> str:
@@ -172,7 +181,10 @@ def _sql(tree: exp.Expr) -> str:
 
 
 def _figures(values: dict[str, Any]) -> str:
-    return ", ".join(f"{value:,} {key}" if isinstance(value, int) else f"{key} {value}" for key, value in values.items()) or "-"
+    return (
+        ", ".join(f"{value:,} {key}" if isinstance(value, int) else f"{key} {value}" for key, value in values.items())
+        or "-"
+    )
 
 
 def _indent(text: str) -> list[str]:

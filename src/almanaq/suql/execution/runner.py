@@ -10,13 +10,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+from sqlglot import exp
 
-from almanaq.errors import RefusedQueryError
+from almanaq.errors import BudgetExceeded, DeadlineExceeded, RefusedQueryError
+from almanaq.models.budget import Budget
 from almanaq.models.protocols import Models
+from almanaq.models.spending import Spending, operator, spending
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database, Session
 from almanaq.suql.execution.calls import TextCalls
-from almanaq.suql.execution.candidates import Candidate, Similarity, similar_candidates, stream_candidates
+from almanaq.suql.execution.candidates import (
+    Candidate,
+    PassageSelection,
+    Similarity,
+    similar_candidates,
+    stream_candidates,
+)
 from almanaq.suql.execution.computed import ComputedAtoms
 from almanaq.suql.execution.evidence import EvidenceBook
 from almanaq.suql.execution.linker import link_literals
@@ -24,6 +33,9 @@ from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.result import Result, Trace
 from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
 from almanaq.suql.options import Options
+from almanaq.suql.plan.blocks import is_plain
+from almanaq.suql.plan.estimate import estimate
+from almanaq.suql.plan.references import aliased, column, quoted
 from almanaq.suql.plan.sites import Site
 from almanaq.suql.plan.stages import ROW, Materialize, Plan, TextStage
 
@@ -61,14 +73,14 @@ class Runner:
         """Give the rows of a plan, and what each stage did. Cancelling stops the database and every call under way."""
         started = time.perf_counter()
         check_privacy(plan, self.catalog, self.models)
-        with self.database.session(options.deadline) as session:
+        max_calls = call_budget(options, self.models)
+        limit = None if max_calls is None else Budget(calls=max_calls, setting="--max-calls")
+        with self.database.session(options.deadline) as session, spending(limit) as account:
             run = _Run(self, plan, options, session)
             try:
                 async with asyncio.timeout(options.deadline):
                     table, evidence = await run.all()
             except TimeoutError as error:
-                from almanaq.errors import DeadlineExceeded
-
                 session.interrupt()
                 raise DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s") from error
             except BaseException:
@@ -76,8 +88,10 @@ class Runner:
                 raise
             finally:
                 await run.calls.cancel()
-        trace = run.trace(time.perf_counter() - started)
-        return Result(table, evidence, trace, suql), run.report
+        result = Result(table, evidence, run.trace(time.perf_counter() - started, account), suql)
+        if run.stopped is not None:
+            raise BudgetExceeded(str(run.stopped), partial=result) from run.stopped
+        return result, run.report
 
 
 class _Run:
@@ -87,12 +101,14 @@ class _Run:
         self._runner, self._plan, self._options, self._session = runner, plan, options, session
         bytewise = getattr(runner.database, "bytewise", True)
         self._renderer = Renderer(session, runner.catalog, runner.database.dialect, bytewise=bytewise)
-        reader = runner.models.reader
-        budget = options.max_calls if options.max_calls is not None else DEFAULT_MAX_CALLS if reader.paid else None
+        reader, budget = runner.models.reader, call_budget(options, runner.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
-        self.calls = TextCalls(
-            reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency
-        )
+        self.calls = TextCalls(reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency)
+        self._budget = budget
+        self._selection: PassageSelection | None = None
+        if options.passages is not None:
+            self._selection = PassageSelection(runner.similarity, options.passages)
+        self._stopped: BudgetExceeded | None = None
         self._evidence = EvidenceBook()
         self._sent: Counter[str] = Counter()
         self._candidates = 0
@@ -103,7 +119,8 @@ class _Run:
     async def all(self) -> tuple[pa.Table, tuple[Any, ...]]:
         """Run every stage; give the result's rows and the evidence for each."""
         if self._plan.links:
-            self._links = await link_literals(self._plan.links, self._runner.models.linker, self._renderer)
+            with operator("link"):
+                self._links = await link_literals(self._plan.links, self._runner.models.linker, self._renderer)
         for stage in self._plan.stages:
             started = time.perf_counter()
             if isinstance(stage, Materialize):
@@ -111,10 +128,16 @@ class _Run:
                 self.report.rows[stage.name] = await asyncio.to_thread(self._session.create, stage.name, sql)
                 self._renderer.add_table(stage.name)
             else:
-                await self._text(stage)
+                with operator(stage.name):
+                    await self._text(stage)
             self.report.seconds[stage.name] = time.perf_counter() - started
         table = await asyncio.to_thread(self._session.fetch, self._renderer.sql(self._plan.output.select))
         return self._finish(table)
+
+    @property
+    def stopped(self) -> BudgetExceeded | None:
+        """The budget's error, when it stopped the run and what was found is surely in the full result."""
+        return self._stopped
 
     async def _text(self, stage: TextStage) -> None:
         computed = ComputedAtoms(self._session, self._renderer, stage.source.args.get("with_"))
@@ -124,10 +147,17 @@ class _Run:
             computed,
             rows_at_once=2 * self._options.concurrency,
             speculation=max(1.0, self._options.speculation),
+            selection=self._selection,
         )
+        if not self.report.text:
+            await self._refuse_over_budget(stage)
         candidates = self._ordered(stage)
         try:
             rows = await run.run(candidates)
+        except BudgetExceeded as error:
+            if not self._rows_are_sure(stage):
+                raise
+            self._stopped, rows = error, run.sure()
         finally:
             await candidates.aclose()  # type: ignore[attr-defined]
             self._candidates += run.counts.candidates
@@ -135,6 +165,41 @@ class _Run:
         self._keep(stage, rows)
         await asyncio.to_thread(self._session.store, stage.name, self._table(stage, rows))
         self._renderer.add_table(stage.name, empty=not rows)
+
+    async def _refuse_over_budget(self, stage: TextStage) -> None:
+        """Raise BudgetExceeded before the first call if more are expected than the budget allows (semantics 13)."""
+        if self._budget is None:
+            return
+        expected = estimate(self._plan, self._runner.catalog, self.report.rows)
+        calls = {name: figures.calls for name, figures in expected.items()}
+        if stage.enough is None:
+            calls[stage.name] = await asyncio.to_thread(self._distinct_calls, stage)
+        total = sum(calls.values())
+        if total > self._budget:
+            raise BudgetExceeded(
+                f"the query is expected to make about {total:,} model calls, above the budget of {self._budget:,}: "
+                "narrow its structured conditions, add a LIMIT, or raise --max-calls; nothing was asked"
+            )
+
+    def _distinct_calls(self, stage: TextStage) -> int:
+        """Count the distinct texts that a stage without a LIMIT will ask about."""
+        source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
+        parts = [(item.document, item.question_column) for item in stage.inputs]
+        counted = [
+            aliased(exp.Count(this=exp.Distinct(expressions=[column("_asked", document)])), f"n{i}")
+            for i, (document, _) in enumerate(parts)
+        ]
+        found = self._session.fetch(self._renderer.sql(exp.Select(expressions=counted, from_=exp.From(this=source))))
+        counts = [found.column(i)[0].as_py() for i in range(len(parts))]
+        return sum(counts) if stage.predicate is None else max(counts)
+
+    def _rows_are_sure(self, stage: TextStage) -> bool:
+        """Say whether each row that passed a stopped filter is in the full result: nothing above looks across rows."""
+        output = self._plan.output
+        texts = [other for other in self._plan.stages if isinstance(other, TextStage)]
+        if stage.predicate is None or texts[-1] is not stage or not isinstance(output.select, exp.Select):
+            return False
+        return [block for block, _ in output.evidence] == [stage.block] and is_plain(output.select)
 
     async def _ordered(self, stage: TextStage) -> AsyncIterator[Candidate]:
         """Yield a stage's candidates in the order in which they are to be tried (semantics 9)."""
@@ -183,13 +248,17 @@ class _Run:
             evidence = [(*e, *self._evidence.of(block, rows)) for e, rows in zip(evidence, hidden, strict=True)]
         return visible, tuple(evidence)
 
-    def trace(self, seconds: float) -> Trace:
-        """Give the trace of the run."""
-        usage = self.calls.usage
+    def trace(self, seconds: float, account: Spending) -> Trace:
+        """Give the trace of the run; where the models kept an account, it also knows of calls that failed."""
+        usage = account.usage if account.lines else self.calls.usage
         if self.calls.unparsed:
-            self._warnings.append(f"{self.calls.unparsed} answer(s) could not be read as the type asked for; they are NULL")
+            self._warnings.append(
+                f"{self.calls.unparsed} answer(s) could not be read as the type asked for; they are NULL"
+            )
         if self.calls.unknown:
             self._warnings.append(f"{self.calls.unknown} call(s) failed after their retries; their answers are unknown")
+        if self._selection is not None:
+            self._warnings.append(f"approximate: read {self._selection.read} of {self._selection.total} passages")
         remote = self._runner.models.reader.remote
         return Trace(
             text_calls=self.calls.made,
@@ -200,11 +269,21 @@ class _Run:
             output_tokens=usage.output_tokens,
             seconds=seconds,
             money=usage.money,
+            physical_calls=usage.calls,
+            spending=account.lines,
+            partial=self._stopped is not None,
             exact=self._options.candidates is None and self._options.passages is None,
             links=self._links,
             columns_sent=tuple(sorted(self._sent.items())) if remote else (),
             warnings=tuple(self._warnings),
         )
+
+
+def call_budget(options: Options, models: Models) -> int | None:
+    """Give the most calls that a query may make; None: any number."""
+    if options.max_calls is not None:
+        return options.max_calls
+    return DEFAULT_MAX_CALLS if models.reader.paid else None
 
 
 def check_privacy(plan: Plan, catalog: Catalog, models: Models) -> None:

@@ -1,16 +1,16 @@
-"""Running a text stage: rows under way at once, each asked only what still matters, stopping when LIMIT is satisfied."""
+"""Running a text stage: rows under way at once, each asked only what still matters, until LIMIT is satisfied."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from almanaq.models.protocols import Quote
 from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
-from almanaq.suql.execution.candidates import Candidate, passages_of
+from almanaq.suql.execution.candidates import Candidate, PassageSelection, passages_of
 from almanaq.suql.execution.computed import ComputedAtoms
 from almanaq.suql.execution.truth import TRUE, Atom, choose, mask, possible
 from almanaq.suql.plan.predicates import Computed, Structured, Verdict, atoms
@@ -53,22 +53,32 @@ class StageRun:
     Args:
         rows_at_once: rows under way where no LIMIT stops the stage.
         speculation: rows under way per row that LIMIT still needs.
+        selection: reads only the best passages of each document, by the user's choice; None reads all.
     """
 
     def __init__(
-        self, stage: TextStage, calls: TextCalls, computed: ComputedAtoms, *, rows_at_once: int, speculation: float
+        self,
+        stage: TextStage,
+        calls: TextCalls,
+        computed: ComputedAtoms,
+        *,
+        rows_at_once: int,
+        speculation: float,
+        selection: PassageSelection | None = None,
     ) -> None:
+        self._selection = selection
         self._stage, self._calls, self._computed = stage, calls, computed
         self._rows_at_once, self._speculation = rows_at_once, speculation
         self._inputs = {item.site.id: item for item in stage.inputs}
         self._chances = _Chances()
+        self._passed: list[StageRow] = []
+        self._open: set[int] = set()
         self._needs = {atom.column: _sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
         self.counts = StageCounts()
 
     async def run(self, candidates: AsyncIterator[Candidate]) -> list[StageRow]:
         """Give the rows that pass, in source order; stops early as the stage says, leaving nothing under way."""
-        passed: list[StageRow] = []
-        finished: set[int] = set()
+        passed = self._passed
         under_way: dict[asyncio.Task[StageRow | None], int] = {}
         exhausted = False
         made = self._calls.made
@@ -81,9 +91,10 @@ class StageRun:
                         break
                     self.counts.candidates += 1
                     if self._decided(candidate):
-                        row = StageRow(candidate.number, candidate.row, {}) if self._passes(candidate, {}) else None
-                        self._finish(candidate.number, row, passed, finished)
+                        if self._passes(candidate):
+                            passed.append(StageRow(candidate.number, candidate.row, {}))
                         continue
+                    self._open.add(candidate.number)
                     under_way[asyncio.ensure_future(self._evaluate(candidate))] = candidate.number
                 if self._enough(passed, under_way):
                     break
@@ -93,19 +104,29 @@ class StageRun:
                     continue
                 done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    self._finish(under_way.pop(task), task.result(), passed, finished)
+                    number = under_way.pop(task)
+                    row = task.result()
+                    self._open.discard(number)
+                    if row is not None:
+                        passed.append(row)
         finally:
             await _cancel(under_way)
         self.counts.calls = self._calls.made - made
-        passed.sort(key=lambda row: row.number)
-        kept = passed[: self._stage.enough] if self._stage.enough is not None else passed
+        return self._kept(passed)
+
+    def sure(self) -> list[StageRow]:
+        """Give the rows that passed before the run was stopped and that no row still open could push out of a LIMIT."""
+        rows = sorted(self._passed, key=lambda row: row.number)
+        if self._stage.ordered and self._stage.enough is not None:
+            before = [i + sum(number < row.number for number in self._open) for i, row in enumerate(rows)]
+            rows = [row for row, ahead in zip(rows, before, strict=True) if ahead < self._stage.enough]
+        return self._kept(rows)
+
+    def _kept(self, rows: list[StageRow]) -> list[StageRow]:
+        rows.sort(key=lambda row: row.number)
+        kept = rows[: self._stage.enough] if self._stage.enough is not None else rows
         self.counts.passed = len(kept)
         return kept
-
-    def _finish(self, number: int, row: StageRow | None, passed: list[StageRow], finished: set[int]) -> None:
-        finished.add(number)
-        if row is not None:
-            passed.append(row)
 
     def _allowed(self, passed: list[StageRow]) -> int:
         if self._stage.enough is None:
@@ -129,9 +150,9 @@ class StageRun:
         predicate = self._stage.predicate
         return predicate is not None and _is_decided(possible(predicate, self._structured(candidate)))
 
-    def _passes(self, candidate: Candidate, known: dict[str, int]) -> bool:
+    def _passes(self, candidate: Candidate) -> bool:
         assert self._stage.predicate is not None
-        return possible(self._stage.predicate, {**self._structured(candidate), **known}) == TRUE
+        return possible(self._stage.predicate, self._structured(candidate)) == TRUE
 
     def _structured(self, candidate: Candidate) -> dict[str, int]:
         if self._stage.predicate is None:
@@ -142,6 +163,7 @@ class StageRun:
     async def _evaluate(self, candidate: Candidate) -> StageRow | None:
         """Find out what a row needs, one atom after another; None if it does not pass."""
         row = _Asking(self, candidate)
+        await row.select_passages()
         if self._stage.predicate is None:
             await asyncio.gather(*(row.outcome(item.site.id) for item in self._stage.inputs))
             return row.result()
@@ -160,6 +182,17 @@ class _Asking:
     def __init__(self, run: StageRun, candidate: Candidate) -> None:
         self._run, self._candidate = run, candidate
         self._outcomes: dict[str, Outcome] = {}
+        self._passages = {site: passages_of(candidate.values[item.document]) for site, item in run._inputs.items()}
+        self._numbers: dict[str, tuple[int, ...]] = {}
+
+    async def select_passages(self) -> None:
+        """Keep only the passages that the user's choice lets be read."""
+        selection = self._run._selection
+        for site, passages in self._passages.items() if selection is not None else ():
+            assert selection is not None
+            numbers = await selection.best(self._question(site), passages)
+            self._numbers[site] = numbers
+            self._passages[site] = tuple(passages[i] for i in numbers)
 
     def cost(self, atom: Atom) -> float:
         """Give the number of calls that an atom still takes, long documents counting for more."""
@@ -199,7 +232,7 @@ class _Asking:
     def result(self) -> StageRow:
         """Give the row with its computed columns and quotes."""
         quotes = [
-            SiteQuote(self._run._inputs[site], self._question(site), quote)
+            SiteQuote(self._run._inputs[site], self._question(site), self._placed(site, quote))
             for site, outcome in self._outcomes.items()
             for quote in outcome.quotes
         ]
@@ -215,6 +248,15 @@ class _Asking:
             values.update({f"{site}_{i}": outcome.verdicts.get(literal) for i, literal in enumerate(compared)})
         return values
 
+    def _placed(self, site: str, quote: Quote) -> Quote:
+        """Give a quote with the number of its passage in the whole document."""
+        document = self._candidate.values[self._run._inputs[site].document]
+        numbers = self._numbers.get(site)
+        number = numbers[quote.passage] if numbers is not None else quote.passage
+        if isinstance(document, list):
+            number = [i for i, part in enumerate(document) if part is not None and str(part).strip()][number]
+        return replace(quote, passage=number)
+
     def _question(self, site: str) -> str:
         item = self._run._inputs[site]
         if item.question_column is None:
@@ -223,7 +265,7 @@ class _Asking:
 
     def _call(self, site: str) -> tuple[tuple[str, ...], bytes]:
         item = self._run._inputs[site]
-        passages = passages_of(self._candidate.values[item.document])
+        passages = self._passages[site]
         question = self._question(site)
         if not passages or not question.strip():
             return (), b""
@@ -263,5 +305,3 @@ async def _cancel(tasks: dict[asyncio.Task[StageRow | None], int]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-

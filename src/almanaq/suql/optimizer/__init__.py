@@ -5,29 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from sqlglot import exp
+
 from almanaq.suql.optimizer.direct_rows import direct_rows
 from almanaq.suql.optimizer.late_projection import late_projection
+from almanaq.suql.optimizer.lazy_branches import lazy_branches
 from almanaq.suql.optimizer.limit_stop import limit_stop
+from almanaq.suql.optimizer.merged_derived_tables import merged_derived_tables
 from almanaq.suql.optimizer.text_filter import text_filter
+from almanaq.suql.optimizer.unused_outputs import unused_outputs
 from almanaq.suql.optimizer.weakest_condition import weakest_condition
 from almanaq.suql.plan.stages import LogicalPlan, TextBlock
 
+QueryRule = Callable[[exp.Query], exp.Query]
 Rule = Callable[[TextBlock], TextBlock]
+
+QUERY_RULES: tuple[QueryRule, ...] = (
+    unused_outputs,
+    merged_derived_tables,
+)
+"""Rewrites of the bound query, before it is planned."""
 
 RULES: tuple[Rule, ...] = (
     weakest_condition,
     text_filter,
     limit_stop,
     late_projection,
+    lazy_branches,
     direct_rows,
 )
 
 
+def rewrite(tree: exp.Query, rules: tuple[QueryRule, ...] = QUERY_RULES) -> exp.Query:
+    """Give the bound query with every rewrite applied, in order; its rows stay the same."""
+    for rule in rules:
+        tree = rule(tree)
+    return tree
+
+
 def optimize(plan: LogicalPlan, rules: tuple[Rule, ...] = RULES) -> LogicalPlan:
     """Give the plan with every rule applied to every block, in order; the rows of its result stay the same."""
-    for _, plan in steps(plan, rules):  # noqa: B020 - each step goes on from the last
-        pass
-    return plan
+    return [plan, *(after for _, after in steps(plan, rules))][-1]
 
 
 def steps(plan: LogicalPlan, rules: tuple[Rule, ...] = RULES) -> Iterator[tuple[str, LogicalPlan]]:

@@ -77,18 +77,16 @@ class _Builder:
 
     def _select(self, block: exp.Select) -> exp.Query:
         blocks.expand_output_names(block)
-        for nested in nested_queries(block):
-            if has_text(nested) and not is_correlated(nested):
-                nested.replace(self.query(nested))
+        self._compile_nested(block)
         joins.move_conditions_to_where(block)
         joins.push_outer_join_text(block)
+        self._compile_nested(block)
+        self._pair_outer_joins(block)
         joins.push_joining_answers(block)
+        self._compile_nested(block)
         if self._split(block):
             return self._select(block)
         self._decorrelate(block)
-        for nested in nested_queries(block):  # derived tables that the rewrites above made
-            if has_text(nested):
-                nested.replace(self.query(nested))
         calls = own_text_calls(block)
         if not calls:
             return block
@@ -99,6 +97,12 @@ class _Builder:
         inner = blocks.derive(block, self._name("rows"), [text_unit(call) for call in outside])
         inner.replace(self.query(inner))
         return block
+
+    def _compile_nested(self, block: exp.Select) -> None:
+        """Compile the nested queries of a block that refer to nothing outside of them."""
+        for nested in nested_queries(block):
+            if has_text(nested) and not is_correlated(nested):
+                nested.replace(self.query(nested))
 
     def _split(self, block: exp.Select) -> bool:
         name = self._name("part")
@@ -120,18 +124,15 @@ class _Builder:
         collector = SiteCollector()
         outputs = tuple(collector.replace(item.unalias()) for item in block.expressions)
         where = collector.replace(block.args["where"].this) if block.args.get("where") is not None else None
-        order = tuple(collector.replace(node) for node in (block.args["order"].expressions if block.args.get("order") else ()))
+        keys = block.args["order"].expressions if block.args.get("order") is not None else ()
+        order = tuple(collector.replace(node) for node in keys)
         source = exp.Select(**{clause: block.args.get(clause) for clause in ("from_", "joins", "laterals")})
-        evidence = tuple(e for site in collector.sites for e in _evidence(site, dict(columns), relations))
-        keys = [node for source_of in evidence for node in source_of.key]
-        columns += [(carried_name(node), node.copy()) for node in keys]
-        repoint_keys = {carried_name(node): column(FROM_ALIAS, carried_name(node)) for node in keys}
-        evidence = tuple(replace(e, key=tuple(repoint_keys[carried_name(k)] for k in e.key)) for e in evidence)
+        evidence = tuple(e for site in collector.sites for e in _evidence(site, columns, relations))
         self.stages.append(
             TextBlock(
                 name,
                 source,
-                tuple(columns),
+                tuple(columns.items()),
                 outputs,
                 where,
                 order,
@@ -173,8 +174,66 @@ class _Builder:
             for query in nested:
                 self._correlate(query, rows)
 
-    def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None) -> str:
-        """Copy the rows of a block's FROM (or its items before a join) into a table, which takes their place."""
+    def _pair_outer_joins(self, block: exp.Select) -> None:
+        """Find the matches of an outer join whose condition asks about both sides before the join.
+
+        `a FULL JOIN b ON f(a, b)` becomes `a LEFT JOIN p ON p.l = a.row FULL JOIN b ON b.row = p.r`, where
+        p holds the pairs of rows that match. Rows without a match are kept by the same sides as before.
+        """
+        for join in list(block.args.get("joins") or ()):
+            on, item = join.args.get("on"), join.this
+            if on is None or not own_text_calls(on) or not joins.side_of(join):
+                continue
+            if not isinstance(item, exp.Table | exp.Subquery):
+                raise UnsupportedError("text functions in the ON of an outer join to a LATERAL item are not supported")
+            left = self._materialize_rows(block, before=join, filtered=False)
+            right = self._materialize_item(block, item)
+            pairs = exp.Select(
+                expressions=[aliased(column(left, ROW), "l"), aliased(column(right, ROW), "r")],
+                from_=exp.From(this=table(left)),
+                joins=[exp.Join(this=table(right), kind="CROSS")],
+                where=exp.Where(this=on),
+            )
+            name = self._name("pairs")
+            found = exp.Subquery(this=pairs, alias=exp.TableAlias(this=quoted(name)))
+            pairs.replace(self.query(pairs))
+            matches = exp.EQ(this=column(name, "l"), expression=column(left, ROW))
+            join.set("on", exp.EQ(this=column(right, ROW), expression=column(name, "r")))
+            block.args["joins"].insert(0, exp.Join(this=found, side="LEFT", on=matches))
+            block.set("joins", block.args["joins"])
+
+    def _materialize_item(self, block: exp.Select, item: exp.Expr) -> str:
+        """Copy one FROM item into a table, which takes its place."""
+        name, alias = self._name("rows"), item.alias_or_name
+        references = [c for c in own_columns(block) if c.table == alias]
+        outputs = {carried_name(c): c.copy() for c in references}
+        repoint(references, lambda c: column(name, carried_name(c)))
+        item.replace(table(name))
+        select = exp.Select(expressions=[aliased(_row_number(), ROW), *(aliased(n, k) for k, n in outputs.items())])
+        select.set("from_", exp.From(this=item))
+        self.stages.append(Materialize(name, select, "rows that an outer join matches"))
+        return name
+
+    def _isolate_outer_joins(self, block: exp.Select) -> None:
+        """Compute a FROM with outer joins that a block's surroundings must not be joined into before the block."""
+        sides = {joins.side_of(join) for join in block.args.get("joins") or ()}
+        on = [join.args["on"] for join in block.args.get("joins") or () if join.args.get("on") is not None]
+        if not (sides & {"RIGHT", "FULL"} or any(has_text(part) for part in on)):
+            return
+        parts = conjuncts(_where(block))
+        inner = blocks.derive(block, self._name("joined"), [], parts)
+        if is_correlated(inner):
+            raise UnsupportedError(
+                "an outer join in a nested query whose ON refers to the query around it is not supported"
+            )
+        inner.replace(self.query(inner))
+
+    def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None, *, filtered: bool = True) -> str:
+        """Copy the rows of a block's FROM (or its items before a join) into a table, which takes their place.
+
+        Args:
+            filtered: leave out rows that WHERE drops whatever the rest of it says.
+        """
         name = self._name("rows")
         all_joins = block.args.get("joins") or []
         cut = next((i for i, join in enumerate(all_joins) if join is before), len(all_joins))
@@ -187,6 +246,8 @@ class _Builder:
         where = block.args.get("where")
         parts = conjuncts(where.this) if where is not None else []
         aliases = {item.alias_or_name for item in items}
+        if not filtered or any(joins.side_of(join) in ("RIGHT", "FULL") for join in all_joins[cut:]):
+            parts = []
         usable = [p for p in parts if before is None or {c.table for c in own_columns(block, p)} <= aliases]
         condition = weakest(exp.and_(*usable)) if usable else None
         repoint(references, lambda c: column(name, carried_name(c)))
@@ -211,8 +272,8 @@ class _Builder:
 
     def _correlated_select(self, block: exp.Select, rows: str) -> None:
         blocks.expand_output_names(block)
+        self._isolate_outer_joins(block)
         joins.move_conditions_to_where(block)
-        joins.push_outer_join_text(block)
         while self._split(block):
             pass
         for item in list(from_items(block)):
@@ -286,7 +347,7 @@ class _Builder:
             return query, ()
         blocks.expand_output_names(at)
         at.set("expressions", [aliased(item.unalias(), f"c{i}") for i, item in enumerate(at.expressions)])
-        evidence = []
+        evidence: list[tuple[str, str]] = []
         for item in from_items(at):
             name = _block_read(item, self._blocks)
             if name is None:
@@ -360,19 +421,20 @@ def _keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> Non
     keys = group.expressions if group is not None else []
     for call in calls:
         unit = text_unit(call)
-        if unit is not call and not isinstance(unit, exp.Cast) and call in keys and unit.find_ancestor(exp.Group) is None:
-            if unit.find_ancestor(exp.AggFunc, exp.Query) is block and not _in_where(unit, block):
-                unit.replace(exp.LogicalOr(this=unit.copy()))
+        compared = unit is not call and not isinstance(unit, exp.Cast) and call in keys
+        above = unit.find_ancestor(exp.Group, exp.AggFunc, exp.Query) is block and not _in_where(unit, block)
+        if compared and above:
+            unit.replace(exp.LogicalOr(this=unit.copy()))
 
 
-def _refer_to_from(block: exp.Select) -> list[tuple[str, exp.Column]]:
+def _refer_to_from(block: exp.Select) -> dict[str, exp.Column]:
     """Write a plain block's references to its FROM through FROM_ALIAS; give what each name stands for."""
     clauses = ("from_", "joins", "laterals")
     parts = [node for key, value in block.args.items() if key not in clauses for node in _nodes(value)]
     references = own_columns(block, *parts)
     columns = {carried_name(c): c.copy() for c in references}
     repoint(references, lambda c: column(FROM_ALIAS, carried_name(c)))
-    return list(columns.items())
+    return columns
 
 
 def _nodes(value: object) -> list[exp.Expr]:
@@ -387,11 +449,13 @@ def _relations(block: exp.Select, catalog: Catalog) -> dict[str, Relation]:
 
 
 def _evidence(site: Site, columns: dict[str, exp.Column], relations: dict[str, Relation]) -> list[EvidenceSource]:
-    """Give where a site's document stands, if it is a plain column of a relation."""
+    """Give where a site's document stands, if it is a plain column of a relation; its key joins the block's columns."""
     reference = columns.get(site.document.name) if isinstance(site.document, exp.Column) else None
     if reference is None or reference.table not in relations:
         return []
     relation = relations[reference.table]
     spelled = relation.column(reference.name)
-    key = tuple(column(reference.table, name.lower()) for name in relation.key)
-    return [EvidenceSource(site.id, relation.name, spelled.name if spelled else reference.name, key)]
+    key = [column(reference.table, name.lower()) for name in relation.key]
+    columns.update({carried_name(node): node for node in key})
+    names = tuple(map(carried_name, key))
+    return [EvidenceSource(site.id, relation.name, spelled.name if spelled else reference.name, names)]

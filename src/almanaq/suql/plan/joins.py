@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import aliased, column, own_columns, quoted
 from almanaq.suql.plan.sites import text_unit
-from almanaq.suql.syntax.text_functions import has_text, own_text_calls
+from almanaq.suql.syntax.text_functions import has_text, outermost_text_calls, own_text_calls
 
 
 def move_conditions_to_where(block: exp.Select) -> None:
-    """Move the ON conditions with text of inner joins to WHERE: the same rows, as long as no later join keeps unmatched rows.
+    """Move the ON conditions with text of inner joins to WHERE, unless a later join keeps rows without a match.
 
     `a JOIN b ON c AND t` becomes `a JOIN b ON c … WHERE t`.
     """
     joins = block.args.get("joins") or []
     for i, join in enumerate(joins):
         on = join.args.get("on")
-        if on is None or not has_text(on) or _side(join) or any(_side(later) in ("RIGHT", "FULL") for later in joins[i:]):
+        if (
+            on is None
+            or not has_text(on)
+            or side_of(join)
+            or any(side_of(later) in ("RIGHT", "FULL") for later in joins[i:])
+        ):
             continue
         parts = conjuncts(on)
         rest = [part for part in parts if not has_text(part)]
@@ -31,21 +35,22 @@ def move_conditions_to_where(block: exp.Select) -> None:
 def push_outer_join_text(block: exp.Select) -> None:
     """Compute the text of an outer join's ON condition in a derived table of the one relation that it reads.
 
-    `a LEFT JOIN b ON c AND f(b.x) = 'y'` becomes `a LEFT JOIN (SELECT …, f(b.x) = 'y' AS u0 FROM b) AS b ON c AND b.u0`.
+    `a LEFT JOIN b ON c AND f(b.x) = 'y'` becomes
+    `a LEFT JOIN (SELECT …, f(b.x) = 'y' AS u0 FROM b) AS b ON c AND b.u0`.
+    Text over both sides stays.
     """
+    items = {item.alias_or_name: item for item in from_items(block)}
     for join in block.args.get("joins") or ():
         on = join.args.get("on")
-        if on is None or not own_text_calls(on):
-            continue
-        for call in own_text_calls(on):
+        for call in outermost_text_calls(on) if on is not None else ():
             unit = text_unit(call)
             aliases = {reference.table for reference in own_columns(block, unit)}
-            if len(aliases) > 1:
-                _to_lateral(block, join)
-                break
             alias = next(iter(aliases), join.this.alias_or_name)
-            matching = conjuncts(on) if alias == join.this.alias_or_name and _side(join) == "LEFT" else []
+            if len(aliases) > 1 or not isinstance(items[alias], exp.Table | exp.Subquery):
+                continue
+            matching = conjuncts(on) if alias == join.this.alias_or_name and side_of(join) == "LEFT" else []
             push_to_item(block, alias, [unit], matching)
+            items = {item.alias_or_name: item for item in from_items(block)}
 
 
 def push_joining_answers(block: exp.Select) -> None:
@@ -56,7 +61,7 @@ def push_joining_answers(block: exp.Select) -> None:
     """
     where = block.args.get("where")
     items = [item.alias_or_name for item in from_items(block)]
-    if where is None or len(items) < 2 or any(_side(join) for join in block.args.get("joins") or ()):
+    if where is None or len(items) < 2 or any(side_of(join) for join in block.args.get("joins") or ()):
         return
     structured = [join.args["on"] for join in block.args.get("joins") or () if join.args.get("on") is not None]
     parts = conjuncts(where.this)
@@ -66,7 +71,7 @@ def push_joining_answers(block: exp.Select) -> None:
         aliases = {reference.table for reference in own_columns(block, part)}
         if len({groups[alias] for alias in aliases}) < 2:
             continue
-        units = [text_unit(call) for call in own_text_calls(part)]
+        units = [text_unit(call) for call in outermost_text_calls(part)]
         readers = [{reference.table for reference in own_columns(block, unit)} for unit in units]
         if all(len(reader) == 1 and next(iter(reader)) in movable for reader in readers):
             single = [p for p in conjuncts(where.this) if not has_text(p)]
@@ -103,34 +108,9 @@ def push_to_item(block: exp.Select, alias: str, units: list[exp.Expr], condition
         inner.set("where", exp.Where(this=exp.and_(*keep, copy=False)))
 
 
-def _to_lateral(block: exp.Select, join: exp.Join) -> None:
-    """`a LEFT JOIN b ON f(a, b)` becomes `a LEFT JOIN LATERAL (SELECT b.* FROM b WHERE f(a, b)) AS b ON TRUE`."""
-    if _side(join) != "LEFT":
-        raise UnsupportedError(
-            f"a text function over both sides of a {_side(join)} JOIN is not supported; write it as a LEFT JOIN, "
-            "or compute the answer in a subquery first"
-        )
-    item, on = join.this, join.args["on"]
-    alias = item.alias_or_name
-    names = dict.fromkeys(c.name for c in own_columns(block) if c.table == alias and not _inside(c, on))
-    outputs = [aliased(column(alias, name), name) for name in names] or [aliased(exp.Literal.number(1), "one")]
-    inner = exp.Select(expressions=outputs, where=exp.Where(this=on))
-    item.replace(
-        exp.Lateral(this=exp.Subquery(this=inner), alias=exp.TableAlias(this=quoted(alias)))
-    )
-    inner.set("from_", exp.From(this=item))
-    join.set("on", exp.true())
-
-
-def _side(join: exp.Join) -> str:
-    return str(join.args.get("side") or join.args.get("kind") == "FULL" and "FULL" or "").upper()
-
-
-def _inside(node: exp.Expr, tree: exp.Expr) -> bool:
-    at: exp.Expr | None = node
-    while at is not None and at is not tree:
-        at = at.parent
-    return at is tree
+def side_of(join: exp.Join) -> str:
+    """Give the side whose rows a join keeps without a match: LEFT, RIGHT, FULL, or ""."""
+    return str(join.args.get("side") or ("FULL" if join.args.get("kind") == "FULL" else "")).upper()
 
 
 def _connected(block: exp.Select, items: list[str], conditions: list[exp.Expr]) -> dict[str, str]:
@@ -150,5 +130,3 @@ def _connected(block: exp.Select, items: list[str], conditions: list[exp.Expr]) 
         for reference in own_columns(block, item) if isinstance(item, exp.Unnest | exp.Lateral) else ():
             leader[find(item.alias_or_name)] = find(reference.table)
     return {alias: find(alias) for alias in items}
-
-

@@ -81,7 +81,8 @@ class _Lowering:
             select.set("where", exp.Where(this=self._resolve(block.condition)))
         ordered = block.enough is not None and bool(block.order)
         if ordered:
-            select.set("order", exp.Order(expressions=[self._resolve(node) for node in block.order]))
+            keys = [self._resolve(node) for node in block.order]
+            select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=self._row.copy())]))
         inputs = self._inputs(select, block.where_sites)
         predicate = self._predicate(select, block.residual)
         self._kept, self._where = f"{block.name}_kept", None
@@ -167,8 +168,9 @@ class _Lowering:
     def _needed(self, sites: tuple[Site, ...]) -> list[str]:
         """Give the columns of FROM that the outputs and some sites refer to."""
         nodes = [*self._block.outputs, *(node for site in sites for node in (site.document, site.question))]
-        nodes += [key for source in self._block.evidence for key in source.key]
+        nodes += [site.needed for site in sites if site.needed is not None]
         used = {c.name for node in nodes for c in node.find_all(exp.Column) if c.table == FROM_ALIAS}
+        used |= {name for source in self._block.evidence for name in source.key}
         return [name for name in self._columns if name in used]
 
     def _inputs(self, select: exp.Select, sites: tuple[Site, ...]) -> tuple[SiteInput, ...]:
@@ -182,14 +184,19 @@ class _Lowering:
                 select.append("expressions", aliased(self._resolve(node), labels[key]))
             return labels[key]
 
+        def document(site: Site) -> exp.Expr:
+            if site.needed is None or site in self._block.where_sites:
+                return site.document
+            return exp.Case(ifs=[exp.If(this=site.needed, true=site.document)])
+
         places = {source.site: source for source in self._block.evidence}
         inputs = []
         for site in sites:
             asked = None if isinstance(site.question, exp.Literal) else add(site.question, "q")
-            found = SiteInput(site, add(site.document, "d"), asked)
+            found = SiteInput(site, add(document(site), "d"), asked)
             place = places.get(site.id)
             if place is not None:
-                key = tuple(add(node, "k") for node in place.key)
+                key = tuple(add(column(FROM_ALIAS, name), "k") for name in place.key)
                 found = SiteInput(site, found.document, asked, place.relation, place.column, key)
             inputs.append(found)
         return tuple(inputs)

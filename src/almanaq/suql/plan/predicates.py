@@ -77,9 +77,25 @@ class PredicateBuilder:
             return kind(tuple(part for c in children for part in (c.children if isinstance(c, kind) else (c,))))
         if isinstance(node, exp.Not):
             return Not(self.build(node.this))
+        if isinstance(node, exp.Case) and node.this is None:
+            return self._case(node)
         if is_text_column(node) and "_" in node.name:
             return Verdict(node.name)
         return self._atom(node)
+
+    def _case(self, node: exp.Case) -> Predicate:
+        """`CASE WHEN c THEN a ELSE b END` is `(c IS TRUE AND a) OR (c IS NOT TRUE AND b)` where c holds no text.
+
+        So a branch that a row does not take is not asked. With text in a condition the CASE stays whole.
+        """
+        branches = node.args["ifs"]
+        if any(text_columns(branch.this) for branch in branches):
+            return self._atom(node)
+        result = self.build(node.args.get("default") or exp.null())
+        for branch in reversed(branches):
+            taken = self._atom(exp.Is(this=exp.paren(branch.this.copy()), expression=exp.true()))
+            result = Or((And((taken, self.build(branch.args["true"]))), And((Not(taken), result))))
+        return result
 
     def _atom(self, node: exp.Expr) -> Structured | Computed:
         key = node.sql()

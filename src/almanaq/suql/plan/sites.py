@@ -25,6 +25,7 @@ class Site:
         document, question: expressions over the block's FROM.
         compared: the literals it is compared with here; the i-th has the verdict column `{id}_{i}`.
         used: whether its value is needed, beyond verdicts.
+        needed: condition without text under which the output looks at it; None: always.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Site:
     options: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     used: bool = False
+    needed: exp.Expr | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -142,7 +144,7 @@ def compared_literals(unit: exp.Expr, type_: AnswerType) -> tuple[list[str], exp
 
 
 def text_unit(call: exp.Expr) -> exp.Expr:
-    """Give the largest expression around a call whose truth or value is one computed column: comparison, cast or call."""
+    """Give the largest expression around a call that one computed column stands for: comparison, cast or call."""
     unit, type_ = typed_unit(call)
     _, comparison = compared_literals(unit, type_)
     return comparison if comparison is not None else unit

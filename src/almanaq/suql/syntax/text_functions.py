@@ -24,7 +24,7 @@ def has_text(node: exp.Expr) -> bool:
 
 
 def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Walk an expression or a SELECT block in pre-order without going into nested queries (which are themselves given)."""
+    """Walk an expression or a SELECT block in pre-order; nested queries are given, but not gone into."""
     yield node
     if not isinstance(node, exp.Subquery):
         for child in node.iter_expressions():
@@ -41,6 +41,13 @@ def _nodes_of_part(node: exp.Expr) -> Iterator[exp.Expr]:
 def own_text_calls(node: exp.Expr) -> list[exp.Anonymous]:
     """Give the text calls of an expression or a block that do not stand in a nested query, outermost first."""
     return [child for child in own_nodes(node) if isinstance(child, exp.Anonymous) and is_text_call(child)]
+
+
+def outermost_text_calls(node: exp.Expr) -> list[exp.Anonymous]:
+    """Give the text calls of an expression or a block that are not arguments of others."""
+    calls = own_text_calls(node)
+    inner = {id(child) for call in calls for argument in call.expressions for child in own_text_calls(argument)}
+    return [call for call in calls if id(call) not in inner]
 
 
 def nested_queries(node: exp.Expr) -> list[exp.Query]:

@@ -1,0 +1,63 @@
+"""Words of a question that ask for nothing: when the asker goes, and what they tell about themselves."""
+
+from __future__ import annotations
+
+import re
+
+from almanaq.agent.local.lexicon import IGNORED
+from almanaq.agent.local.links import Links
+from almanaq.agent.local.words import word_set
+
+_TIME = re.compile(
+    r"\b(?:(?:for|on|over|by) )?(?:(?:this|next|the|coming|friday|saturday|sunday|monday|tuesday|wednesday|thursday) )*"
+    r"(?:weekend|tonight|tomorrow|week|monday|tuesday|wednesday|thursday|friday|saturday|sunday|(?:this|tomorrow) "
+    r"(?:morning|afternoon|evening))(?: (?:night|evening|morning|afternoon))?\b"
+    r"|\bfor (?:dinner|lunch|supper|a meal|a bite)\b(?! \w+s\b)"
+    r"|\bas long as\b|\bif possible\b|\bor not\b",
+    re.IGNORECASE,
+)
+_SEGMENT = re.compile(r"[^,;.!?\u2013\u2014]+(?:[.](?=\d)[^,;.!?]*)*")
+_TELLING = word_set("i i'm i've i'd i'll we we're we've we'll my our it's it he she they he's she's they're there's so")
+_ASKING = word_set(
+    """
+    want need look looking find show craving crave recommend suggest search searching prefer mood where which what who
+    can could would should love list give tell any how is are does do has must feel please
+    """
+)
+COMPANIONS = word_set(
+    """
+    dog dogs puppy puppies pup pups pet pets kid kids child children toddler toddlers baby babies family wheelchair
+    stroller vegan vegans vegetarian vegetarians celiac gluten gluten-free laptop laptops group party crowd team
+    anniversary birthday date graduation celebration grandparents
+    """
+)
+"""Who or what comes along: told rather than asked, it still is a wish."""
+PETS = word_set("dog dogs puppy puppies pup pups pet pets poodle terrier beagle corgi labrador retriever cat cats")
+
+
+def drop_chatter(links: Links) -> None:
+    """Take the words that ask for nothing as chatter, as long as the question asks for something else."""
+    for match in _TIME.finditer(links.question):
+        inside = [i for i, w in enumerate(links.words) if match.start() <= w.start and w.end <= match.end()]
+        if inside and links.free(inside[0], inside[-1] + 1):
+            links.drop(inside[0], inside[-1] + 1)
+    segments = [_words(links, *match.span()) for match in _SEGMENT.finditer(links.question)]
+    told = [inside for inside in segments if inside and _tells(links, inside)]
+    if len(told) < sum(map(bool, segments)):
+        for inside in told:
+            links.drop(inside[0], inside[-1] + 1)
+
+
+def _words(links: Links, start: int, end: int) -> list[int]:
+    return [
+        i for i, word in enumerate(links.words) if start <= word.start and word.end <= end and word.text[0].isalnum()
+    ]
+
+
+def _tells(links: Links, inside: list[int]) -> bool:
+    """Say whether a part of the question only tells of the asker: no wish in it, nothing linked, nobody to care for."""
+    spoken = {links.folded(i) for i in inside}
+    if links.folded(inside[0]) not in _TELLING or spoken & (_ASKING | COMPANIONS):
+        return False
+    linked = any(links.used[i] not in (None, "chatter") for i in inside)
+    return not linked and any(links.folded(i) not in IGNORED for i in inside)

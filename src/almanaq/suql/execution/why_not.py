@@ -1,0 +1,116 @@
+"""Why a row is not in a result: each condition of WHERE with what it came to for that row, and the quotes behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from almanaq.errors import QueryError, UnknownNameError, suggest
+from almanaq.suql.execution.explain import describe_condition
+from almanaq.suql.execution.result import Evidence, Result
+from almanaq.suql.plan.predicates import conjuncts
+from almanaq.suql.plan.references import aliased, column, table
+from almanaq.suql.plan.sites import FROM_ALIAS
+from almanaq.suql.plan.stages import ROW, LogicalPlan, Output, TextBlock
+from almanaq.suql.syntax.parse import literal
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of WHERE and its truth for the row; None is NULL ("no information")."""
+
+    text: str
+    truth: bool | None
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """The conditions for one row; `rejected` holds those that are not true. None at all: there is no such row."""
+
+    conditions: tuple[Condition, ...]
+
+    @property
+    def rejected(self) -> tuple[Condition, ...]:
+        """The conditions that keep the row out of the result."""
+        return tuple(condition for condition in self.conditions if condition.truth is not True)
+
+    def __str__(self) -> str:
+        if not self.conditions:
+            return "no row of the relations in FROM has that key"
+        words = {True: "true", False: "false", None: "no information"}
+        lines = []
+        for condition in self.conditions:
+            lines.append(f"{words[condition.truth]:>14}  {condition.text}")
+            lines += [f"{'':>16}“{evidence.quote}”" for evidence in condition.evidence]
+        if not self.rejected:
+            lines.append("the row meets every condition: it is in the result, or LIMIT, grouping or a join left it out")
+        return "\n".join(lines)
+
+
+def why_not_plan(plan: LogicalPlan, key: Mapping[str, object]) -> tuple[LogicalPlan, tuple[str, ...]]:
+    """Give a plan that evaluates every condition of a query's text block for one row, and the conditions' texts.
+
+    Args:
+        key: values of columns that name the row.
+
+    Raises:
+        QueryError: no block of the query has a WHERE with text; UnknownNameError: no such column there.
+    """
+    found = [stage for stage in plan.stages if isinstance(stage, TextBlock) and stage.where_sites]
+    if not found:
+        raise QueryError("no text function filters rows in this query; `why not` explains those that do")
+    block = found[0]
+    columns, named = _named_columns(block, key)
+    parts = conjuncts(block.where)
+    matches = [exp.EQ(this=column(FROM_ALIAS, name), expression=literal(value)) for name, value in named.items()]
+    asked = replace(
+        block,
+        columns=columns,
+        outputs=tuple(exp.cast(part, "boolean") for part in parts),
+        where=exp.and_(*matches),
+        order=(),
+        limit=None,
+        offset=None,
+    )
+    outputs = [aliased(column(block.name, f"c{i}"), f"c{i}") for i in range(len(parts))]
+    select = exp.Select(
+        expressions=[*outputs, aliased(column(block.name, ROW), "e0")], from_=exp.From(this=table(block.name))
+    )
+    before = plan.stages[: plan.stages.index(block)]
+    texts = tuple(describe_condition(part, block.sites) for part in parts)
+    return LogicalPlan((*before, asked), Output(select, texts, ((block.name, "e0"),)), plan.links), texts
+
+
+def why_not(result: Result) -> WhyNot:
+    """Read the conditions off the result of a `why_not_plan`."""
+    if not result.rows:
+        return WhyNot(())
+    evidence = result.evidence[0]
+    return WhyNot(
+        tuple(
+            Condition(text, truth, tuple(e for e in evidence if e.question in text))
+            for text, truth in zip(result.columns, result.rows[0], strict=True)
+        )
+    )
+
+
+def _named_columns(
+    block: TextBlock, key: Mapping[str, object]
+) -> tuple[tuple[tuple[str, exp.Column], ...], dict[str, object]]:
+    """Give the block's columns, those of the key among them, and the key's values by the names that the block uses."""
+    columns = dict(block.columns)
+    source = block.source.args["from_"].this
+    named = {}
+    for name, value in key.items():
+        carried = next(
+            (c for c in columns if c.split(".")[-1] == name.lower()), f"{source.alias_or_name}.{name.lower()}"
+        )
+        columns.setdefault(carried, column(source.alias_or_name, name.lower()))
+        named[carried] = value
+    if not named:
+        known = [name.split(".")[-1] for name in columns]
+        raise UnknownNameError(f"name the row by values of its columns{suggest('', known)}")
+    return tuple(columns.items()), named

@@ -1,0 +1,20 @@
+"""Let rules see through derived tables."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.optimizer.merge_subqueries import merge_subqueries
+
+from almanaq.suql.syntax.text_functions import has_text
+
+
+def merged_derived_tables(tree: exp.Query) -> exp.Query:
+    """Merge derived tables and members of WITH that only filter and compute into the block that reads them.
+
+    Before: `SELECT name FROM (SELECT * FROM r WHERE answer(…) = 'Yes') AS d LIMIT 3` asks for every row of r.
+    After: `SELECT name FROM r WHERE answer(…) = 'Yes' LIMIT 3` stops at the third.
+
+    A block without grouping, DISTINCT, windows, ORDER BY or LIMIT gives the same rows in place as apart.
+    """
+    recursive = any(with_.args.get("recursive") for with_ in tree.find_all(exp.With))
+    return merge_subqueries(tree) if has_text(tree) and not recursive else tree

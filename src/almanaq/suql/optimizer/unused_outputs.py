@@ -1,0 +1,78 @@
+"""Ask nothing whose answer nobody looks at."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from almanaq.suql.catalog.sources import find_cte, find_source
+from almanaq.suql.syntax.text_functions import has_text, outermost_text_calls
+
+
+def unused_outputs(tree: exp.Query) -> exp.Query:
+    """Drop the members of WITH that nobody reads, and the text in outputs of derived tables that nobody reads.
+
+    Before: `SELECT count(*) FROM (SELECT id, answer(…) AS a FROM t) AS d` asks for every row of t.
+    After: `SELECT count(*) FROM (SELECT id, NULL AS a FROM t) AS d` asks nothing; so does the SELECT list of an EXISTS.
+
+    Only text calls become NULL, so every block keeps its grouping, its columns and its number of rows. Blocks that
+    dedup or are part of a set operation are left alone: there, outputs decide which rows there are.
+    """
+    while _drop_unread_members(tree) or _drop_unread_outputs(tree):
+        pass
+    return tree
+
+
+def _drop_unread_members(tree: exp.Query) -> bool:
+    for with_ in list(tree.find_all(exp.With)):
+        read = {id(find_cte(table)) for table in tree.find_all(exp.Table)}
+        for cte in list(with_.expressions):
+            if id(cte) not in read and has_text(cte):
+                cte.pop()
+                if not with_.expressions:
+                    with_.pop()
+                return True
+    return False
+
+
+def _drop_unread_outputs(tree: exp.Query) -> bool:
+    changed = False
+    for block in list(tree.find_all(exp.Select)):
+        read = _outputs_read(block, tree)
+        if read is None or block.args.get("distinct"):
+            continue
+        for item in block.expressions:
+            if item.alias_or_name not in read and not _is_ordered_by(item, block):
+                for call in outermost_text_calls(item):
+                    call.replace(exp.cast(exp.null(), "text"))
+                    changed = True
+    return changed
+
+
+def _outputs_read(block: exp.Select, tree: exp.Query) -> set[str] | None:
+    """Give the outputs of a block that something looks at; None when they all count."""
+    parent = block.parent
+    if isinstance(parent, exp.Exists) and not any(block.args.get(clause) for clause in ("limit", "offset")):
+        return set()
+    if isinstance(parent, exp.Subquery) and isinstance(parent.parent, exp.From | exp.Join | exp.Lateral):
+        item = parent if not isinstance(parent.parent, exp.Lateral) else parent.parent
+        return _columns_read(tree, {id(item)}) if not _renames(item) else None
+    if isinstance(parent, exp.CTE) and not _renames(parent):
+        readers = {id(table) for table in tree.find_all(exp.Table) if find_cte(table) is parent}
+        return _columns_read(tree, readers)
+    return None
+
+
+def _columns_read(tree: exp.Query, items: set[int]) -> set[str]:
+    columns = (column for column in tree.find_all(exp.Column) if column.table)
+    return {column.name for column in columns if id(find_source(column.table, column)) in items}
+
+
+def _renames(item: exp.Expr) -> bool:
+    alias = item.args.get("alias")
+    return isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))
+
+
+def _is_ordered_by(item: exp.Expr, block: exp.Select) -> bool:
+    order = block.args.get("order")
+    names = order.find_all(exp.Column) if order is not None else ()
+    return any(not column.table and column.name == item.alias_or_name for column in names)
