@@ -1,4 +1,3 @@
-# ruff: noqa: ARG002 - fakes have the signatures of what they stand for
 """A language model that replies from a list, and remembers what it was asked."""
 
 from __future__ import annotations

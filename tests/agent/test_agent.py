@@ -1,4 +1,3 @@
-# ruff: noqa: ARG002, ARG005 - fakes have the signatures of what they stand for
 """The agent: every path from a question to a Response, with a scripted language model and without any."""
 
 from __future__ import annotations

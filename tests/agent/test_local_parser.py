@@ -1,4 +1,4 @@
-# ruff: noqa: E501, ARG005 - one case or row per line reads best; fakes have the signatures of what they stand for
+# ruff: noqa: E501 - one case or row per line reads best; fakes have the signatures of what they stand for
 """The local parser: what the words of a question become, compared as conditions rather than as text."""
 
 from __future__ import annotations

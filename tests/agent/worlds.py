@@ -1,4 +1,4 @@
-# ruff: noqa: E501, ARG002 - one case or row per line reads best; fakes have the signatures of what they stand for
+# ruff: noqa: E501 - one case or row per line reads best; fakes have the signatures of what they stand for
 """Three tiny sources, and an engine over them good enough to run what the agent asks."""
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ STAFF_ROWS = {
 Reads = Callable[[str, str], str | None]
 
 
-def _silent(text: str, question: str) -> str | None:  # noqa: ARG001
+def _silent(text: str, question: str) -> str | None:
     return None
 
 

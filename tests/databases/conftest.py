@@ -9,10 +9,10 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
-from postgres_server import find_binaries, run_server
 
 from almanaq.suql.databases.protocol import Database
 from almanaq.suql.databases.registry import open_database
+from engines import PostgresServer
 
 ROWS = [
     (1, "Café Ölé", 4.5, "2020-02-29"),
@@ -62,19 +62,16 @@ def _connection(folder: Path) -> object:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The URL of a PostgreSQL server with the four places."""
-    binaries = find_binaries()
-    if binaries is None:
-        pytest.skip("no PostgreSQL here: apt-get install postgresql")
-    with run_server(binaries) as url:
-        import psycopg
+def postgres(postgres_server: PostgresServer) -> str:
+    """The URL of a PostgreSQL database with the four places."""
+    import psycopg
 
-        with psycopg.connect(url) as connection:
-            connection.execute("CREATE TABLE places (id bigint PRIMARY KEY, name text, rating float8, opened date)")
-            connection.cursor().executemany("INSERT INTO places VALUES (%s, %s, %s, %s)", ROWS)
-        connection.close()
-        yield url
+    url = postgres_server.new_database()
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE places (id bigint PRIMARY KEY, name text, rating float8, opened date)")
+        connection.cursor().executemany("INSERT INTO places VALUES (%s, %s, %s, %s)", ROWS)
+    connection.close()
+    return url
 
 
 SOURCES: dict[str, Callable[[Path], object]] = {

@@ -165,10 +165,10 @@ def test_the_deadline_ends_the_work(database: Database, call: str) -> None:
 
 
 def test_the_deadline_ends_a_stream_between_batches(database: Database) -> None:
-    with database.session(deadline=0.1) as session:
+    with database.session(deadline=0.5) as session:
         stream = session.stream(f"SELECT x FROM {numbers(database, 50000000, 'r(x)')}")
         next(stream)
-        time.sleep(0.2)
+        time.sleep(0.6)
         with pytest.raises(DeadlineExceeded):
             next(stream)
 

@@ -13,6 +13,7 @@ from almanaq.models.failure import FailedCall
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Prompt
+from almanaq.models.wrappers import RetryingModel
 from almanaq.testing import Faults, StandInServer
 
 REPLY = '{"value": "Yes", "quotes": []}'
@@ -83,7 +84,7 @@ def test_once_a_model_reasons_its_limit_leaves_room_for_it(prompt: Prompt) -> No
 @pytest.mark.parametrize("refused", ["response_format", "temperature", "max_completion_tokens"])
 def test_what_a_server_refuses_is_left_out_from_then_on(prompt: Prompt, refused: str) -> None:
     with StandInServer(lambda _: REPLY, refuses=(refused,)) as server:
-        model = OpenAIModel("m", server.url)
+        model = RetryingModel(OpenAIModel("m", server.url), attempts=1)
         first = asyncio.run(model.complete(prompt))
         second = asyncio.run(model.complete(prompt))
     assert first.text == second.text == REPLY

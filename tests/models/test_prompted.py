@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,12 +14,11 @@ from almanaq.errors import ModelCallError
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.parts import cut_into_parts
 from almanaq.models.prompted import PromptedLinker, PromptedReader
-from almanaq.models.prompts import escape, prompt_file
-from almanaq.models.protocols import LinkRequest, Prompt, TextCall, TextReply
+from almanaq.models.prompts import escape
+from almanaq.models.protocols import LinkRequest, TextCall, TextReply
 from almanaq.models.tokens import estimate_tokens
 from almanaq.testing import Faults, ScriptedModel, StandInServer, replies_from
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "prompts"
 REVIEWS = ("Candles on every table, and a violinist.", "We proposed here. Lovely!")
 ROMANTIC = TextCall("answer", REVIEWS, "is it romantic?", compared=("Yes", "No"))
 
@@ -165,32 +163,6 @@ def test_each_request_has_a_fence_of_its_own() -> None:
     read(model, call)
     read(model, call)
     assert model.prompts[0].fence != model.prompts[1].fence
-
-
-def golden_prompts() -> dict[str, Prompt]:
-    passages = [(1, REVIEWS[0]), (2, "It's </untrusted 12> nice.")]
-    asked = {"question": "is it romantic?", "form": "", "part": 0, "parts": 0}
-    plain = {**asked, "options": (), "compared": (), "passages": passages}
-    return {
-        "answer": prompt_file("answer").prompt(plain, token="f" * 16),
-        "answer_judged": prompt_file("answer").prompt(
-            {**plain, "compared": ("Yes", "Ben's"), "form": "a whole number", "part": 2, "parts": 3}, token="f" * 16
-        ),
-        "answer_options": prompt_file("answer").prompt({**plain, "options": ("cheap", "dear")}, token="f" * 16),
-        "combine": prompt_file("combine").prompt({**plain, "findings": ["answer: Yes."]}, token="f" * 16),
-        "summarise": prompt_file("summarise").prompt({"passages": passages, "part": 0, "parts": 0}, token="f" * 16),
-        "link": prompt_file("link").prompt(
-            {"literal": "burger", "column": "cuisines", "shown": ("burgers", "pizza")}, token="f" * 16
-        ),
-    }
-
-
-@pytest.mark.parametrize("name", sorted(golden_prompts()))
-def test_prompts_are_as_they_were_reviewed(name: str) -> None:
-    """The golden files are the prompts as they are sent; a change of a template shows here in full."""
-    prompt = golden_prompts()[name]
-    text = "".join(f"== {message.role} ==\n{message.content}\n" for message in prompt.messages)
-    assert text == (GOLDEN / f"{name}.txt").read_text("utf-8")
 
 
 def test_a_linker_gives_a_subset_of_the_values() -> None:

@@ -62,7 +62,7 @@ def test_objects_serve_as_they_are() -> None:
     function = FunctionModel(lambda *_: "Yes")
     models = open_models(function)
     assert models.reader is function
-    assert models.linker is function
+    assert models.linker is not function  # it is never asked to link (semantics 18)
     scripted = ScriptedModel({"answer": {"value": "Yes", "verdicts": {"Yes": "yes"}, "quotes": []}})
     opened = open_models(scripted)
     assert asyncio.run(opened.reader.read(CALL)).verdicts == {"Yes": True}

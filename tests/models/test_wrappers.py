@@ -13,11 +13,16 @@ from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
 from almanaq.models.budget import Budget
 from almanaq.models.cached import CachedModel
 from almanaq.models.failure import FailedCall
+from almanaq.models.hedged import HedgedModel
+from almanaq.models.logged import LoggedModel
+from almanaq.models.metered import MeteredModel
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
+from almanaq.models.rate import RateLimitedModel
 from almanaq.models.registry import ModelSettings, wrapped
-from almanaq.models.wrappers import WRAPPERS, ConcurrentModel, MeteredModel, RetryingModel
+from almanaq.models.traced import TracedModel
+from almanaq.models.wrappers import WRAPPERS, ConcurrentModel, RetryingModel
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
 
@@ -25,8 +30,9 @@ def numbered(prompt: Prompt, number: int) -> Prompt:
     return replace(prompt, version=str(number))
 
 
-def test_the_order_is_cache_retry_slots_budget() -> None:
-    assert (CachedModel, RetryingModel, ConcurrentModel, MeteredModel) == WRAPPERS
+def test_the_order_of_the_wrappers() -> None:
+    outer = (CachedModel, RetryingModel, ConcurrentModel, RateLimitedModel)
+    assert (*outer, HedgedModel, MeteredModel, TracedModel, LoggedModel) == WRAPPERS
 
 
 def test_a_retry_waits_as_long_as_the_server_asks(prompt: Prompt) -> None:

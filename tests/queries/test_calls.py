@@ -10,7 +10,7 @@ YES = "answer(body, 'calm?') = 'Yes'"
 
 
 @pytest.fixture(scope="module")
-def rows() -> Asked:
+def rows(engine: str) -> Asked:
     """20 rows, each its own text; every fourth is calm (ids 4, 8, …), the odd ones are in Oslo."""
     ids = range(1, 21)
     return Asked(

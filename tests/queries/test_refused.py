@@ -10,7 +10,7 @@ from .support import Asked, texts
 
 
 @pytest.fixture(scope="module")
-def town() -> Asked:
+def town(engine: str) -> Asked:
     return Asked(places={"id": [1, 2], "stars": [3, 4], "body": texts("calm=Yes", "calm=No")})
 
 

@@ -13,7 +13,7 @@ CALM = "answer(body, 'calm?') = 'Yes'"
 
 
 @pytest.fixture(scope="module")
-def town() -> Asked:
+def town(engine: str) -> Asked:
     return Asked(
         places={
             "id": [1, 2, 3, 4, 5, 6, 7, 8],

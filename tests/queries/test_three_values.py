@@ -10,7 +10,7 @@ Q = "answer(body, 'calm?')"
 
 
 @pytest.fixture(scope="module")
-def places() -> Asked:
+def places(engine: str) -> Asked:
     return Asked(
         places={
             "id": [1, 2, 3, 4, 5, 6],

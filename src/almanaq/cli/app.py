@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from almanaq.cli import ask, bench, chat, demo, find, schema, sql
+from almanaq.cli import ask, bench, cache, chat, demo, find, schema, sql
 
-COMMANDS = (demo, schema, ask, chat, sql, find, bench)
+COMMANDS = (demo, schema, ask, chat, sql, find, bench, cache)
 """In the order of `--help`."""
 
 app = typer.Typer(

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.spending import record
 
 _POLL = 0.02
 """Seconds between two looks at a reply that another process is waiting for."""
@@ -32,16 +33,25 @@ class CachedModel:
 
     def __init__(self, model: LanguageModel, cache: ReplyCache, *, identity: str | None = None) -> None:
         self.name = model.name
-        self._model, self._cache = model, cache
-        self._identity = identity or str(getattr(model, "identity", model.name))
+        self._model, self.cache = model, cache
+        self.identity = identity or str(getattr(model, "identity", model.name))
         self._lock = threading.Lock()
         self._under_way: dict[bytes, Future[Completion | None]] = {}
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Give the reply; `usage.cached_calls` is 1 where another call paid for it."""
-        key = request_key(self._identity, prompt)
+        completion = await self._complete(request_key(self.identity, prompt), prompt)
+        # What was really called is recorded where it is made (MeteredModel), however it ends.
+        record(self.name, Usage(cached_calls=completion.usage.cached_calls), virtual=1, purpose=prompt.name)
+        return completion
+
+    def forget(self, prompt: Prompt) -> None:
+        """Drop the reply to a prompt that turned out to be of no use, so that it is asked for anew another time."""
+        self.cache.drop(request_key(self.identity, prompt))
+
+    async def _complete(self, key: bytes, prompt: Prompt) -> Completion:
         while True:
-            text = self._cache.get(key)
+            text = self.cache.get(key)
             if text is not None:
                 return Completion(text, Usage(cached_calls=1))
             with self._lock:
@@ -68,20 +78,20 @@ class CachedModel:
             mine.set_result(completion)
 
     async def _ask(self, key: bytes, prompt: Prompt) -> Completion:
-        while not self._cache.lease(key):
+        while not self.cache.lease(key):
             await asyncio.sleep(_POLL)
-            text = self._cache.get(key)
+            text = self.cache.get(key)
             if text is not None:
                 return Completion(text, Usage(cached_calls=1))
         # Another process may have finished between our look and our lease.
-        text = self._cache.get(key)
+        text = self.cache.get(key)
         if text is not None:
-            self._cache.release(key)
+            self.cache.release(key)
             return Completion(text, Usage(cached_calls=1))
         try:
             completion = await self._model.complete(prompt)
         except BaseException:
-            self._cache.release(key)
+            self.cache.release(key)
             raise
-        self._cache.put(key, completion.text, model=self._identity)
+        self.cache.put(key, completion.text, model=self.identity)
         return completion

@@ -12,13 +12,24 @@ class FailedCall(ModelCallError):
     Attributes:
         retry_after: seconds that the server asked to wait; None when it named none.
         retryable: False when the same request cannot succeed later (it is too long, or was refused).
+        at_once: the request will be made in another form, so that there is nothing to wait for.
+        too_long: the model cannot read so much at once.
         usage: what the failed attempts cost all the same, so that no budget loses sight of them.
+        sure: False when the server may have charged more than `usage` says: no whole reply came.
     """
 
     def __init__(
-        self, message: str, *, retry_after: float | None = None, retryable: bool = True, usage: Usage | None = None
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        retryable: bool = True,
+        usage: Usage | None = None,
+        sure: bool = True,
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
         self.retryable = retryable
+        self.at_once = self.too_long = False
         self.usage = usage or Usage()
+        self.sure = sure

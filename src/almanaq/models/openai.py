@@ -1,32 +1,34 @@
-"""Models behind a server of the OpenAI protocol (OpenAI, Azure, vLLM, Ollama, llama.cpp); all HTTP is spoken here."""
+"""Models behind a server of the OpenAI protocol: OpenAI, Azure, vLLM, Ollama, llama.cpp."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.errors import ModelError
-from almanaq.models.clients import PerLoop
+from almanaq.errors import ModelCallError, ModelError
 from almanaq.models.failure import FailedCall
+from almanaq.models.http import JsonServer, NoReply, Reply, address_error, run_apart
 from almanaq.models.openai_errors import (
     connection_failure,
     decoded,
     hidden_tokens,
+    message_of,
     refused_feature,
+    retry_after,
     status_failure,
     text_of,
 )
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Completion, Prompt, Usage
+from almanaq.models.spending import record
 from almanaq.models.tokens import estimate_tokens
 from almanaq.models.vectors import normalised
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI, OpenAI
 
 OPENAI = "https://api.openai.com/v1"
 _REASONING_ROOM = 8192
@@ -36,8 +38,8 @@ _REASONING_ROOM = 8192
 class OpenAIModel:
     """A LanguageModel behind an OpenAI-compatible server.
 
-    What the server refuses (a JSON schema, temperature 0, `max_completion_tokens`) is left out from then on. The
-    client's own retries are off: RetryingModel does that, and counts.
+    What the server refuses (a JSON schema, temperature 0, `max_completion_tokens`) is left out from then on; the call
+    that found out fails, to be made again at once (RetryingModel).
 
     Args:
         model: the server's name for the model.
@@ -59,68 +61,62 @@ class OpenAIModel:
         reasoning_effort: str | None = None,
     ) -> None:
         self.name = f"openai:{model}"
-        self._model, self._price, self._effort, self._timeout = model, price, reasoning_effort, timeout
-        self._base_url, self._key = address_and_key(base_url, api_key)
+        self._model, self._price, self._effort = model, price, reasoning_effort
+        self._base_url, key = address_and_key(base_url, api_key)
+        self.secrets = (key,)
         self.identity = f"{self.name} at {self._base_url} {reasoning_effort or ''}"
-        self._clients = PerLoop(self._client)
+        self._server = JsonServer(self._base_url, _headers(self._base_url, key), timeout=timeout)
         self._refused: frozenset[str] = frozenset()
         self._reasons = self._served = False
 
+    def most_output_tokens(self, prompt: Prompt) -> int:
+        """Give how many tokens a reply to a prompt may have, hidden ones included."""
+        return prompt.max_output_tokens + (_REASONING_ROOM if self._reasons else 0)
+
     async def complete(self, prompt: Prompt) -> Completion:
         """Give the reply to a prompt; raises FailedCall for this call, ModelError when no call can succeed."""
-        client = await self._clients.get()
-        spent = Usage()
-        while True:
-            request = self._request(prompt)
-            try:
-                completion = await self._call(client, request)
-            except _RefusedFeature as refusal:
-                self._refused |= {refusal.feature}
-                spent += Usage(calls=1)
-            except FailedCall as failure:
-                failure.usage = spent + failure.usage
-                raise
-            else:
-                return Completion(completion.text, spent + completion.usage)
-
-    async def _call(self, client: AsyncOpenAI, request: dict[str, Any]) -> Completion:
-        import openai
-
+        request = self._request(prompt)
         try:
-            raw = await client.chat.completions.with_raw_response.create(**request)
-        except openai.APITimeoutError as problem:
-            raise FailedCall(
-                f"no reply within {self._timeout:g} s", usage=Usage(calls=int(_arrived(problem)))
-            ) from problem
-        except openai.APIConnectionError as problem:
-            raise _unconnected(problem, self._base_url, served=self._served) from problem
-        except openai.APIStatusError as problem:
-            raise self._failure(problem, request) from problem
-        content = decoded(raw.http_response.content)
+            reply = await self._server.post("/chat/completions", request)
+        except NoReply as problem:
+            raise connection_failure(problem, base_url=self._base_url, served=self._served) from problem
+        if reply.status != 200:
+            raise self._failure(reply, request)
+        content = decoded(reply.body, base_url=self._base_url, served=self._served)
         usage = self._usage(content, request)
         self._reasons = self._reasons or hidden_tokens(content) > 0
+        completion = text_of(content, usage)
         self._served = True
-        return text_of(content, usage)
+        return completion
 
-    def _failure(self, problem: Any, request: Mapping[str, Any]) -> Exception:
-        feature = refused_feature(problem.status_code, problem.message, set(request))
+    def _failure(self, reply: Reply, request: Mapping[str, Any]) -> ModelError:
+        message = message_of(reply.body)
+        feature = refused_feature(reply.status, message, set(request) - self._refused)
         if feature is not None:
-            return _RefusedFeature(feature)
+            self._refused |= {feature}
+            failure = FailedCall(f"the server does not support {feature}: {message[:200]}", usage=Usage(calls=1))
+            failure.at_once = True
+            return failure
+        if feature_known := refused_feature(reply.status, message, set(request)):
+            # Another call found out while this one was under way.
+            failure = FailedCall(f"the server does not support {feature_known}", usage=Usage(calls=1))
+            failure.at_once = True
+            return failure
         return status_failure(
-            problem.status_code,
-            problem.message,
+            reply.status,
+            message,
             model=self._model,
             base_url=self._base_url,
-            retry_after=_retry_after(problem.response.headers),
+            retry_after=retry_after(reply.headers),
+            served=self._served,
         )
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
-        limit = prompt.max_output_tokens + (_REASONING_ROOM if self._reasons else 0)
         limit_name = "max_tokens" if "max_completion_tokens" in self._refused else "max_completion_tokens"
         request: dict[str, Any] = {
             "model": self._model,
             "messages": [{"role": m.role, "content": m.content} for m in prompt.messages],
-            limit_name: limit,
+            limit_name: self.most_output_tokens(prompt),
             "temperature": 0,
         }
         if prompt.schema is not None:
@@ -141,18 +137,18 @@ class OpenAIModel:
             written = estimate_tokens(str(content.get("choices", "")))
         return Usage(1, 0, read, written, None if self._price is None else self._price.of(read, written))
 
-    def _client(self) -> AsyncOpenAI:
-        from openai import AsyncOpenAI
-
-        return AsyncOpenAI(base_url=self._base_url, api_key=self._key, max_retries=0, timeout=self._timeout)
-
 
 class OpenAIEmbedder:
     """An Embedder behind an OpenAI-compatible server; texts are sent in batches, and vectors come back normalised.
 
+    Args:
+        batch: texts in a request; `attempts`: how often a request is made at most.
+
     Attributes:
         usage: what it has cost so far.
     """
+
+    remote = True
 
     def __init__(
         self,
@@ -165,76 +161,85 @@ class OpenAIEmbedder:
     ) -> None:
         self.name = f"openai:{model}"
         self._model, self._batch, self._attempts = model, batch, attempts
-        self._base_url, self._key = address_and_key(base_url, api_key)
+        self._base_url, key = address_and_key(base_url, api_key)
+        self._server = JsonServer(self._base_url, _headers(self._base_url, key), timeout=120.0)
         self.usage = Usage()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Give unit vectors, shape (len(texts), dimensions)."""
-        from openai import OpenAI
+        if not texts:
+            return np.zeros((0, 0), np.float32)
+        vectors: NDArray[np.float32] = run_apart(self._all(texts))
+        return vectors
 
-        # The client's own retries serve here: embeddings are made while indexing, where no call is ever "unknown".
-        with OpenAI(base_url=self._base_url, api_key=self._key, max_retries=self._attempts - 1) as client:
-            parts = [
-                self._embed(client, texts[start : start + self._batch]) for start in range(0, len(texts), self._batch)
-            ]
-        return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
+    async def _all(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        batches = [texts[start : start + self._batch] for start in range(0, len(texts), self._batch)]
+        return np.concatenate([await self._batched(batch) for batch in batches])
 
-    def _embed(self, client: OpenAI, texts: Sequence[str]) -> NDArray[np.float32]:
-        import openai
+    async def _batched(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Give the vectors of one batch; it is tried again here, as an embedding is never "unknown"."""
+        for attempt in range(self._attempts):
+            try:
+                return await self._embed(texts)
+            except ModelCallError as failure:
+                known = failure if isinstance(failure, FailedCall) else FailedCall(str(failure))
+                self._spend(known.usage)
+                if not known.retryable or attempt + 1 == self._attempts:
+                    raise
+                await asyncio.sleep(known.retry_after if known.retry_after is not None else 0.5 * 2**attempt)
+        raise AssertionError("a loop over attempts ends in vectors or a failure")
 
+    async def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         # An empty text is refused by the protocol; a blank one is not.
-        request = [text or " " for text in texts]
+        request = {"model": self._model, "input": [text or " " for text in texts], "encoding_format": "float"}
         try:
-            reply = client.embeddings.create(model=self._model, input=request, encoding_format="float")
-            vectors = np.array([item.embedding for item in sorted(reply.data, key=lambda i: i.index)], np.float32)
-        except openai.APIStatusError as problem:
+            reply = await self._server.post("/embeddings", request)
+        except NoReply as problem:
+            raise connection_failure(problem, base_url=self._base_url, served=self.usage.calls > 0) from problem
+        if reply.status != 200:
             raise status_failure(
-                problem.status_code, problem.message, model=self._model, base_url=self._base_url, retry_after=None
-            ) from problem
-        except openai.APIConnectionError as problem:
-            raise _unconnected(problem, self._base_url, served=False) from problem
-        except (ValueError, TypeError, AttributeError) as problem:
-            raise FailedCall(f"the server's reply holds no vectors: {problem}") from problem
+                reply.status,
+                message_of(reply.body),
+                model=self._model,
+                base_url=self._base_url,
+                retry_after=retry_after(reply.headers),
+                served=self.usage.calls > 0,
+            )
+        content = decoded(reply.body, base_url=self._base_url, served=self.usage.calls > 0)
+        try:
+            items = sorted(content["data"], key=lambda item: item["index"])
+            vectors = np.array([item["embedding"] for item in items], np.float32)
+        except (ValueError, TypeError, LookupError) as problem:
+            raise FailedCall(f"the server's reply holds no vectors: {problem!r}", usage=Usage(calls=1)) from problem
         if vectors.ndim != 2 or len(vectors) != len(texts):
-            raise FailedCall(f"the server gave vectors of shape {vectors.shape} for {len(texts)} texts")
-        self.usage += Usage(calls=1, input_tokens=getattr(reply.usage, "prompt_tokens", 0) or 0, money=None)
+            raise FailedCall(
+                f"the server gave vectors of shape {vectors.shape} for {len(texts)} texts", usage=Usage(calls=1)
+            )
+        stated = content.get("usage")
+        read = stated.get("prompt_tokens") if isinstance(stated, dict) else None
+        self._spend(Usage(calls=1, input_tokens=read if isinstance(read, int) else 0, money=None))
         return normalised(vectors)
 
-
-class _RefusedFeature(Exception):
-    def __init__(self, feature: str) -> None:
-        self.feature = feature
+    def _spend(self, usage: Usage) -> None:
+        self.usage += usage
+        record(self.name, usage, virtual=usage.calls, purpose="embed")
 
 
 def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str, str]:
     """Give the server's address and the key to send, from arguments, else from the environment."""
     address = (base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
-    if not address.startswith(("http://", "https://")):
-        raise ModelError(f"{address!r} is no address of a server: set OPENAI_BASE_URL to one such as {OPENAI}")
+    if not address.startswith(("http://", "https://")) or not urlsplit(address).hostname:
+        raise address_error(address, OPENAI)
     key = api_key or os.environ.get("OPENAI_API_KEY") or ""
     if not key and address == OPENAI:
         raise ModelError(f"the server at {OPENAI} needs a key: set OPENAI_API_KEY, or OPENAI_BASE_URL for another")
+    if not (key.isascii() and key.isprintable()):
+        raise ModelError("OPENAI_API_KEY holds characters that no key has: set it anew, without line ends or quotes")
     return address, key or "none"
 
 
-def _unconnected(problem: Exception, base_url: str, *, served: bool) -> ModelError:
-    cause = problem.__cause__ or problem
-    reason = str(cause) or type(cause).__name__
-    return connection_failure(reason, base_url=base_url, served=served, arrived=_arrived(problem))
-
-
-def _arrived(problem: Exception) -> bool:
-    """Say whether a failed request reached the server, which then counts it and may charge for it."""
-    return type(problem.__cause__).__name__ not in (
-        "ConnectError",
-        "ConnectTimeout",
-        "PoolTimeout",
-        "UnsupportedProtocol",
-    )
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    try:
-        return max(0.0, float(headers.get("retry-after", "")))
-    except ValueError:
-        return None
+def _headers(base_url: str, key: str) -> dict[str, str]:
+    # Azure reads keys from a header of its own; its addresses carry the deployment, or end in /openai/v1.
+    if (urlsplit(base_url).hostname or "").endswith(".azure.com"):
+        return {"api-key": key}
+    return {"authorization": f"Bearer {key}"}

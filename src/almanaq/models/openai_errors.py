@@ -8,6 +8,8 @@ from typing import Any
 
 from almanaq.errors import ModelError
 from almanaq.models.failure import FailedCall
+from almanaq.models.http import NoReply
+from almanaq.models.logged import redacted
 from almanaq.models.protocols import Completion, Usage
 
 _ONE_CALL = Usage(calls=1)
@@ -21,6 +23,7 @@ _NAMES_OF_FEATURES = {
 }
 """How servers name what they do not support."""
 
+_ABOUT_ONE_TEXT = ("content_filter", "content filter", "content management", "policy", "safety", "moderation")
 _TOO_LONG = ("context_length", "context length", "maximum context", "too many tokens", "context window", "too long")
 
 
@@ -33,12 +36,15 @@ def refused_feature(status: int, message: str, used: Collection[str]) -> str | N
     return named[0] if named else None
 
 
-def status_failure(status: int, message: str, *, model: str, base_url: str, retry_after: float | None) -> ModelError:
-    """Give the error for a reply with an HTTP status that is not 200."""
-    said = " ".join(message.split())[:300]
+def status_failure(
+    status: int, message: str, *, model: str, base_url: str, retry_after: float | None, served: bool = True
+) -> ModelError:
+    """Give the error for a reply with an HTTP status that is not 200; `served`: other calls have succeeded."""
+    said = redacted(" ".join(message.split())[:300])
+    lower = said.lower()
     if status in (401, 403):
         return ModelError(f"the server at {base_url} refused the key ({status}): set OPENAI_API_KEY. It said: {said}")
-    if status == 404 and "model" in said.lower():
+    if status in (400, 404) and "model" in lower and any(word in lower for word in ("exist", "found", "unknown")):
         return ModelError(f"the server at {base_url} has no model {model!r}: change --model. It said: {said}")
     if status in (404, 405):
         return ModelError(
@@ -49,27 +55,76 @@ def status_failure(status: int, message: str, *, model: str, base_url: str, retr
         return ModelError(f"the account of OPENAI_API_KEY has no money left, the server at {base_url} says: {said}")
     if status in (408, 409, 425, 429) or status >= 500:
         return FailedCall(f"the server answered {status}: {said}", retry_after=retry_after, usage=_ONE_CALL)
-    if any(word in said.lower() for word in _TOO_LONG):
-        return FailedCall(f"the text is longer than {model!r} reads: {said}", retryable=False, usage=_ONE_CALL)
+    if any(word in lower for word in _TOO_LONG):
+        failure = FailedCall(f"the text is longer than {model!r} reads: {said}", retryable=False, usage=_ONE_CALL)
+        failure.too_long = True
+        return failure
+    if not served and not any(word in lower for word in _ABOUT_ONE_TEXT):
+        return ModelError(
+            f"the server at {base_url} does not accept our requests ({status}): set OPENAI_BASE_URL to a server of"
+            f" the OpenAI protocol, or change --model. It said: {said}"
+        )
     return FailedCall(f"the server refused the request ({status}): {said}", retryable=False, usage=_ONE_CALL)
 
 
-def connection_failure(reason: str, *, base_url: str, served: bool, arrived: bool) -> ModelError:
-    """Give the error for a server that cannot be reached; one that has answered before may well come back."""
-    if served or arrived:
-        return FailedCall(f"the connection to {base_url} failed ({reason})", usage=Usage(calls=int(arrived)))
-    return ModelError(f"no server at {base_url} can be reached ({reason}): set OPENAI_BASE_URL, or start the server")
+def connection_failure(problem: NoReply, *, base_url: str, served: bool) -> ModelError:
+    """Give the error for a call without a reply; a server that has answered before may well come back."""
+    if problem.timed_out:
+        return FailedCall(str(problem), usage=_ONE_CALL, sure=False)
+    if served or problem.arrived:
+        usage = Usage(calls=int(problem.arrived))
+        return FailedCall(f"the connection to {base_url} failed ({problem})", usage=usage, sure=not problem.arrived)
+    return ModelError(f"no server at {base_url} can be reached ({problem}): set OPENAI_BASE_URL, or start the server")
 
 
-def decoded(body: bytes) -> Mapping[str, Any]:
-    """Give the JSON object in the body of a reply; raises FailedCall for anything else."""
+def message_of(body: bytes) -> str:
+    """Give what a refusal says, in whichever of the usual forms."""
     try:
         content = json.loads(body)
-    except ValueError as problem:
-        raise FailedCall(f"the reply is not JSON: {body[:80]!r}", usage=_ONE_CALL) from problem
-    if not isinstance(content, dict):
-        raise FailedCall(f"the reply is no JSON object: {body[:80]!r}", usage=_ONE_CALL)
+    except ValueError:
+        return body[:500].decode("utf-8", "replace")
+    found = content.get("error", content) if isinstance(content, dict) else content
+    if isinstance(found, dict):
+        said = found.get("message") or found.get("detail") or found
+        code = found.get("code")
+        return f"{said} ({code})" if isinstance(code, str) and isinstance(said, str) else str(said)
+    return str(found)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Give the seconds that a server asks to wait, None when it names none."""
+    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers.get(name, "")) * unit)
+        except ValueError:
+            continue
+    return None
+
+
+def decoded(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any]:
+    """Give the JSON object in the body of a reply.
+
+    Raises:
+        FailedCall: it is broken; ModelError: it is of another protocol, and none of the right one has come before.
+    """
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError) as problem:
+        if not served and not body.lstrip().startswith(b"{"):
+            raise _other_dialect(base_url, body) from problem
+        raise FailedCall(f"the reply is not JSON: {body[:80]!r}", usage=_ONE_CALL, sure=False) from problem
+    if not isinstance(content, dict) or not {"choices", "data", "error", "usage"} & set(content):
+        if not served:
+            raise _other_dialect(base_url, body)
+        raise FailedCall(f"the reply is no chat completion: {body[:80]!r}", usage=_ONE_CALL, sure=False)
     return content
+
+
+def _other_dialect(base_url: str, body: bytes) -> ModelError:
+    return ModelError(
+        f"the server at {base_url} does not speak the OpenAI protocol: set OPENAI_BASE_URL to the address that ends"
+        f" before /chat/completions, often in /v1. Its reply began {body[:60]!r}"
+    )
 
 
 def text_of(content: Mapping[str, Any], usage: Usage) -> Completion:

@@ -24,7 +24,7 @@ from almanaq.models.replies import (
 from almanaq.models.similar import most_similar
 from almanaq.values import canonical
 
-_FORMS = {
+FORMS = {
     "text": "",
     "number": "a number in digits, such as 1234.5",
     "integer": "a whole number in digits, such as 1234",
@@ -59,16 +59,16 @@ class PromptedReader:
         self.name = model.name
         self._model = model
         self._max_output = max_output_tokens
-        self._part_tokens = max(64, context_tokens - max_output_tokens - 700)
+        self.part_tokens = max(64, context_tokens - max_output_tokens - 700)
         self.dropped_quotes = self.unparsed = self.repairs = 0
 
     async def read(self, call: TextCall) -> TextReply:
         """Give what the document says; raises FailedCall when the model fails or its reply cannot be used."""
         reply = await self._read(call)
-        return await self._typed(call, reply)
+        return await self.typed(call, reply)
 
     async def _read(self, call: TextCall) -> TextReply:
-        parts = cut_into_parts(call.passages, self._part_tokens)
+        parts = cut_into_parts(call.passages, self.part_tokens)
         if len(parts) == 1:
             return await self._read_part(call, parts[0], 0, 0)
         read = [self._read_part(call, part, n, len(parts)) for n, part in enumerate(parts, 1)]
@@ -82,12 +82,7 @@ class PromptedReader:
         return TextReply(parsed.value, parsed.verdicts, quotes, usage)
 
     def _prompt(self, call: TextCall, name: str = "", **values: object) -> Prompt:
-        values |= {
-            "question": call.question,
-            "options": call.options,
-            "compared": call.compared,
-            "form": _FORMS[call.type],
-        }
+        values |= asked_values(call)
         name = name or ("summarise" if call.function == "summary" else "answer")
         return prompt_file(name).prompt(values, schema=reply_schema(call), max_output_tokens=self._max_output)
 
@@ -103,7 +98,7 @@ class PromptedReader:
         if len(telling) < 2:
             return replace(telling[0] if telling else replies[0], usage=usage)
         findings = [_finding(reply) for reply in telling]
-        groups = cut_into_parts(findings, self._part_tokens)
+        groups = cut_into_parts(findings, self.part_tokens)
         if len(groups) > 1:
             chosen = [[telling[n] for n in sorted({piece.passage for piece in group})] for group in groups]
             if len(chosen) < len(telling):
@@ -115,19 +110,25 @@ class PromptedReader:
         parsed, spent = await self._ask(call, self._prompt(call, "combine", findings=findings))
         return TextReply(parsed.value, parsed.verdicts, _best_quotes(telling, parsed.value), usage + spent)
 
-    async def _typed(self, call: TextCall, reply: TextReply) -> TextReply:
+    async def typed(self, call: TextCall, reply: TextReply) -> TextReply:
         """Give the reply with its value in the form of its type; one that has none is asked again, once."""
         if call.type == "text" or call.function == "summary" or reply.value is None:
             return reply
         parse = _type_parser()
         value = parse(reply.value, call.type)
         if value is None:
-            question = f"{call.question} (Give {_FORMS[call.type]}; {reply.value[:80]!r} cannot be read as that.)"
+            question = f"{call.question} (Give {FORMS[call.type]}; {reply.value[:80]!r} cannot be read as that.)"
             again = await self._read(replace(call, question=question))
             reply = replace(again, usage=reply.usage + again.usage)
             value = None if again.value is None else parse(again.value, call.type)
             self.unparsed += value is None and again.value is not None
         return replace(reply, value=value, quotes=reply.quotes if value is not None else ())
+
+
+def asked_values(call: TextCall) -> dict[str, object]:
+    """Give what a prompt says of a call, its document apart."""
+    form = FORMS[call.type]
+    return {"question": call.question, "options": call.options, "compared": call.compared, "form": form}
 
 
 class PromptedLinker:
@@ -167,13 +168,18 @@ async def asked(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P])
         return parse(completion.text), completion.usage, 0
     except MalformedReply as problem:
         fault = problem
-    repair = Message("user", f"That reply cannot be used: {fault}. Reply again, with the JSON object alone.")
+    repair = Message("user", prompt_file("repair").render_user(fault=str(fault)).strip())
     said = Message("assistant", completion.text[:4000])
-    again = await model.complete(replace(prompt, messages=(*prompt.messages, said, repair)))
+    second = replace(prompt, messages=(*prompt.messages, said, repair))
+    again = await model.complete(second)
     usage = completion.usage + again.usage
     try:
         return parse(again.text), usage, 1
     except MalformedReply as problem:
+        # A call that failed is asked for anew another time: its replies must not be found in the cache.
+        forget: Callable[[Prompt], None] = getattr(model, "forget", lambda _: None)
+        forget(prompt)
+        forget(second)
         raise FailedCall(
             f"the model's reply cannot be used, twice: {problem}", retryable=False, usage=usage
         ) from problem

@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget
+from almanaq.models.logged import DebugLog
 from almanaq.models.prices import Price, price_of
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Reader
+from almanaq.models.rate import Rate
+
+if TYPE_CHECKING:
+    from almanaq.models.batching import Batching
 
 MODEL_NAMES = ("local", "openai:MODEL")
 EMBEDDER_NAMES = ("lexical", "local", "openai:MODEL")
@@ -27,6 +33,12 @@ class ModelSettings:
         cache_file: where replies are kept; None takes the one in the user's cache folder.
         budget: what may be spent; without one nothing but the count is kept.
         price: dollars for tokens; None looks in the user's prices file.
+        rate: most requests and tokens in a minute; None: as fast as the server allows.
+        hedge: make a call once more that takes far longer than others (see HedgedModel); `hedge_after` fixes the
+            seconds, None learns them.
+        batching: ask several things in one call, where that saves calls; None: never.
+        debug_log: where calls are logged; None: the file that ALMANAQ_DEBUG_LOG names, if any.
+        traces: OpenTelemetry spans for calls; None: as ALMANAQ_OTEL says.
     """
 
     base_url: str | None = None
@@ -39,6 +51,12 @@ class ModelSettings:
     cache_file: Path | None = None
     budget: Budget = field(default_factory=Budget)
     price: Price | None = None
+    rate: Rate | None = None
+    hedge: bool = True
+    hedge_after: float | None = None
+    batching: Batching | None = None
+    debug_log: DebugLog | None = None
+    traces: bool | None = None
 
 
 def open_models(
@@ -101,23 +119,45 @@ def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedd
 
 
 def wrapped(model: LanguageModel, settings: ModelSettings, cache: bool) -> LanguageModel:
-    """Give a model inside the standard wrappers, in the order of wrappers.WRAPPERS."""
+    """Give a model inside the standard wrappers that the settings ask for, in the order of wrappers.WRAPPERS."""
+    from almanaq.models.wrappers import WRAPPERS
+
+    arguments = _arguments(model, settings, cache)
+    for wrapper in reversed(WRAPPERS):
+        if wrapper in arguments:
+            model = wrapper(model, **arguments[wrapper])
+    return model
+
+
+def _arguments(model: LanguageModel, settings: ModelSettings, cache: bool) -> dict[object, dict[str, object]]:
+    """Give the wrappers that the settings ask for, each with its arguments."""
     from almanaq.models.cached import CachedModel
+    from almanaq.models.hedged import HedgedModel
+    from almanaq.models.logged import LoggedModel, debug_log_from_environment
+    from almanaq.models.metered import MeteredModel
+    from almanaq.models.rate import RateLimitedModel
     from almanaq.models.reply_cache import ReplyCache, default_cache_file
-    from almanaq.models.wrappers import WRAPPERS, ConcurrentModel, MeteredModel, RetryingModel
+    from almanaq.models.traced import TracedModel, traces_from_environment
+    from almanaq.models.wrappers import ConcurrentModel, RetryingModel
 
     file = (settings.cache_file or default_cache_file()) if cache else None
-    arguments: dict[object, dict[str, object]] = {
-        CachedModel: {"cache": ReplyCache(file)},
+    most_output = getattr(model, "most_output_tokens", None)
+    found: dict[object, dict[str, object]] = {
+        CachedModel: {"cache": ReplyCache(file), "identity": getattr(model, "identity", model.name)},
         RetryingModel: {"attempts": settings.attempts},
         ConcurrentModel: {"limit": settings.concurrency},
-        MeteredModel: {"budget": settings.budget, "price": settings.price},
+        MeteredModel: {"budget": settings.budget, "price": settings.price, "most_output": most_output},
     }
-    identity = getattr(model, "identity", model.name)
-    for wrapper in reversed(WRAPPERS):
-        extra = {"identity": identity} if wrapper is CachedModel else {}
-        model = wrapper(model, **arguments[wrapper], **extra)
-    return model
+    if settings.rate is not None:
+        found[RateLimitedModel] = {"rate": settings.rate}
+    if settings.hedge:
+        found[HedgedModel] = {"after": settings.hedge_after}
+    if traces_from_environment() if settings.traces is None else settings.traces:
+        found[TracedModel] = {}
+    log = settings.debug_log or debug_log_from_environment()
+    if log is not None:
+        found[LoggedModel] = {"log": log, "secrets": getattr(model, "secrets", ())}
+    return found
 
 
 def _embedder(embedder: str | Embedder | None, settings: ModelSettings | None) -> Embedder:
@@ -154,5 +194,10 @@ def _prompted_models(model: LanguageModel, embedder: Embedder, settings: ModelSe
     from almanaq.models.prompted import PromptedLinker, PromptedReader
 
     language = wrapped(model, settings, cache)
-    reader = PromptedReader(language, context_tokens=settings.context_tokens)
+    plain = PromptedReader(language, context_tokens=settings.context_tokens)
+    reader: Reader = plain
+    if settings.batching is not None:
+        from almanaq.models.batching import BatchingReader
+
+        reader = BatchingReader(plain, language, settings.batching, cache=getattr(language, "cache", None))
     return Models(model.name, reader, PromptedLinker(language), embedder, language)

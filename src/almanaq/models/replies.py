@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from almanaq.models.prompts.schemas import strict_object as _object
 from almanaq.models.protocols import TextCall
 from almanaq.values import canonical
 
@@ -46,8 +47,9 @@ def link_schema(values: Sequence[str]) -> dict[str, object]:
     return _object({"values": {"type": "array", "items": {"type": "string", "enum": list(values)}}})
 
 
-def _object(properties: dict[str, object]) -> dict[str, object]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+def item_schema(calls: Sequence[TextCall]) -> dict[str, object]:
+    """Give the JSON schema of a reply to several text calls: `item1`, `item2` and so on."""
+    return _object({f"item{number}": reply_schema(call) for number, call in enumerate(calls, 1)})
 
 
 def parse_object(text: str) -> dict[str, object]:
@@ -64,7 +66,11 @@ def parse_object(text: str) -> dict[str, object]:
 
 def parse_reply(text: str, call: TextCall) -> ParsedReply:
     """Give what a reply to a text call says; raises MalformedReply for anything that the schema does not allow."""
-    content = parse_object(text)
+    return parse_content(parse_object(text), call)
+
+
+def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
+    """Give what the object of a reply says; raises MalformedReply as `parse_reply` does."""
     known = {"value", "verdicts", "quotes"}
     if "value" not in content or set(content) - known:
         raise MalformedReply(

@@ -36,9 +36,11 @@ class CacheStats:
 
 
 def default_cache_file() -> Path:
-    """Give the cache file that ALMANAQ_CACHE names, else the one in the user's cache folder."""
+    """Give the cache file that ALMANAQ_CACHE names, else the one in ALMANAQ_CACHE_DIR or the user's cache folder."""
     if os.environ.get("ALMANAQ_CACHE"):
         return Path(os.environ["ALMANAQ_CACHE"])
+    if os.environ.get("ALMANAQ_CACHE_DIR"):
+        return Path(os.environ["ALMANAQ_CACHE_DIR"]) / "replies.sqlite"
     folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(folder) / "almanaq" / "replies.sqlite"
 
@@ -62,7 +64,14 @@ class ReplyCache:
         with self._lock:
             if key in self._unwritten:
                 return self._unwritten[key]
-            row = self._open().execute("SELECT text FROM reply WHERE key = ?", (key,)).fetchone()
+            connection = self._open()
+            try:
+                row = connection.execute("SELECT text FROM reply WHERE key = ?", (key,)).fetchone()
+            except sqlite3.OperationalError:
+                # Locked or unreadable for the moment: the call is made, as if nothing had been kept.
+                row = None
+            except sqlite3.DatabaseError as problem:
+                raise _unusable(self.file, problem) from problem
         return None if row is None else str(row[0])
 
     def put(self, key: bytes, text: str, *, model: str = "") -> None:
@@ -81,6 +90,15 @@ class ReplyCache:
                         problem,
                     )
                 self._unwritten[key] = text
+
+    def drop(self, key: bytes) -> None:
+        """Forget one reply."""
+        try:
+            with self._lock, self._open() as connection:
+                self._unwritten.pop(key, None)
+                connection.execute("DELETE FROM reply WHERE key = ?", (key,))
+        except sqlite3.OperationalError as problem:
+            _log.debug("a reply in %s could not be dropped: %s", self.file, problem)
 
     def lease(self, key: bytes) -> bool:
         """Reserve a request for this process; False while another one that still lives has it under way."""
@@ -177,7 +195,11 @@ def _opened(file: Path | None) -> sqlite3.Connection:
     except (OSError, sqlite3.Error) as problem:
         if connection is not None:
             connection.close()
-        raise SourceError(
-            f"the reply cache {file} cannot be used ({problem}): delete it, set ALMANAQ_CACHE to another file,"
-            " or turn the cache off"
-        ) from problem
+        raise _unusable(file, problem) from problem
+
+
+def _unusable(file: Path | None, problem: Exception) -> SourceError:
+    return SourceError(
+        f"the reply cache {file} cannot be used ({problem}): delete it, set ALMANAQ_CACHE to another file,"
+        " or turn the cache off"
+    )

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-KINDS = ("too_many", "error", "hang", "malformed", "cut", "off_schema", "not_json", "empty", "length")
-"""429, 500, a reply that never comes, broken JSON, a broken connection; and replies of another form than asked for."""
+KINDS = ("too_many", "error", "hang", "slow", "malformed", "cut", "off_schema", "not_json", "empty", "length")
+"""429, 500, a reply that never comes, a right one that comes late, broken JSON, a broken connection, and replies of
+another form than asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Faults:
         rates: the share of calls with each fault; drawn from `seed`.
         latency: seconds before a reply, or a function that draws them.
         retry_after: sent with each 429.
-        hang: seconds that a call with the fault "hang" takes.
+        hang: seconds that a call with the fault "hang" takes; `slow`: those of one that is slow, and then right.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Faults:
         latency: float | Callable[[], float] = 0.0,
         retry_after: float | None = None,
         hang: float = 3600.0,
+        slow: float = 5.0,
         seed: int = 0,
     ) -> None:
         unknown = {*(rates or {}), *(fault for fault in script if fault)} - {*KINDS}
@@ -60,15 +62,15 @@ class Faults:
             raise ValueError(f"no such faults: {sorted(unknown)}; known: {', '.join(KINDS)}")
         self._script = list(script)
         self._rates = dict(rates or {})
-        self._latency, self._retry_after, self._hang = latency, retry_after, hang
+        self._latency, self._retry_after, self._hang, self._slow = latency, retry_after, hang, slow
         self._random = random.Random(seed)
 
     async def next(self) -> str | None:
         """Give the fault of the next call, None for none, after the time that the call takes."""
         fault = self._script.pop(0) if self._script else self._drawn()
         seconds = self._latency() if callable(self._latency) else self._latency
-        if fault == "hang":
-            seconds = self._hang
+        if fault in ("hang", "slow"):
+            seconds = self._hang if fault == "hang" else self._slow
         if seconds:
             await asyncio.sleep(seconds)
         return fault

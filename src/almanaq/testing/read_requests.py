@@ -10,6 +10,7 @@ from typing import Any
 from almanaq.values import canonical
 
 _BODY = re.compile(r"<untrusted (\w+)>\n(.*)\n</untrusted \1>", re.DOTALL)
+_ITEM = re.compile(r"^item(\d+)\n<untrusted (\w+) \1>\n(.*?)\n</untrusted \2 \1>", re.DOTALL | re.MULTILINE)
 _PASSAGE = re.compile(r"^\[passage (\d+)\]\n", re.MULTILINE)
 
 
@@ -22,7 +23,8 @@ def replies_from(function: Callable[[str, str], str | None]) -> Callable[[Mappin
     """
 
     def reply(request: Mapping[str, Any]) -> str:
-        user = str(request["messages"][-1]["content"])
+        # A repair goes on after the request itself.
+        user = next(str(m["content"]) for m in request["messages"] if m["role"] == "user")
         name = request.get("response_format", {}).get("json_schema", {}).get("name", "answer")
         body = _BODY.search(user)
         inside = body[2] if body else ""
@@ -30,24 +32,41 @@ def replies_from(function: Callable[[str, str], str | None]) -> Callable[[Mappin
             return json.dumps({"values": _linked(inside)})
         if name == "combine":
             found = [m[1] for m in re.finditer(r"answer: (.*?)\.(?: |$)", inside, re.MULTILINE)]
-            return _answer(found[0] if found else None, user)
-        text = "\n\n".join(part.strip("\n") for part in _PASSAGE.split(inside)[2::2])
+            return json.dumps(_answer(found[0] if found else None, user))
+        if name == "answer_texts":
+            texts = {number: _document(text) for number, _, text in _ITEM.findall(user)}
+            said = {f"item{n}": _answer(function(text, _question(user)), user) for n, text in texts.items()}
+            return json.dumps(said)
+        if name == "answer_many":
+            items = re.split(r"^item(\d+)$", user.rpartition("</untrusted")[2], flags=re.MULTILINE)[1:]
+            asked = zip(items[::2], items[1::2], strict=True)
+            return json.dumps(
+                {f"item{n}": _answer(function(_document(inside), _question(item)), item) for n, item in asked}
+            )
         if name == "summarise":
-            return json.dumps({"value": function(text, "summary"), "quotes": []})
-        question = re.search(r"^Question: (.*)$", user, re.MULTILINE)
-        return _answer(function(text, question[1] if question else ""), user)
+            return json.dumps({"value": function(_document(inside), "summary"), "quotes": []})
+        return json.dumps(_answer(function(_document(inside), _question(user)), user))
 
     return reply
 
 
-def _answer(value: str | None, user: str) -> str:
+def _document(inside: str) -> str:
+    return "\n\n".join(part.strip("\n") for part in _PASSAGE.split(inside)[2::2])
+
+
+def _question(text: str) -> str:
+    question = re.search(r"^Question: (.*)$", text, re.MULTILINE)
+    return question[1] if question else ""
+
+
+def _answer(value: str | None, user: str) -> dict[str, object]:
     listed = re.search(r"^Literals to judge: (.*)$", user, re.MULTILINE)
     literals = json.loads(f"[{listed[1]}]") if listed else []
     verdicts = {
         literal: "unknown" if value is None else "yes" if canonical(value) == canonical(literal) else "no"
         for literal in literals
     }
-    return json.dumps({"value": value, "quotes": []} | ({"verdicts": verdicts} if literals else {}))
+    return {"value": value, "quotes": []} | ({"verdicts": verdicts} if literals else {})
 
 
 def _linked(inside: str) -> list[str]:

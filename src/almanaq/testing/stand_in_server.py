@@ -26,6 +26,7 @@ class Ledger:
     Attributes:
         calls: requests for chat or embeddings that arrived, whatever became of them.
         answered: those that got a whole and right reply.
+        outcomes: how many calls had each fault, were "answered" or "abandoned" by their client.
         input_tokens, output_tokens: of all replies that carried a usage; whitespace-separated words.
         requests: the body of every chat request, in order of arrival, when the server keeps them.
     """
@@ -52,6 +53,7 @@ class StandInServer:
         key: the only key it accepts; None accepts any.
         refuses: parameters that it answers with status 400, as servers without them do.
         hidden_tokens: tokens of reasoning that each reply is charged for and does not show.
+        charges_abandoned: charge for a reply whose client went away meanwhile; else the work on it is stopped.
 
     Use as a context manager; `url` is the base URL for a client.
     """
@@ -66,10 +68,11 @@ class StandInServer:
         refuses: tuple[str, ...] = (),
         hidden_tokens: int = 0,
         keep_requests: bool = True,
+        charges_abandoned: bool = False,
     ) -> None:
         self._reply, self._faults = reply, faults or Faults()
         self._models, self._key, self._refuses, self._hidden = models, key, refuses, hidden_tokens
-        self._keep = keep_requests
+        self._keep, self._charges_abandoned = keep_requests, charges_abandoned
         self.ledger = Ledger()
         self.url = ""
         self._loop = asyncio.new_event_loop()
@@ -127,7 +130,7 @@ class StandInServer:
         method, path, _ = start.split(" ", 2)
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        outcome = await self._outcome(method, path.partition("?")[0], headers, body)
+        outcome = await self._outcome(method, path.partition("?")[0], headers, body, reader.at_eof)
         payload = outcome.body
         extra = "".join(f"{name}: {value}\r\n" for name, value in outcome.headers.items())
         sizes = f"content-type: application/json\r\ncontent-length: {len(payload)}\r\n"
@@ -136,7 +139,9 @@ class StandInServer:
         await writer.drain()
         return not outcome.cut
 
-    async def _outcome(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+    async def _outcome(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes, gone: Callable[[], bool]
+    ) -> Outcome:
         if method == "GET" and path == "/v1/models":
             names = self._models or ()
             return Outcome.of({"object": "list", "data": [{"id": name, "object": "model"} for name in names]})
@@ -152,6 +157,9 @@ class StandInServer:
         if self._keep:
             self.ledger.requests.append(request)
         fault = await self._faults.next()
+        if gone() and not self._charges_abandoned:
+            self.ledger.outcomes["abandoned"] += 1
+            return Outcome.error(499, "the client went away")
         self.ledger.outcomes[fault or "answered"] += 1
         outcome = self._faults.outcome(fault) if fault else None
         return outcome or self._chat(request, fault)
@@ -174,7 +182,7 @@ class StandInServer:
         written = len(text.split()) + self._hidden
         self.ledger.input_tokens += read
         self.ledger.output_tokens += written
-        self.ledger.answered += fault is None
+        self.ledger.answered += fault in (None, "slow")
         usage = {
             "prompt_tokens": read,
             "completion_tokens": written,

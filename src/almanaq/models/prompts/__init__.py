@@ -25,7 +25,11 @@ def escape(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PromptFile:
-    """A prompt of ours: two templates, for the system's and the user's message, and their version."""
+    """A prompt of ours: two templates, for the system's and the user's message, and their version.
+
+    What is the same in every request comes first, and the random fence only where the rows begin: servers that keep
+    what they computed for a prefix then read the instructions, and the question, once.
+    """
 
     name: str
     version: str

@@ -52,7 +52,9 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
         raise UnknownNameError(_reword(str(error)), query=text, **_find_name(tree, str(error))) from error
     _restore_ordinality(tree)
     _check_columns(tree, catalog, text)
-    tree = annotate_types(tree, schema=schema, dialect="postgres").transform(_mark_integer_division, copy=False)
+    typed = annotate_types(tree, schema=schema, dialect="postgres").transform(_mark_integer_division, copy=False)
+    assert isinstance(typed, exp.Query)
+    tree = typed
     for call in tree.find_all(exp.Anonymous):
         if is_text_call(call):
             _check_text_call(call, text)
@@ -185,8 +187,11 @@ def _is_output_alias(column: exp.Column) -> bool:
     """ORDER BY and DISTINCT ON may name an output column."""
     clause = column.find_ancestor(exp.Order, exp.Distinct, exp.Query)
     query = column.find_ancestor(exp.Query)
-    return not column.table and not isinstance(clause, exp.Query) and query is not None and (
-        column.name in query.named_selects
+    return (
+        not column.table
+        and not isinstance(clause, exp.Query)
+        and query is not None
+        and (column.name in query.named_selects)
     )
 
 
@@ -197,7 +202,9 @@ def _unresolved(column: exp.Column, block: exp.Select | None, catalog: Catalog, 
     holding = [alias for alias, names in holders.items() if column.name in names]
     if len(holding) > 1:
         choices = " or ".join(f"{alias}.{column.name}" for alias in holding)
-        return UnknownNameError(f"the column {column.name!r} is ambiguous: write {choices}", **_place(column.this, text))
+        return UnknownNameError(
+            f"the column {column.name!r} is ambiguous: write {choices}", **_place(column.this, text)
+        )
     known = [name for names in holders.values() for name in names]
     return _name_error(column.this, f"no column named {column.name!r}", known, text)
 
@@ -224,9 +231,7 @@ def _find_name(tree: exp.Query, message: str) -> dict[str, int | None]:
 def _is_no_text(kind: exp.DataType | None) -> bool:
     if kind is not None and kind.is_type("array") and kind.expressions:
         kind = kind.expressions[0]
-    return kind is not None and bool(
-        kind.is_type(*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, "boolean")
-    )
+    return kind is not None and bool(kind.is_type(*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, "boolean"))
 
 
 def _check_text_call(call: exp.Anonymous, text: str) -> None:
@@ -235,7 +240,7 @@ def _check_text_call(call: exp.Anonymous, text: str) -> None:
     least, most = (2, 3) if name == "answer" else (1, 1)
     where = next((i.meta for i in call.find_all(exp.Identifier) if "start" in i.meta), None)
     start = where["start"] if where else text.lower().find(name)
-    place = {"query": text, "start": start, "end": where["end"] if where else start + len(name) - 1}
+    place: dict[str, Any] = {"query": text, "start": start, "end": where["end"] if where else start + len(name) - 1}
     if not least <= len(arguments) <= most:
         usage = "answer(text, question [, options])" if name == "answer" else "summary(text)"
         raise QueryTypeError(f"{name} takes {usage}; {len(arguments)} argument(s) given", **place)

@@ -58,7 +58,7 @@ def link_enums(tree: exp.Query, catalog: Catalog, *, link: bool = True) -> tuple
 
 
 def resolve_links(tree: exp.Expr, linked: Mapping[str, Link], values: Mapping[str, tuple[str, ...]]) -> exp.Expr:
-    """Fill in what the links found: one of the values, or the literal itself (which equals none) where there are none."""
+    """Fill in what the links found: one of the values, or the literal itself, which equals none of them."""
 
     def resolve(node: exp.Expr) -> exp.Expr:
         if not (isinstance(node, exp.Anonymous) and node.name == LINKED):
@@ -86,6 +86,9 @@ def _enum_column(column: exp.Column, catalog: Catalog) -> tuple[str, Column] | N
 def _rewrite(column: exp.Column, found: Column, linker: _Linker) -> None:
     """Rewrite the comparison that an ENUM column stands in, if it is one."""
     parent = column.parent
+    while isinstance(parent, exp.Paren) and isinstance(parent.parent, exp.Paren | exp.Any | exp.EQ | exp.NEQ):
+        parent.replace(column)
+        parent = column.parent
     if isinstance(parent, exp.Any) and isinstance(parent.parent, exp.EQ | exp.NEQ) and parent.arg_key == "expression":
         comparison = parent.parent
         if isinstance(comparison, exp.EQ):
@@ -106,5 +109,7 @@ def _rewrite(column: exp.Column, found: Column, linker: _Linker) -> None:
         if parts and parent.this is column:
             parent.replace(exp.paren(joined))
             return
-    if isinstance(parent, exp.Binary | exp.In | exp.Predicate | exp.DPipe | exp.Func) and not isinstance(parent, exp.AggFunc):
+    if isinstance(parent, exp.Binary | exp.In | exp.Predicate | exp.DPipe | exp.Func) and not isinstance(
+        parent, exp.AggFunc
+    ):
         column.replace(exp.cast(column.copy(), "text[]" if found.array else "text"))

@@ -1,4 +1,4 @@
-"""PostgreSQL through psycopg: the one module that connects to it.
+"""PostgreSQL as a Database.
 
 It is spoken to directly and not through ibis, which collects or infers schemas by making views, and so needs to write.
 """
@@ -8,23 +8,24 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import dataclass, replace
-from typing import Any
-
-import psycopg
-from psycopg.types import TypeInfo
-from psycopg.types.string import TextLoader
+from typing import TYPE_CHECKING, Any
 
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.infer import ColumnSample, infer_kind
 from almanaq.suql.catalog.reading import SAMPLE_ROWS, declared_column, flatten, relation_names, shown_samples
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey, Schema, apply_schema
+from almanaq.suql.databases.postgres_driver import connect, driver, first_line, register_enums
 from almanaq.suql.databases.postgres_session import PostgresSession, quote
+
+if TYPE_CHECKING:
+    from almanaq.suql.databases.postgres_driver import Connection
 
 _MOST_ENUM_VALUES = 10_000
 _COUNTED_PAGES = 1000
 """Relations up to so many pages (8 MB) are counted; of larger ones PostgreSQL's own estimate is given."""
 _SAMPLE_CHARACTERS = 400
+_MOST_IDLE = 4
 _TYPES = {
     "character varying": "text",
     "character": "text",
@@ -68,7 +69,9 @@ class PostgresDatabase:
         self._url, self._schema = url, schema or Schema()
         self._catalog: Catalog | None = None
         self._lock = threading.Lock()
-        with self._connect() as connection:
+        self._idle: list[Connection] = []
+        self._open = True
+        with connect(self._url) as connection:
             self.name = connection.info.dbname
             self._enums = connection.execute(
                 "SELECT typname, oid, typarray FROM pg_type WHERE typtype = 'e'"
@@ -79,36 +82,46 @@ class PostgresDatabase:
         """Give what the user may read, read once; raises SourceError when the schema file does not fit it."""
         with self._lock:
             if self._catalog is None:
-                with self._connect() as connection:
+                with connect(self._url) as connection:
                     connection.read_only = True
                     try:
                         self._catalog = self._read(_CatalogReader(connection))
-                    except psycopg.Error as error:
-                        raise SourceError(f"cannot read the catalog of {self.name}: {_first_line(error)}") from error
+                    except driver().Error as error:
+                        raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error
                 connection.close()
             return self._catalog
 
     def session(self, deadline: float | None = None) -> PostgresSession:
-        """Open a session on a new connection, whose work is interrupted `deadline` seconds from now (None: never)."""
-        connection = self._connect()
+        """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
+        arrays = frozenset(array for _, _, array in self._enums)
+        while (connection := self._take_idle()) is not None:
+            try:
+                return PostgresSession(connection, arrays, self._give_back, deadline)
+            except driver().Error:  # it was lost while it lay idle
+                connection.close()
+        connection = connect(self._url)
         connection.autocommit = True  # the session writes BEGIN itself
-        for name, oid, array in self._enums:
-            TypeInfo(name, oid, array).register(connection)
-        return PostgresSession(connection, frozenset(array for _, _, array in self._enums), deadline)
+        register_enums(connection, self._enums)
+        return PostgresSession(connection, arrays, self._give_back, deadline)
 
     def close(self) -> None:
-        """Nothing is kept open between sessions."""
+        """Close the connections that lie idle."""
+        with self._lock:
+            self._open = False
+        while (connection := self._take_idle()) is not None:
+            connection.close()
 
-    def _connect(self) -> psycopg.Connection[Any]:
-        try:
-            connection = psycopg.connect(self._url, connect_timeout=10, application_name="almanaq")
-        except psycopg.OperationalError as error:
-            raise SourceError(f"cannot connect to PostgreSQL: {_no_secret(_first_line(error), self._url)}") from None
-        except psycopg.ProgrammingError as error:
-            raise SourceError(f"not a PostgreSQL URL: {_no_secret(_first_line(error), self._url)}") from None
-        for name in ("json", "jsonb", "uuid", "xml", "inet", "cidr"):
-            connection.adapters.register_loader(name, TextLoader)
-        return connection
+    def _take_idle(self) -> Connection | None:
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def _give_back(self, connection: Connection) -> None:
+        """Keep a connection for the next session: a new one has to read the server's catalog again."""
+        with self._lock:
+            if self._open and not connection.closed and len(self._idle) < _MOST_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
 
     def _read(self, reader: _CatalogReader) -> Catalog:
         catalog = apply_schema(reader.read(), self._schema)
@@ -126,7 +139,7 @@ class PostgresDatabase:
 class _CatalogReader:
     """Reads the catalog over one connection."""
 
-    connection: psycopg.Connection[Any]
+    connection: Connection
 
     def read(self) -> Catalog:
         """Give every table and view that may be read."""
@@ -244,13 +257,3 @@ def _sample_expression(column: Column) -> str:
     if column.array and column.type == "text":
         return f"(SELECT array_agg(left(x::text, {_SAMPLE_CHARACTERS})) FROM unnest(({name})[:20]) AS u(x))"
     return "NULL" if column.type == "bytea" else f"left({name}::text, {_SAMPLE_CHARACTERS})"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0]
-
-
-def _no_secret(message: str, url: str) -> str:
-    """Take the password of a URL out of a message."""
-    match = re.search(r"://[^:/@]*:([^@]+)@", url) or re.search(r"password=([^\s&]+)", url)
-    return message.replace(match[1], "***") if match else message

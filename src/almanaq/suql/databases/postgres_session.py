@@ -3,31 +3,45 @@
 All of a session lies in one transaction at REPEATABLE READ, so that row ids (`ctid`) mean the same throughout, and is
 rolled back at its end, which drops the temporary tables. Every SELECT runs in a subtransaction that is read-only: a
 function with effects is refused by the server, and an error leaves the other streams alive. A temporary table is made
-empty first and filled read-only, which PostgreSQL allows.
+empty first and filled read-only, which PostgreSQL allows; but it never fills one in parallel. Where it would read in
+parallel the table is made in one step: the server refuses effects in parallel work as it does in read-only work.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import psycopg
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
 from almanaq.errors import DatabaseError, DeadlineExceeded
+from almanaq.suql.databases.postgres_driver import driver, first_line
 from almanaq.suql.databases.postgres_types import sql_type, to_batch
 
+if TYPE_CHECKING:
+    from almanaq.suql.databases.postgres_driver import Connection
+
 _INSIST_SECONDS = 0.02
+_FIRST_ROWS = 32
+"""Rows of a stream's first batch; each later one is twice as large. Under a LIMIT few are ever needed."""
+_COSTS = re.compile(r"cost=([\d.]+)\.\.([\d.]+)")
+_BEGIN = """
+    BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE;
+    SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
+    SET LOCAL synchronize_seqscans = off"""
+"""Moments and their texts do not depend on how a server is set up: they are in UTC, as from every engine here. Rows of
+a large table come in its order, not from where another query happens to be."""
 _READ_ONLY = "SAVEPOINT reading; SET LOCAL transaction_read_only = on"
-_FAULTS = (psycopg.Error, pa.ArrowException, OverflowError, ValueError)
+_OTHER_FAULTS = (pa.ArrowException, OverflowError, ValueError)
 
 
 @dataclass(eq=False, slots=True)
@@ -41,13 +55,19 @@ class PostgresSession:
     """A Session on one connection of its own.
 
     Args:
-        connection: not in a transaction; the session closes it.
+        connection: not in a transaction; the session gives it back rolled back, or closed.
+        give_back: takes the connection at the end.
         text_arrays: ids of array types whose elements come as text (those of enums).
     """
 
     def __init__(
-        self, connection: psycopg.Connection[Any], text_arrays: frozenset[int], deadline: float | None = None
+        self,
+        connection: Connection,
+        text_arrays: frozenset[int],
+        give_back: Callable[[Connection], None],
+        deadline: float | None = None,
     ) -> None:
+        self._give_back = give_back
         self._connection, self._text_arrays = connection, text_arrays
         self._ends = None if deadline is None else time.monotonic() + deadline
         self._prefix = f"t{uuid.uuid4().hex[:12]}_"
@@ -57,17 +77,21 @@ class PostgresSession:
         self._active: set[_Work] = set()
         self._busy: _Work | None = None
         self._closed = False
+        self._faults = (driver().Error, *_OTHER_FAULTS)
         with self._connection.cursor() as cursor:
-            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE")
+            cursor.execute(_BEGIN)
 
     def stream(self, sql: str, batch_rows: int = 2048) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily, by a cursor in the server; closing the iterator closes it."""
         _check_select(sql)
-        name = f"c{next(self._numbers)}"
+        name, query = f"c{next(self._numbers)}", _bare(sql)
+        if self._sorts_in_parallel(query):
+            self.create(f"sorted_{name}", sql)
+            query = f"SELECT * FROM {quote(*self.locate(f'sorted_{name}'))}"  # in the order in which it was filled
         work = self._begin()
         try:
             with self._step(work) as cursor:
-                cursor.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {_bare(sql)}")
+                cursor.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {query}")
         except BaseException:
             self._forget(work)
             raise
@@ -84,12 +108,16 @@ class PostgresSession:
         """Make the temporary table `name` from a SELECT; give its number of rows."""
         _check_select(sql)
         place, query = quote(*self.locate(name)), _bare(sql)
+        if self._is_parallel(query):
+            with self._statement(write=True) as cursor:
+                cursor.execute(f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])} AS {query}")
+                return int(cursor.rowcount)
         with self._statement(write=True) as cursor:
             cursor.execute(f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])} AS {query} WITH NO DATA")
         try:
             with self._statement() as cursor:
                 cursor.execute(f"INSERT INTO {place} {query}")
-                rows = cursor.rowcount
+                rows = int(cursor.rowcount)
         except DatabaseError:
             if not self._over():
                 with self._statement(write=True) as cursor:
@@ -128,17 +156,38 @@ class PostgresSession:
             self._closed = True
         self.interrupt()
         with self._using:
-            self._connection.close()
+            try:
+                self._connection.execute("ROLLBACK")
+            except self._faults:
+                self._connection.close()
+        self._give_back(self._connection)
+
+    def _is_parallel(self, query: str) -> bool:
+        """Tell whether the server would read in parallel for a query."""
+        with self._statement() as cursor:
+            cursor.execute(f"EXPLAIN (COSTS OFF) {query}")
+            return any("Gather" in line for (line,) in cursor.fetchall())
+
+    def _sorts_in_parallel(self, query: str) -> bool:
+        """Tell whether a cursor, which never works in parallel, would sort all rows before it gives the first."""
+        if not self._is_parallel(query):
+            return False
+        with self._statement() as cursor:
+            cursor.execute(f"EXPLAIN DECLARE probe NO SCROLL CURSOR FOR {query}")
+            costs = _COSTS.search(cursor.fetchall()[0][0])
+        return costs is not None and float(costs[1]) > float(costs[2]) / 2
 
     def _batches(self, work: _Work, name: str, rows: int) -> Iterator[pa.RecordBatch]:
+        size = min(_FIRST_ROWS, rows)
         try:
             while True:
                 with self._step(work) as cursor:
-                    cursor.execute(f"FETCH FORWARD {rows} FROM {name}")
+                    cursor.execute(f"FETCH FORWARD {size} FROM {name}")
                     batch = to_batch(cursor.description or (), cursor.fetchall(), self._text_arrays)
                 if not batch.num_rows:
                     return
                 yield batch
+                size = min(2 * size, rows)
         finally:
             self._forget(work)
             self._close_cursor(name)
@@ -152,7 +201,7 @@ class PostgresSession:
                     self._connection.execute(f"CLOSE {name}")
 
     @contextmanager
-    def _statement(self, *, write: bool = False) -> Iterator[psycopg.Cursor[Any]]:
+    def _statement(self, *, write: bool = False) -> Iterator[Any]:
         work = self._begin()
         try:
             with self._step(work, write=write) as cursor:
@@ -172,7 +221,7 @@ class PostgresSession:
             self._active.discard(work)
 
     @contextmanager
-    def _step(self, work: _Work, *, write: bool = False) -> Iterator[psycopg.Cursor[Any]]:
+    def _step(self, work: _Work, *, write: bool = False) -> Iterator[Any]:
         """Let the server work within the block, in a subtransaction; give its errors our names."""
         with self._using:
             with self._state:
@@ -182,11 +231,11 @@ class PostgresSession:
                 self._busy = work
             try:
                 with self._connection.cursor() as cursor:
-                    cursor.execute(f"SET LOCAL statement_timeout = {self._milliseconds()}")
-                    cursor.execute("SAVEPOINT reading" if write else _READ_ONLY)
+                    start = "SAVEPOINT reading" if write else _READ_ONLY
+                    cursor.execute(f"SET LOCAL statement_timeout = {self._milliseconds()}; {start}")
                     yield cursor
                     cursor.execute("RELEASE SAVEPOINT reading")
-            except _FAULTS as error:
+            except self._faults as error:
                 raise self._named(error) from error
             finally:
                 with self._state:
@@ -197,7 +246,7 @@ class PostgresSession:
         """Undo the failed subtransaction, if one failed: the transaction and its other cursors live on."""
         if self._connection.closed:
             return
-        if self._connection.info.transaction_status is psycopg.pq.TransactionStatus.INERROR:
+        if self._connection.info.transaction_status.name == "INERROR":
             self._connection.execute("ROLLBACK TO SAVEPOINT reading; RELEASE SAVEPOINT reading")
 
     def _milliseconds(self) -> int:
@@ -227,14 +276,13 @@ class PostgresSession:
 
     def _named(self, error: Exception) -> DatabaseError:
         """Give the server's error as ours: its first line, with temporary tables under the names the caller gave."""
-        if isinstance(error, psycopg.errors.QueryCanceled):
+        if isinstance(error, driver().errors.QueryCanceled):
             if self._ends is not None and time.monotonic() >= self._ends - 0.05:
                 return DeadlineExceeded("the query ran longer than its deadline and was stopped")
             return DatabaseError("the query was interrupted")
         if self._connection.closed or self._connection.broken:
             return DatabaseError("the connection to PostgreSQL was lost while the query ran; run it again")
-        first = str(error).strip().split("\n", 1)[0]
-        return DatabaseError(first.replace(self._prefix, "") or type(error).__name__)
+        return DatabaseError(first_line(error).replace(self._prefix, ""))
 
 
 def quote(*names: str) -> str:

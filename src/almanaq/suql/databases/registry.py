@@ -81,10 +81,8 @@ def _open_sample(name: str, schema: Schema | None) -> Database:
 
 def _open_url(url: str, scheme: str, schema: Schema | None) -> Database:
     if scheme in ("postgres", "postgresql"):
-        try:
-            from almanaq.suql.databases.postgres import PostgresDatabase
-        except ImportError as error:
-            raise MissingExtraError("psycopg", "postgres", "a PostgreSQL source") from error
+        from almanaq.suql.databases.postgres import PostgresDatabase
+
         return PostgresDatabase(url, schema=schema)
     if scheme in ("spark+sc", "sc"):
         raise MissingExtraError("pyspark", "spark", "a Spark source")

@@ -172,8 +172,12 @@ def _written(node: exp.Expr, sites: dict[str, Site]) -> str:
 
 
 def _call(site: Site) -> str:
-    document = site.document.name.split(".")[-1] if isinstance(site.document, exp.Column) else _written(site.document, {})
-    return f"summary({document})" if site.function == "summary" else f"answer({document}, {_written(site.question, {})})"
+    document = (
+        site.document.name.split(".")[-1] if isinstance(site.document, exp.Column) else _written(site.document, {})
+    )
+    return (
+        f"summary({document})" if site.function == "summary" else f"answer({document}, {_written(site.question, {})})"
+    )
 
 
 def _sql(tree: exp.Expr) -> str:
@@ -181,7 +185,10 @@ def _sql(tree: exp.Expr) -> str:
 
 
 def _figures(values: dict[str, Any]) -> str:
-    return ", ".join(f"{value:,} {key}" if isinstance(value, int) else f"{key} {value}" for key, value in values.items()) or "-"
+    return (
+        ", ".join(f"{value:,} {key}" if isinstance(value, int) else f"{key} {value}" for key, value in values.items())
+        or "-"
+    )
 
 
 def _indent(text: str) -> list[str]:

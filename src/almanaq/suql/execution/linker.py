@@ -15,8 +15,8 @@ async def link_literals(
     """Find what each literal means and make it known to the renderer; give (column, literal, values) for the trace."""
     requests = [LinkRequest(link.literal, f"{link.relation}.{link.column}", link.values) for link in links]
     found = await asyncio.gather(*(linker.link(request) for request in requests))
-    known = [tuple(value for value in values if value in link.values) for link, values in zip(links, found, strict=True)]
+    known = [
+        tuple(value for value in values if value in link.values) for link, values in zip(links, found, strict=True)
+    ]
     renderer.add_links({link.id: link for link in links}, dict(zip((link.id for link in links), known, strict=True)))
-    return tuple(
-        (request.column, request.literal, values) for request, values in zip(requests, known, strict=True)
-    )
+    return tuple((request.column, request.literal, values) for request, values in zip(requests, known, strict=True))

@@ -1,4 +1,4 @@
-"""A stage's tree → SQL text of the session's engine: real places of tables, links filled in, the dialect's differences written out."""
+"""A stage's tree → SQL text of the engine: real places of tables, links filled in, differences written out."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ class Renderer:
     def __init__(self, session: Session, catalog: Catalog, dialect: str) -> None:
         self._session, self._catalog, self._dialect = session, catalog, dialect
         self._temporary: set[str] = set()
+        self._empty: set[str] = set()
         self._links: dict[str, Link] = {}
         self._values: dict[str, tuple[str, ...]] = {}
 
-    def add_table(self, name: str) -> None:
-        """Make a temporary table known under its name in the plan."""
+    def add_table(self, name: str, *, empty: bool = False) -> None:
+        """Make a temporary table known under its name in the plan; the row ids of an empty one have no type."""
         self._temporary.add(name)
+        if empty:
+            self._empty.add(name)
 
     def add_links(self, links: Mapping[str, Link], values: Mapping[str, tuple[str, ...]]) -> None:
         """Make known what literals were linked to."""
@@ -37,6 +40,8 @@ class Renderer:
         tree = resolve_links(tree, self._links, self._values) if self._links else tree.copy()
         if self._dialect != "duckdb":
             self._spell_columns(tree)
+        for join in tree.find_all(exp.Join):
+            self._write_empty(join)
         for table in list(tree.find_all(exp.Table)):
             self._place(table)
         tree = tree.transform(_write_differences, self._dialect, copy=False)
@@ -46,7 +51,11 @@ class Renderer:
             raise UnsupportedError(f"{self._dialect} cannot do what the query asks: {error}") from error
 
     def _place(self, table: exp.Table) -> None:
-        if not isinstance(table.this, exp.Identifier) or table.args.get("db") is not None or find_cte(table) is not None:
+        if (
+            not isinstance(table.this, exp.Identifier)
+            or table.args.get("db") is not None
+            or find_cte(table) is not None
+        ):
             return
         relation = self._catalog.find(table.name) if table.name not in self._temporary else None
         if relation is None and table.name not in self._temporary:
@@ -56,6 +65,12 @@ class Renderer:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
         for part, name in zip(("catalog", "db", "this")[-len(place) :], place, strict=True):
             table.set(part, exp.to_identifier(name, quoted=True))
+
+    def _write_empty(self, join: exp.Join) -> None:
+        """Join to a table without rows on NULL: nobody knows whether its row ids would be numbers or text."""
+        on = join.args.get("on")
+        if self._empty and join.this.name in self._empty and isinstance(on, exp.EQ):
+            on.set("this", exp.null())
 
     def _spell_columns(self, tree: exp.Expr) -> None:
         """Write columns of relations as the catalog spells them, for engines that tell cases apart."""
@@ -67,8 +82,20 @@ class Renderer:
                 column.set("this", exp.to_identifier(found.name, quoted=True))
 
 
+def _by_address(node: exp.Expr) -> exp.Expr:
+    """Write `x = t.ctid::text` so that PostgreSQL goes to the row instead of reading the relation through."""
+    if isinstance(node, exp.EQ):
+        for other, cast in ((node.this, node.expression), (node.expression, node.this)):
+            if isinstance(cast, exp.Cast) and isinstance(cast.this, exp.Column) and cast.this.name == "ctid":
+                address = exp.Cast(this=other, to=exp.DataType.build("tid", dialect="postgres", udt=True))
+                return exp.EQ(this=cast.this, expression=address)
+    return node
+
+
 def _write_differences(node: exp.Expr, dialect: str) -> exp.Expr:
     """Write out where an engine's operators differ from PostgreSQL's."""
-    if dialect == "postgres" and isinstance(node, exp.IntDiv):
+    if dialect != "postgres":
+        return node
+    if isinstance(node, exp.IntDiv):
         return exp.Div(this=node.this, expression=node.expression, typed=True)
-    return node
+    return _by_address(node)

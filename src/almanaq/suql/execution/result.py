@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from almanaq.models.spending import Line
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -38,6 +40,8 @@ class Trace:
         exact: False when the user chose an approximation; `partial` True when a budget stopped the query.
         links: (column, literal, values it was linked to) for ENUM literals.
         columns_sent: (column, number of cells) that left the machine.
+        physical_calls: requests that the server got, repeated ones and those that read parts of a text included.
+        spending: calls (asked for, cached, physical), tokens and money for each stage of the plan and model.
     """
 
     text_calls: int = 0
@@ -53,6 +57,8 @@ class Trace:
     links: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     columns_sent: tuple[tuple[str, int], ...] = ()
     warnings: tuple[str, ...] = ()
+    physical_calls: int = 0
+    spending: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True)

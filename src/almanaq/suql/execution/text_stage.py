@@ -1,4 +1,4 @@
-"""Running a text stage: rows under way at once, each asked only what still matters, stopping when LIMIT is satisfied."""
+"""Running a text stage: rows under way at once, each asked only what still matters, until LIMIT is satisfied."""
 
 from __future__ import annotations
 
@@ -76,9 +76,10 @@ class StageRun:
         self._needs = {atom.column: _sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
         self.counts = StageCounts()
 
-    async def run(self, candidates: AsyncIterator[Candidate]) -> list[StageRow]:
-        """Give the rows that pass, in source order; stops early as the stage says, leaving nothing under way."""
+    async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
+        """Yield rows that pass as soon as they are sure to be kept; closing the iterator leaves nothing under way."""
         passed = self._passed
+        released = 0
         under_way: dict[asyncio.Task[StageRow | None], int] = {}
         exhausted = False
         made = self._calls.made
@@ -109,10 +110,28 @@ class StageRun:
                     self._open.discard(number)
                     if row is not None:
                         passed.append(row)
+                if rows := self._released(released):
+                    released += len(rows)
+                    yield rows
         finally:
+            self.counts.calls = self._calls.made - made
             await _cancel(under_way)
-        self.counts.calls = self._calls.made - made
-        return self._kept(passed)
+        self._open.clear()
+        if rows := self._released(released):
+            yield rows
+
+    def _released(self, before: int) -> list[StageRow]:
+        """Give the rows that are surely kept, less the first so many of them."""
+        if not self._stage.ordered:
+            return self._passed[before : self._stage.enough]
+        first_open = min(self._open, default=None)
+        rows = sorted(self._passed, key=lambda row: row.number)
+        sure = [row for row in rows if first_open is None or row.number < first_open]
+        return sure[before : self._stage.enough]
+
+    def kept(self) -> list[StageRow]:
+        """Give the rows that the run kept, in source order."""
+        return self._kept(self._passed)
 
     def sure(self) -> list[StageRow]:
         """Give the rows that passed before the run was stopped and that no row still open could push out of a LIMIT."""
@@ -182,9 +201,7 @@ class _Asking:
     def __init__(self, run: StageRun, candidate: Candidate) -> None:
         self._run, self._candidate = run, candidate
         self._outcomes: dict[str, Outcome] = {}
-        self._passages = {
-            site: passages_of(candidate.values[item.document]) for site, item in run._inputs.items()
-        }
+        self._passages = {site: passages_of(candidate.values[item.document]) for site, item in run._inputs.items()}
         self._numbers: dict[str, tuple[int, ...]] = {}
         self._call_of: dict[str, tuple[bytes, TextCall] | None] = {}
 
@@ -308,5 +325,3 @@ async def _cancel(tasks: dict[asyncio.Task[StageRow | None], int]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-

@@ -52,7 +52,8 @@ def _drop_constant_keys(block: exp.Select) -> None:
 def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.Expr] | None = None) -> exp.Select:
     """Move a block's FROM and WHERE into a derived table that also computes some of its expressions.
 
-    `SELECT max(f(a)) FROM t WHERE w` with unit `f(a)` becomes `SELECT max(d.u0) FROM (SELECT f(a) AS u0 FROM t WHERE w) AS d`.
+    With unit `f(a)`, `SELECT max(f(a)) FROM t WHERE w` becomes
+    `SELECT max(d.u0) FROM (SELECT f(a) AS u0 FROM t WHERE w) AS d`.
     The rows stay the same, since the derived table has one row for each that reached the block's other clauses.
 
     Args:
@@ -92,7 +93,7 @@ def split_nested_calls(block: exp.Select, name: str) -> bool:
 
 def split_windows(block: exp.Select, name: str) -> bool:
     """Compute window functions that text functions read in a derived table; say whether there were any."""
-    windows = [node for node in own_nodes(block) if isinstance(node, exp.Window)]
+    windows: list[exp.Expr] = [node for node in own_nodes(block) if isinstance(node, exp.Window)]
     read = [node for node in windows if (call := node.find_ancestor(exp.Anonymous)) is not None and is_text_call(call)]
     if not read:
         return False
@@ -164,7 +165,7 @@ def _reads_groups(block: exp.Select) -> bool:
 def _below_grouping(node: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> bool:
     at: exp.Expr | None = node
     while at is not None and at is not block:
-        if isinstance(at, _AGGREGATES) and not isinstance(at.parent, exp.Window) or at in keys:
+        if (isinstance(at, _AGGREGATES) and not isinstance(at.parent, exp.Window)) or at in keys:
             return True
         at = at.parent
     return False

@@ -12,14 +12,19 @@ from almanaq.suql.syntax.text_functions import has_text, outermost_text_calls, o
 
 
 def move_conditions_to_where(block: exp.Select) -> None:
-    """Move the ON conditions with text of inner joins to WHERE: the same rows, as long as no later join keeps unmatched rows.
+    """Move the ON conditions with text of inner joins to WHERE, unless a later join keeps rows without a match.
 
     `a JOIN b ON c AND t` becomes `a JOIN b ON c … WHERE t`.
     """
     joins = block.args.get("joins") or []
     for i, join in enumerate(joins):
         on = join.args.get("on")
-        if on is None or not has_text(on) or side_of(join) or any(side_of(later) in ("RIGHT", "FULL") for later in joins[i:]):
+        if (
+            on is None
+            or not has_text(on)
+            or side_of(join)
+            or any(side_of(later) in ("RIGHT", "FULL") for later in joins[i:])
+        ):
             continue
         parts = conjuncts(on)
         rest = [part for part in parts if not has_text(part)]
@@ -30,7 +35,8 @@ def move_conditions_to_where(block: exp.Select) -> None:
 def push_outer_join_text(block: exp.Select) -> None:
     """Compute the text of an outer join's ON condition in a derived table of the one relation that it reads.
 
-    `a LEFT JOIN b ON c AND f(b.x) = 'y'` becomes `a LEFT JOIN (SELECT …, f(b.x) = 'y' AS u0 FROM b) AS b ON c AND b.u0`.
+    `a LEFT JOIN b ON c AND f(b.x) = 'y'` becomes
+    `a LEFT JOIN (SELECT …, f(b.x) = 'y' AS u0 FROM b) AS b ON c AND b.u0`.
     Text over both sides stays.
     """
     items = {item.alias_or_name: item for item in from_items(block)}
@@ -124,5 +130,3 @@ def _connected(block: exp.Select, items: list[str], conditions: list[exp.Expr]) 
         for reference in own_columns(block, item) if isinstance(item, exp.Unnest | exp.Lateral) else ():
             leader[find(item.alias_or_name)] = find(reference.table)
     return {alias: find(alias) for alias in items}
-
-

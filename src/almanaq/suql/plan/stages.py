@@ -22,20 +22,20 @@ class EvidenceSource:
     """Where the document of a site stands: a column of a relation, in the row that `key` names.
 
     Attributes:
-        key: expressions for its declared key columns; empty where none are declared.
+        key: the names by which the block refers to its declared key columns; empty where none are declared.
     """
 
     site: str
     relation: str
     column: str
-    key: tuple[exp.Expr, ...]
+    key: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
     """One SELECT block with text functions and nothing that groups, dedups or looks across rows; becomes a table.
 
-    Its expressions refer to columns of FROM through FROM_ALIAS and to what the model says through TEXT_ALIAS (sites.py).
+    Its expressions refer to columns of FROM through FROM_ALIAS and to what the model says through TEXT_ALIAS.
     The rules of the optimizer fill in the choices below; as built, every text function is evaluated for every row
     of FROM, and the database filters afterwards.
 

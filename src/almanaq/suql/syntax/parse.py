@@ -9,18 +9,61 @@ from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UsageError
 from almanaq.suql.syntax.allowlist import check_allowed
 from almanaq.suql.syntax.dialect import suql_dialect
 
 _OTHER_STATEMENTS = frozenset(
-    """
-    ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT CLUSTER COMMENT COMMIT COPY CREATE DEALLOCATE DECLARE DELETE DESCRIBE
-    DETACH DISCARD DO DROP EXECUTE EXPLAIN EXPORT GRANT IMPORT INSERT INSTALL LISTEN LOAD LOCK MERGE NOTIFY PRAGMA
-    PREPARE REFRESH REINDEX RESET REVOKE ROLLBACK SAVEPOINT SET SHOW START TRUNCATE UPDATE USE VACUUM
-    """.split()
+    [
+        "ALTER",
+        "ANALYZE",
+        "ATTACH",
+        "BEGIN",
+        "CALL",
+        "CHECKPOINT",
+        "CLUSTER",
+        "COMMENT",
+        "COMMIT",
+        "COPY",
+        "CREATE",
+        "DEALLOCATE",
+        "DECLARE",
+        "DELETE",
+        "DESCRIBE",
+        "DETACH",
+        "DISCARD",
+        "DO",
+        "DROP",
+        "EXECUTE",
+        "EXPLAIN",
+        "EXPORT",
+        "GRANT",
+        "IMPORT",
+        "INSERT",
+        "INSTALL",
+        "LISTEN",
+        "LOAD",
+        "LOCK",
+        "MERGE",
+        "NOTIFY",
+        "PRAGMA",
+        "PREPARE",
+        "REFRESH",
+        "REINDEX",
+        "RESET",
+        "REVOKE",
+        "ROLLBACK",
+        "SAVEPOINT",
+        "SET",
+        "SHOW",
+        "START",
+        "TRUNCATE",
+        "UPDATE",
+        "USE",
+        "VACUUM",
+    ]
 )
 
 
@@ -121,5 +164,8 @@ def _syntax_error(error: ParseError, text: str) -> QueryError:
     # sqlglot counts the column at the end of the token.
     start = sum(len(part) + 1 for part in text.split("\n")[: line - 1]) + column - len(str(highlight))
     return QuerySyntaxError(
-        f"not a SUQL query: {message} near {highlight!r}", query=text, start=max(0, start), end=start + len(highlight) - 1
+        f"not a SUQL query: {message} near {highlight!r}",
+        query=text,
+        start=max(0, start),
+        end=start + len(highlight) - 1,
     )

@@ -1,0 +1,67 @@
+"""`almanaq cache`: what the cache of replies holds, and emptying it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from almanaq.cli.output import write_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from almanaq.models.reply_cache import ReplyCache
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the app."""
+    cache = typer.Typer(help="Show or empty the cache of model replies.", no_args_is_help=True)
+    cache.command("stats")(stats)
+    cache.command("clear")(clear)
+    app.add_typer(cache, name="cache")
+
+
+def stats(json: Json = False) -> None:
+    """Show where the cache is, how many replies it keeps for each model, and its size."""
+    from dataclasses import asdict
+
+    from almanaq.cli.output import write_json
+
+    file, cache = _cache()
+    if not file.exists():
+        # Looking makes no file.
+        found: dict[str, object] = {"file": str(file), "replies": 0, "by_model": {}, "bytes": 0}
+    else:
+        found = asdict(cache.stats())
+        cache.close()
+    if json:
+        write_json(found, None)
+        return
+    lines = [f"{found['file']}: {found['replies']:,} replies, {found['bytes']:,} bytes"]
+    by_model = found["by_model"]
+    assert isinstance(by_model, dict)
+    lines += [f"  {count:>9,}  {model or '(no name)'}" for model, count in by_model.items()]
+    write_text("\n".join(lines) + "\n", None)
+
+
+def clear() -> None:
+    """Delete every reply in the cache; models are asked, and paid, anew."""
+    file, cache = _cache()
+    count = 0
+    if file.exists():
+        count = cache.clear()
+        cache.close()
+    write_text(f"{count:,} replies deleted from {file}\n", None)
+
+
+def _cache() -> tuple[Path, ReplyCache]:
+    """Give the cache file that settings name, and the cache in it."""
+    from almanaq.models.reply_cache import ReplyCache, default_cache_file
+    from almanaq.settings import read_settings
+
+    read_settings().export()
+    file = default_cache_file()
+    return file, ReplyCache(file)

@@ -1,0 +1,259 @@
+"""BatchingReader: fewer calls, by choice: several questions on one text, or several short texts with one question."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field, replace
+
+from almanaq.errors import ModelCallError
+from almanaq.models.clients import PerLoop
+from almanaq.models.failure import FailedCall
+from almanaq.models.parts import Piece
+from almanaq.models.prompted import PromptedReader, asked_values
+from almanaq.models.prompts import prompt_file
+from almanaq.models.protocols import LanguageModel, Prompt, Quote, TextCall, TextReply, Usage
+from almanaq.models.quotes import located
+from almanaq.models.replies import MalformedReply, item_schema, parse_content, parse_object
+from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.tokens import estimate_tokens
+
+_PROMPTS = ("answer_many", "answer_texts")
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """What may share a call.
+
+    Attributes:
+        questions: most questions on one text in one call; 1: never.
+        texts: most texts with one question in one call; 1: never.
+        text_tokens: texts above this length are never put together with others.
+        window: seconds that a call waits for company.
+    """
+
+    questions: int = 8
+    texts: int = 8
+    text_tokens: int = 300
+    window: float = 0.01
+
+
+@dataclass(eq=False)
+class _Group:
+    """Calls that wait for one another; `task` runs once the group is closed."""
+
+    calls: list[TextCall] = field(default_factory=list)
+    replies: list[asyncio.Future[TextReply]] = field(default_factory=list)
+    task: asyncio.Task[None] | None = None
+    full: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class _Groups:
+    """The groups of one event loop that still take calls."""
+
+    def __init__(self) -> None:
+        self.open: dict[tuple[object, ...], _Group] = {}
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class BatchingReader:
+    """A Reader that puts calls together which come within a short time; each still gets a reply of its own.
+
+    A reply to several that is malformed, or a request that is too long, is halved, down to single calls, which the
+    plain reader makes. What a shared call cost is in the usage of its first item.
+
+    Args:
+        reader: makes single calls.
+        cache: keeps the reply to each item, as the same company seldom comes together twice.
+    """
+
+    remote = True
+    paid = True
+
+    def __init__(
+        self,
+        reader: PromptedReader,
+        model: LanguageModel,
+        batching: Batching,
+        *,
+        cache: ReplyCache | None = None,
+        max_output_tokens: int = 1024,
+    ) -> None:
+        self.name = reader.name
+        self._reader, self._model, self._batching, self._cache = reader, model, batching, cache
+        self._max_output = max_output_tokens
+        self._groups = PerLoop(_Groups)
+
+    async def read(self, call: TextCall) -> TextReply:
+        """Give what the document says; raises FailedCall when the model fails or its reply cannot be used."""
+        kind = self._kind(call)
+        if kind is None:
+            return await self._reader.read(call)
+        key = _item_key(self._model, call)
+        kept = self._cache.get(key) if self._cache is not None else None
+        if kept is not None:
+            return _from_json(kept)
+        reply = await self._join(kind, call)
+        if self._cache is not None:
+            self._cache.put(key, _to_json(reply), model=self._model.name)
+        return reply
+
+    def _kind(self, call: TextCall) -> tuple[object, ...] | None:
+        """Give what a call must have in common with others to share theirs; None: it goes alone."""
+        if call.function == "summary":
+            return None
+        tokens = sum(map(estimate_tokens, call.passages))
+        if self._batching.texts > 1 and tokens <= self._batching.text_tokens:
+            return ("answer_texts", call.question, call.type, call.options, call.compared)
+        if self._batching.questions > 1 and tokens <= self._reader.part_tokens:
+            return ("answer_many", call.passages)
+        return None
+
+    async def _join(self, kind: tuple[object, ...], call: TextCall) -> TextReply:
+        groups = (await self._groups.get()).open
+        group = groups.get(kind)
+        if group is None:
+            group = groups[kind] = _Group()
+            group.task = asyncio.create_task(self._run(kind, group, groups))
+        reply: asyncio.Future[TextReply] = asyncio.get_running_loop().create_future()
+        group.calls.append(call)
+        group.replies.append(reply)
+        most = self._batching.texts if kind[0] == "answer_texts" else self._batching.questions
+        if len(group.calls) >= most:
+            del groups[kind]
+            group.full.set()
+        try:
+            return await reply
+        except asyncio.CancelledError:
+            # The last one to leave cancels what nobody waits for any more.
+            if all(other.done() for other in group.replies) and group.task is not None:
+                group.task.cancel()
+            raise
+
+    async def _run(self, kind: tuple[object, ...], group: _Group, groups: dict[tuple[object, ...], _Group]) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(group.full.wait(), self._batching.window)
+        if groups.get(kind) is group:
+            del groups[kind]
+        try:
+            for place, outcome in await self._answered(str(kind[0]), list(enumerate(group.calls))):
+                _settle(group.replies[place], outcome)
+        except BaseException as problem:
+            for reply in group.replies:
+                _settle(reply, problem if isinstance(problem, Exception) else asyncio.CancelledError())
+            if not isinstance(problem, Exception):
+                raise
+
+    async def _answered(
+        self, name: str, items: Sequence[tuple[int, TextCall]]
+    ) -> list[tuple[int, TextReply | Exception]]:
+        """Give the outcome for each item, at its place; halves what cannot be answered together."""
+        if len(items) == 1:
+            place, call = items[0]
+            try:
+                return [(place, await self._reader.read(call))]
+            except ModelCallError as problem:
+                return [(place, problem)]
+        prompt = self._prompt(name, [call for _, call in items])
+        try:
+            completion = await self._model.complete(prompt)
+        except FailedCall as problem:
+            if not problem.too_long:
+                return [(place, problem if n == 0 else FailedCall(str(problem))) for n, (place, _) in enumerate(items)]
+            found, usage = {}, problem.usage
+        else:
+            found, usage = self._parsed(completion.text, items), completion.usage
+        missing = [item for item in items if item[0] not in found]
+        if missing:
+            forget = getattr(self._model, "forget", lambda _: None)
+            forget(prompt)
+        outcomes: list[tuple[int, TextReply | Exception]] = list(await self._typed(items, found, usage))
+        if missing:
+            half = (len(missing) + 1) // 2
+            halves = await asyncio.gather(*(self._answered(name, m) for m in (missing[:half], missing[half:]) if m))
+            again = [outcome for one in halves for outcome in one]
+            if not found:
+                again[0] = (again[0][0], _with_cost(again[0][1], usage))
+            outcomes += again
+        return outcomes
+
+    async def _typed(
+        self, items: Sequence[tuple[int, TextCall]], found: dict[int, TextReply], usage: Usage
+    ) -> list[tuple[int, TextReply]]:
+        """Give the replies found, in the form of their types, the first with what all of them cost."""
+        shared = Usage(cached_calls=1) if usage.cached_calls and not usage.calls else Usage()
+        typed: list[tuple[int, TextReply]] = []
+        for place, call in items:
+            if place in found:
+                cost = usage if not typed else shared
+                typed.append((place, await self._reader.typed(call, replace(found[place], usage=cost))))
+        return typed
+
+    def _prompt(self, name: str, calls: Sequence[TextCall]) -> Prompt:
+        if name == "answer_many":
+            values: dict[str, object] = {"passages": _numbered(calls[0]), "items": [asked_values(c) for c in calls]}
+        else:
+            values = {**asked_values(calls[0]), "documents": [_numbered(call) for call in calls]}
+        limit = self._max_output * min(len(calls), 4)
+        return prompt_file(name).prompt(values, schema=item_schema(calls), max_output_tokens=limit)
+
+    def _parsed(self, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
+        """Give the replies to those items that the text answers as it should."""
+        found: dict[int, TextReply] = {}
+        try:
+            content = parse_object(text)
+        except MalformedReply:
+            return found
+        for number, (place, call) in enumerate(items, 1):
+            item = content.get(f"item{number}")
+            try:
+                parsed = parse_content(item if isinstance(item, dict) else {}, call)
+            except MalformedReply:
+                continue
+            quotes, dropped = located(parsed.quotes, [Piece(n, 0, text) for n, text in enumerate(call.passages)])
+            self._reader.dropped_quotes += dropped
+            found[place] = TextReply(parsed.value, parsed.verdicts, quotes)
+        return found
+
+
+def _numbered(call: TextCall) -> list[tuple[int, str]]:
+    return list(enumerate(call.passages, 1))
+
+
+def _with_cost(outcome: TextReply | Exception, usage: Usage) -> TextReply | Exception:
+    if isinstance(outcome, TextReply):
+        return replace(outcome, usage=outcome.usage + usage)
+    if isinstance(outcome, FailedCall):
+        outcome.usage += usage
+    return outcome
+
+
+def _settle(reply: asyncio.Future[TextReply], outcome: TextReply | BaseException) -> None:
+    if reply.done():
+        return
+    if isinstance(outcome, TextReply):
+        reply.set_result(outcome)
+    elif isinstance(outcome, asyncio.CancelledError):
+        reply.cancel()
+    else:
+        reply.set_exception(outcome)
+
+
+def _item_key(model: LanguageModel, call: TextCall) -> bytes:
+    versions = [prompt_file(name).version for name in _PROMPTS]
+    identity = json.dumps(["item", str(getattr(model, "identity", model.name)), versions, astuple(call)])
+    return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()
+
+
+def _to_json(reply: TextReply) -> str:
+    return json.dumps([reply.value, dict(reply.verdicts), [astuple(quote) for quote in reply.quotes]])
+
+
+def _from_json(text: str) -> TextReply:
+    value, verdicts, quotes = json.loads(text)
+    return TextReply(value, verdicts, tuple(Quote(*quote) for quote in quotes), Usage(cached_calls=1))

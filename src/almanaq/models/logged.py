@@ -1,0 +1,88 @@
+"""LoggedModel: a debug log of physical calls, off by default; without keys, and without texts unless asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from almanaq.errors import SourceError
+from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
+
+_KEY = re.compile(r"\b(sk|key|Bearer)([-_ ])[\w.-]{6,}", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class DebugLog:
+    """Where calls are logged, one JSON object a line; `texts` also logs prompts and replies, rows included."""
+
+    file: Path
+    texts: bool = False
+
+
+def debug_log_from_environment() -> DebugLog | None:
+    """Give the log that ALMANAQ_DEBUG_LOG names; ALMANAQ_DEBUG_LOG_TEXTS=1 lets texts in."""
+    file = os.environ.get("ALMANAQ_DEBUG_LOG")
+    return DebugLog(Path(file), os.environ.get("ALMANAQ_DEBUG_LOG_TEXTS", "") in ("1", "true", "yes")) if file else None
+
+
+def redacted(text: str, secrets: tuple[str, ...] = ()) -> str:
+    """Give a text without keys: neither those named nor anything that looks like one."""
+    for secret in secrets:
+        if len(secret) > 3:
+            text = text.replace(secret, "[key]")
+    return _KEY.sub(r"\1\2[key]", text)
+
+
+class LoggedModel:
+    """Writes a line for each call: when, which prompt, how long, what it cost, how it ended."""
+
+    def __init__(self, model: LanguageModel, log: DebugLog, *, secrets: tuple[str, ...] = ()) -> None:
+        self.name = model.name
+        self._model, self._log, self._secrets = model, log, secrets
+        self._lock = threading.Lock()
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Give the reply, logged."""
+        started = time.time()
+        try:
+            completion = await self._model.complete(prompt)
+        except asyncio.CancelledError:
+            self._write(prompt, started, Usage(calls=1), error="cancelled")
+            raise
+        except Exception as problem:
+            # A failure may repeat what the model said, and with it what stood in a row.
+            said = str(problem) if self._log.texts else ""
+            self._write(prompt, started, getattr(problem, "usage", Usage()), error=type(problem).__name__, said=said)
+            raise
+        self._write(prompt, started, completion.usage, reply=completion.text)
+        return completion
+
+    def _write(
+        self, prompt: Prompt, started: float, usage: Usage, *, error: str = "", said: str = "", reply: str = ""
+    ) -> None:
+        line: dict[str, object] = {
+            "at": round(started, 3),
+            "seconds": round(time.time() - started, 4),
+            "model": self.name,
+            "prompt": prompt.name,
+            "version": prompt.version,
+            "error": error,
+            **asdict(usage),
+        }
+        if self._log.texts:
+            line |= {"messages": [m.content for m in prompt.messages], "reply": reply, "said": said}
+        text = redacted(json.dumps(line, ensure_ascii=False), self._secrets)
+        try:
+            with self._lock, self._log.file.open("a", encoding="utf-8", errors="replace") as file:
+                file.write(text + "\n")
+        except OSError as problem:
+            raise SourceError(
+                f"the debug log {self._log.file} cannot be written ({problem.strerror}): change or unset"
+                " ALMANAQ_DEBUG_LOG"
+            ) from problem

@@ -1,0 +1,43 @@
+"""The JSON schema of the reply to each prompt that has the same one in every request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from almanaq.models.prompts import prompt_file
+from almanaq.models.protocols import Prompt
+
+_TEXT: Mapping[str, object] = {"type": "string"}
+_TEXT_OR_NULL: Mapping[str, object] = {"type": ["string", "null"]}
+_NUMBERS: Mapping[str, object] = {"type": "array", "items": {"type": "integer"}}
+
+
+def strict_object(properties: Mapping[str, object]) -> dict[str, object]:
+    """Give the schema of an object with exactly these properties."""
+    required = list(properties)
+    return {"type": "object", "properties": dict(properties), "required": required, "additionalProperties": False}
+
+
+def one_of(*values: str) -> dict[str, object]:
+    """Give the schema of one of these strings."""
+    return {"type": "string", "enum": list(values)}
+
+
+_QUOTES = {"type": "array", "items": strict_object({"passage": {"type": "integer"}, "quote": _TEXT})}
+SCHEMAS: Mapping[str, Mapping[str, object]] = {
+    "verify": strict_object({"verdict": one_of("yes", "no", "unknown"), "quotes": _QUOTES}),
+    "classify_turn": strict_object({"kind": one_of("query", "talk", "outside", "unclear"), "reason": _TEXT}),
+    "relax": strict_object({"condition": {"type": "integer"}, "replacement": _TEXT_OR_NULL, "said": _TEXT}),
+    "short_answer": strict_object({"answer": _TEXT_OR_NULL}),
+    "linearize": strict_object({"text": _TEXT}),
+    "table_answer": strict_object({"answer": _TEXT_OR_NULL, "tables": _NUMBERS}),
+    "table_verify": strict_object({"verdict": one_of("true", "false", "not enough"), "tables": _NUMBERS}),
+    "table_sql": strict_object({"sql": _TEXT}),
+    "no_context": strict_object({"answer": _TEXT_OR_NULL}),
+    "table_summary": strict_object({"title": _TEXT, "summary": _TEXT}),
+}
+
+
+def task_prompt(name: str, values: Mapping[str, object], *, max_output_tokens: int = 1024) -> Prompt:
+    """Give the request of a prompt of SCHEMAS, filled with the values that its file names."""
+    return prompt_file(name).prompt(values, schema=SCHEMAS[name], max_output_tokens=max_output_tokens)

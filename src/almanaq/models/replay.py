@@ -1,0 +1,248 @@
+"""Bundles that reproduce a result without a model: what a reader and a linker said, in the order in which they said it.
+
+recording = Recording(models)
+result = Engine(database, recording.models).run(suql)
+write_bundle(recording.bundle(suql, snapshot=…, plan=…), file)
+
+Engine(database, replay_models(read_bundle(file))).run(suql)    # the same rows, evidence and counts
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, astuple, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from almanaq.errors import ModelCallError, ModelError, SourceError
+from almanaq.models.clients import PerLoop
+from almanaq.models.protocols import (
+    Embedder,
+    Linker,
+    LinkRequest,
+    Models,
+    Quote,
+    Reader,
+    TextCall,
+    TextReply,
+    Usage,
+)
+
+FORMAT = "almanaq-replay-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """All that a result rests on, apart from the data itself.
+
+    Attributes:
+        query, parameters, plan: what was run, and how, as text.
+        snapshot: a hash of the data, as the caller takes it: a replay over other data is refused.
+        model: the name of the model that replied.
+        replies: text calls by their hash, with their replies in the order in which they came; {"failed": message} for
+            a call that failed, None for one that was cancelled before its reply.
+        links: (column, literal, values chosen).
+    """
+
+    query: str
+    snapshot: str = ""
+    plan: str = ""
+    parameters: tuple[str, ...] = ()
+    model: str = ""
+    remote: bool = False
+    paid: bool = False
+    replies: tuple[tuple[str, dict[str, Any] | None], ...] = ()
+    links: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+
+
+def file_hash(*files: Path) -> str:
+    """Give a hash of the contents of files, in the order of their names: the snapshot of a source made of files."""
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def write_bundle(bundle: Bundle, file: Path) -> None:
+    """Write a bundle as JSON."""
+    content = {"format": FORMAT, **asdict(bundle)}
+    try:
+        file.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    except OSError as problem:
+        raise SourceError(f"the bundle {file} cannot be written: {problem.strerror}") from problem
+
+
+def read_bundle(file: Path) -> Bundle:
+    """Give the bundle in a file; raises SourceError when there is none that can be read."""
+    try:
+        content = json.loads(file.read_text("utf-8"))
+        if content.pop("format") != FORMAT:
+            raise ValueError(f"its format is not {FORMAT}")
+        content["parameters"] = tuple(content["parameters"])
+        content["replies"] = tuple((key, reply) for key, reply in content["replies"])
+        content["links"] = tuple((column, literal, tuple(values)) for column, literal, values in content["links"])
+        return Bundle(**content)
+    except OSError as problem:
+        raise SourceError(f"the bundle {file} cannot be read: {problem.strerror}") from problem
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        raise SourceError(f"{file} is no bundle that this program can replay ({problem}): record it anew") from problem
+
+
+class Recording:
+    """Models that keep what they say; `models` is what to run queries with."""
+
+    def __init__(self, models: Models) -> None:
+        self._inner = models
+        self._replies: list[tuple[str, dict[str, Any] | None]] = []
+        self._links: list[tuple[str, str, tuple[str, ...]]] = []
+        reader = _RecordingReader(models.reader, self._replies)
+        self.models = Models(models.name, reader, _RecordingLinker(models.linker, self._links), models.embedder)
+
+    def bundle(self, query: str, *, snapshot: str = "", plan: str = "", parameters: Sequence[object] = ()) -> Bundle:
+        """Give what was said so far."""
+        reader = self._inner.reader
+        said = tuple(self._replies), tuple(self._links)
+        values = tuple(str(value) for value in parameters)
+        return Bundle(query, snapshot, plan, values, self._inner.name, reader.remote, reader.paid, *said)
+
+
+class _RecordingReader:
+    def __init__(self, reader: Reader, replies: list[tuple[str, dict[str, Any] | None]]) -> None:
+        self.name, self.remote, self.paid = reader.name, reader.remote, reader.paid
+        self._reader, self._replies = reader, replies
+
+    async def read(self, call: TextCall) -> TextReply:
+        """Give the reply, kept."""
+        try:
+            reply = await self._reader.read(call)
+        except asyncio.CancelledError:
+            self._replies.append((call_hash(call), None))
+            raise
+        except ModelCallError as problem:
+            self._replies.append((call_hash(call), {"failed": str(problem)}))
+            raise
+        self._replies.append((call_hash(call), asdict(reply)))
+        return reply
+
+
+class _RecordingLinker:
+    def __init__(self, linker: Linker, links: list[tuple[str, str, tuple[str, ...]]]) -> None:
+        self.name = linker.name
+        self._linker, self._links = linker, links
+
+    async def link(self, request: LinkRequest) -> tuple[str, ...]:
+        """Give the values, kept."""
+        values = await self._linker.link(request)
+        self._links.append((request.column, request.literal, values))
+        return values
+
+
+def replay_models(bundle: Bundle, *, snapshot: str = "", embedder: Embedder | None = None) -> Models:
+    """Give models that say what a bundle holds, and ask nobody.
+
+    Args:
+        snapshot: the hash of the data at hand; one that differs from the bundle's is refused.
+
+    Raises:
+        SourceError: the data is not what the bundle was recorded over.
+    """
+    if snapshot and bundle.snapshot and snapshot != bundle.snapshot:
+        raise SourceError(
+            f"the data has changed since the bundle was recorded (snapshot {bundle.snapshot[:12]}, now"
+            f" {snapshot[:12]}): replay it over the data of then"
+        )
+    if embedder is None:
+        from almanaq.models.lexical import LexicalEmbedder
+
+        embedder = LexicalEmbedder()
+    return Models(bundle.model, ReplayReader(bundle), _ReplayLinker(bundle), embedder)
+
+
+class ReplayReader:
+    """A Reader that gives the replies of a bundle, in the order in which they came then.
+
+    The order matters where LIMIT stops a query: which rows are kept depends on who replied first.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.name, self.remote, self.paid = bundle.model, False, bundle.paid
+        self._places = {key: place for place, (key, _) in reversed(list(enumerate(bundle.replies)))}
+        self._replies = [reply for _, reply in bundle.replies]
+        self._queues = PerLoop(_Queue)
+
+    async def read(self, call: TextCall) -> TextReply:
+        """Give the recorded reply; raises ModelError where the bundle has none."""
+        place = self._places.get(call_hash(call))
+        if place is None:
+            raise ModelError(
+                f"the bundle holds no reply to {call.question!r} for one of the texts: the query, its options or the"
+                " data differ from those it was recorded with"
+            )
+        content = self._replies[place]
+        if content is None:
+            # It never ended then; it is cancelled now as it was then, or the order of things differs.
+            await asyncio.sleep(60)
+            raise ModelError("the bundle's query was stopped before this reply came: record it anew")
+        await (await self._queues.get()).turn(place)
+        if "failed" in content:
+            raise ModelCallError(content["failed"])
+        quotes = tuple(Quote(**quote) for quote in content["quotes"])
+        return TextReply(content["value"], content["verdicts"], quotes, Usage(**content["usage"]))
+
+
+@dataclass
+class _Queue:
+    """Lets the calls that wait go on one after the other, the one first that replied first then."""
+
+    _waiting: dict[int, asyncio.Future[None]] = field(default_factory=dict)
+    _pump: asyncio.Task[None] | None = None
+
+    async def turn(self, place: int) -> None:
+        """Wait for one's turn."""
+        mine = self._waiting[place] = asyncio.get_running_loop().create_future()
+        if self._pump is None or self._pump.done():
+            self._pump = asyncio.create_task(self._run())
+        try:
+            await mine
+        finally:
+            self._waiting.pop(place, None)
+
+    async def _run(self) -> None:
+        while self._waiting:
+            seen = -1
+            while seen != len(self._waiting):
+                # Until nobody joins any more: whoever would be asked for next has then been asked for.
+                seen = len(self._waiting)
+                await asyncio.sleep(0.001)
+            first = min(self._waiting, default=None)
+            if first is not None and not self._waiting[first].done():
+                self._waiting[first].set_result(None)
+            await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """Stop; whoever still waits is cancelled with the loop."""
+        if self._pump is not None:
+            self._pump.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._pump
+
+
+class _ReplayLinker:
+    def __init__(self, bundle: Bundle) -> None:
+        self.name = bundle.model
+        self._links = {(column, literal): values for column, literal, values in bundle.links}
+
+    async def link(self, request: LinkRequest) -> tuple[str, ...]:
+        """Give the recorded values; raises ModelError where there are none."""
+        if (request.column, request.literal) not in self._links:
+            raise ModelError(f"the bundle does not say what {request.literal!r} in {request.column} means")
+        return self._links[request.column, request.literal]
+
+
+def call_hash(call: TextCall) -> str:
+    """Give the identity of a text call, without its text: a bundle holds none of the documents."""
+    return hashlib.sha256(json.dumps(astuple(call)).encode("utf-8", "surrogatepass")).hexdigest()

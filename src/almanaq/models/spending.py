@@ -1,0 +1,95 @@
+"""What work spends: by operator and model, and never more than its budget; found through the running context.
+
+A query opens `spending()`; whatever is asked of a model meanwhile, in any of its tasks, is recorded there by the
+wrappers (CachedModel what was asked and what the cache served, MeteredModel what was really called), failed, repeated
+and cancelled calls included. Nothing has to be handed through, so nothing is lost on the way of an error.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from almanaq.models.budget import Budget
+from almanaq.models.protocols import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What one operator spent at one model.
+
+    Attributes:
+        operator: the name of the prompt's purpose or of the plan's stage; "" where none was named.
+        virtual: calls asked for; `usage.cached_calls` of them were served from the cache or by an equal call under
+            way, and `usage.calls` physical calls were made for the others, repeated ones included.
+    """
+
+    operator: str
+    model: str
+    virtual: int
+    usage: Usage
+
+
+@dataclass
+class Spending:
+    """The account of one piece of work; `budget` stops it before it is exceeded."""
+
+    budget: Budget | None = None
+    _lines: dict[tuple[str, str], tuple[int, Usage]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, operator: str, model: str, usage: Usage, *, virtual: int = 0) -> None:
+        """Enter what a call cost."""
+        with self._lock:
+            calls, spent = self._lines.get((operator, model), (0, Usage()))
+            self._lines[operator, model] = (calls + virtual, spent + usage)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """What each operator spent at each model, in the order of their first calls."""
+        with self._lock:
+            return tuple(Line(operator, model, *spent) for (operator, model), spent in self._lines.items())
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent in all."""
+        return sum((line.usage for line in self.lines), Usage())
+
+
+_ACCOUNTS: ContextVar[tuple[Spending, ...]] = ContextVar("almanaq_spending", default=())
+_OPERATOR: ContextVar[str] = ContextVar("almanaq_operator", default="")
+
+
+@contextmanager
+def spending(budget: Budget | None = None) -> Iterator[Spending]:
+    """Record what is spent inside the block, in all tasks that start there; accounts may be nested."""
+    account = Spending(budget)
+    token = _ACCOUNTS.set((*_ACCOUNTS.get(), account))
+    try:
+        yield account
+    finally:
+        _ACCOUNTS.reset(token)
+
+
+@contextmanager
+def operator(name: str) -> Iterator[None]:
+    """Name the operator that calls inside the block are made for."""
+    token = _OPERATOR.set(name)
+    try:
+        yield
+    finally:
+        _OPERATOR.reset(token)
+
+
+def record(model: str, usage: Usage, *, virtual: int = 0, purpose: str = "") -> None:
+    """Enter what a call cost into every account that is open; `purpose` names the operator where none is named."""
+    for account in _ACCOUNTS.get():
+        account.add(_OPERATOR.get() or purpose, model, usage, virtual=virtual)
+
+
+def budgets() -> tuple[Budget, ...]:
+    """Give the budgets of the accounts that are open."""
+    return tuple(account.budget for account in _ACCOUNTS.get() if account.budget is not None)

@@ -1,0 +1,89 @@
+"""psycopg, and connections made with it: the one module that imports it, and only when one is made."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from almanaq.errors import MissingExtraError, SourceError
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[Any]
+
+OLDEST = 12
+"""The first version that goes to rows by their addresses in a join, which fetching rows by row id rests on."""
+_AS_TEXT = ("json", "jsonb", "uuid", "xml", "inet", "cidr")
+_PASSWORD = re.compile(r"://[^:/@]*:(?P<url>.+)@|[?&\s]password=(?P<parameter>[^\s&]+)")
+_RESERVED = re.compile(r"[/@:?#\[\]\s]")
+
+
+def driver() -> Any:
+    """Give the module psycopg; raises MissingExtraError where it is not installed."""
+    try:
+        import psycopg
+    except ImportError as error:
+        raise MissingExtraError("psycopg", "postgres", "a PostgreSQL source") from error
+    return psycopg
+
+
+def connect(url: str) -> Connection:
+    """Give a connection whose values of types without an Arrow type come as text.
+
+    Raises:
+        SourceError: no server, no such database, wrong user or password, an old server; the password is not printed.
+        MissingExtraError: psycopg is not installed.
+    """
+    psycopg = driver()
+    from psycopg.types.string import TextLoader
+
+    secret = _secret(url)
+    try:
+        connection: Connection = psycopg.connect(url, connect_timeout=10, application_name="almanaq")
+    except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeError, ValueError) as error:
+        kind = "cannot connect to PostgreSQL" if isinstance(error, psycopg.OperationalError) else "not a PostgreSQL URL"
+        raise SourceError(f"{kind}: {_hide(first_line(error), secret)}") from None
+    try:
+        check_version(connection.info.server_version)
+    except SourceError:
+        connection.close()
+        raise
+    for name in _AS_TEXT:
+        connection.adapters.register_loader(name, TextLoader)
+    return connection
+
+
+def register_enums(connection: Connection, enums: list[tuple[str, int, int]]) -> None:
+    """Make arrays of enums known to a connection, which then gives them as lists of text."""
+    from psycopg.types import TypeInfo
+
+    for name, oid, array in enums:
+        TypeInfo(name, oid, array).register(connection)
+
+
+def check_version(number: int) -> None:
+    """Raise SourceError for a server (150003 is 15.3) that is too old."""
+    if number < OLDEST * 10_000:
+        raise SourceError(f"the server is PostgreSQL {number // 10_000}; version {OLDEST} or later is needed")
+
+
+def first_line(error: Exception) -> str:
+    """Give the first line of an error's message."""
+    return str(error).strip().split("\n", 1)[0] or type(error).__name__
+
+
+def _secret(url: str) -> str:
+    """Give the password in a URL, "" when there is none; refuse one that would be read as host or path, and printed."""
+    match = _PASSWORD.search(url)
+    secret = (match["url"] or match["parameter"]) if match else ""
+    if match and match["url"] and _RESERVED.search(secret):
+        raise SourceError("the password in the PostgreSQL URL must be percent-encoded: / is %2F, @ is %40")
+    return secret or ""
+
+
+def _hide(message: str, secret: str) -> str:
+    for written in {secret, unquote(secret)} - {""}:
+        message = message.replace(written, "***")
+    return message

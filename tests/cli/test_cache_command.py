@@ -1,0 +1,42 @@
+"""`almanaq cache`: shows what is kept, empties it, and makes no file by looking."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from almanaq.cli.app import app
+from almanaq.models.reply_cache import ReplyCache
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ALMANAQ_CACHE", raising=False)
+    monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path / "kept"))
+    return tmp_path / "kept" / "replies.sqlite"
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["cache", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_looking_at_no_cache_makes_none(file):
+    assert json.loads(run("stats", "--json")) == {"file": str(file), "replies": 0, "by_model": {}, "bytes": 0}
+    assert run("clear").startswith("0 replies deleted")
+    assert not file.exists()
+
+
+def test_stats_and_clear(file):
+    cache = ReplyCache(file)
+    for n in range(3):
+        cache.put(bytes([n]), "text", model="a" if n else "b")
+    cache.close()
+    assert json.loads(run("stats", "--json"))["by_model"] == {"a": 2, "b": 1}
+    assert "3 replies" in run("stats")
+    assert run("clear").startswith("3 replies deleted")
+    assert json.loads(run("stats", "--json"))["replies"] == 0

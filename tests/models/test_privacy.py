@@ -1,0 +1,91 @@
+"""What leaves: the debug log is off, without keys, and without texts unless asked; spans carry none."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+
+from almanaq.errors import MissingExtraError, ModelCallError, SourceError
+from almanaq.models.logged import DebugLog, redacted
+from almanaq.models.openai import OpenAIModel
+from almanaq.models.protocols import Message, Prompt
+from almanaq.models.registry import ModelSettings, wrapped
+from almanaq.models.traced import TracedModel
+from almanaq.testing import Faults, ScriptedModel, StandInServer
+
+KEY = "sk-very-secret-1234567890"
+ROW = "Ada's diary"
+PROMPT = Prompt("answer", "1", (Message("user", f"{ROW} and a password: {KEY}"),))
+
+
+def run(tmp_path: Path, faults: Faults | None = None, **settings: object) -> str:
+    log = tmp_path / "calls.jsonl"
+    with StandInServer(lambda _: f"{ROW}, said", key=KEY, faults=faults) as server:
+        model = OpenAIModel("m", server.url, KEY)
+        chosen = ModelSettings(attempts=1, **settings)  # type: ignore[arg-type]
+        with contextlib.suppress(ModelCallError):
+            asyncio.run(wrapped(model, chosen, cache=False).complete(PROMPT))
+    return log.read_text() if log.exists() else ""
+
+
+def test_nothing_is_logged_unless_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(tmp_path) == ""
+    monkeypatch.setenv("ALMANAQ_DEBUG_LOG", str(tmp_path / "calls.jsonl"))
+    assert json.loads(run(tmp_path))["prompt"] == "answer"
+
+
+@pytest.mark.parametrize("fault", [None, "error", "empty", "malformed", "off_schema"])
+def test_a_log_has_costs_but_neither_rows_nor_keys(tmp_path: Path, fault: str | None) -> None:
+    text = run(tmp_path, Faults([fault]), debug_log=DebugLog(tmp_path / "calls.jsonl"))
+    line = json.loads(text)
+    assert (line["model"], line["calls"], line["error"]) == ("openai:m", 1, line["error"])
+    assert bool(line["error"]) == (fault in ("error", "empty", "malformed"))
+    assert ROW not in text
+    assert KEY not in text
+
+
+def test_texts_are_logged_when_asked_and_keys_never(tmp_path: Path) -> None:
+    text = run(tmp_path, debug_log=DebugLog(tmp_path / "calls.jsonl", texts=True))
+    assert text.count(ROW) == 2
+    assert KEY not in text
+    assert "[key]" in text
+
+
+def test_what_looks_like_a_key_is_no_longer_there() -> None:
+    assert redacted("Incorrect API key: sk-abcdef123456") == "Incorrect API key: sk-[key]"
+    assert "hunter22" not in redacted("the key is hunter22", ("hunter22",))
+
+
+def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="ALMANAQ_DEBUG_LOG"):
+        run(tmp_path, debug_log=DebugLog(tmp_path / "no" / "such" / "folder.jsonl"))
+
+
+def test_spans_carry_costs_and_no_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("opentelemetry.sdk")
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr("opentelemetry.trace.get_tracer", provider.get_tracer)
+    model = TracedModel(ScriptedModel([f"{ROW}, said", ModelCallError(ROW)]))
+    asyncio.run(model.complete(PROMPT))
+    with pytest.raises(ModelCallError):
+        asyncio.run(model.complete(PROMPT))
+    good, bad = exporter.get_finished_spans()
+    assert good.name == "chat scripted"
+    assert good.attributes["gen_ai.usage.output_tokens"] > 0  # type: ignore[index]
+    assert bad.attributes["error.type"] == "ModelCallError"  # type: ignore[index]
+    assert ROW not in good.to_json() + bad.to_json()
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "opentelemetry", None)
+    with pytest.raises(MissingExtraError, match=r"almanaq\[otel\]"):
+        TracedModel(ScriptedModel([]))

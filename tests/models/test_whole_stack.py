@@ -1,0 +1,156 @@
+"""`almanaq.connect` with a model behind a real server: the trace is the server's bill, whatever went wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import almanaq
+from almanaq.errors import BudgetExceeded
+from almanaq.models.batching import Batching
+from almanaq.models.prices import Price
+from almanaq.models.protocols import Models
+from almanaq.models.registry import ModelSettings, open_models
+from almanaq.models.replay import Recording, file_hash, read_bundle, replay_models, write_bundle
+from almanaq.testing import Faults, StandInServer, replies_from
+
+PRICE = Price(3.0, 9.0)
+SUQL = "SELECT id FROM places WHERE answer(notes, 'are dogs welcome?') = 'Yes'"
+ROWS = 24
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    file = tmp_path / "places.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("CREATE TABLE places (id INTEGER PRIMARY KEY, notes TEXT, kind ENUM ('pub', 'café'))")
+        connection.execute("COMMENT ON COLUMN places.notes IS 'free text: what people wrote'")
+        for n in range(ROWS):
+            notes = (
+                f"Place {n}. " + ("Our dog got a bowl. " if n % 3 == 0 else "No animals at all. ") + "A fine soup. " * 8
+            )
+            connection.execute("INSERT INTO places VALUES (?, ?, 'pub')", [n, notes])
+    return file
+
+
+def models(server: StandInServer, tmp_path: Path, **settings: object) -> Models:
+    chosen = ModelSettings(server.url, "k", cache_file=tmp_path / "r.sqlite", price=PRICE, timeout=1.0, **settings)  # type: ignore[arg-type]
+    return open_models("openai:m", settings=chosen, embedder="lexical")
+
+
+def dogs(text: str, _: str) -> str:
+    return "Yes" if "dog" in text else "No"
+
+
+RIGHT = [(n,) for n in range(0, ROWS, 3)]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [],
+        ["not_json"] * 2 + ["off_schema"] * 2,  # repairs
+        ["too_many", "error", "empty", "malformed", "length"] * 2,  # retries
+        ["not_json"] * 200,  # nothing is ever right
+    ],
+)
+def test_the_trace_is_the_servers_bill(source: Path, tmp_path: Path, script: list[str]) -> None:
+    with StandInServer(replies_from(dogs), faults=Faults(script, retry_after=0.001)) as server:
+        with almanaq.connect(str(source), model=models(server, tmp_path)) as connection:
+            result = connection.sql(SUQL)
+        ledger = server.ledger
+    trace = result.trace
+    if len(script) < 200:
+        assert sorted(result.rows) == RIGHT
+        assert trace.unknown_calls == 0
+    else:
+        assert (result.rows, trace.unknown_calls) == ([], ROWS)
+    assert trace.text_calls == ROWS
+    assert trace.physical_calls == ledger.calls == ROWS + (ledger.calls - ROWS)
+    assert (trace.input_tokens, trace.output_tokens) == (ledger.input_tokens, ledger.output_tokens)
+    assert trace.money == pytest.approx(ledger.money(PRICE))
+    assert sum(line.usage.calls for line in trace.spending) == ledger.calls
+
+
+def test_texts_in_many_parts_are_billed_whole(source: Path, tmp_path: Path) -> None:
+    with StandInServer(replies_from(dogs)) as server:
+        opened = models(server, tmp_path, context_tokens=1800)
+        with duckdb.connect(str(source)) as connection:
+            connection.execute("UPDATE places SET notes = notes || repeat('The soup was hot. ', 400) WHERE id < 2")
+        with almanaq.connect(str(source), model=opened) as connection:
+            trace = connection.sql(SUQL).trace
+    assert trace.text_calls == ROWS < trace.physical_calls == server.ledger.calls
+    assert trace.money == pytest.approx(server.ledger.money(PRICE))
+
+
+def test_a_second_run_pays_nothing(source: Path, tmp_path: Path) -> None:
+    with StandInServer(replies_from(dogs)) as server:
+        for expected in ((ROWS, 0), (0, ROWS)):
+            with almanaq.connect(str(source), model=models(server, tmp_path)) as connection:
+                trace = connection.sql(SUQL).trace
+            assert (trace.text_calls, trace.cached_calls) == expected
+            assert trace.physical_calls == expected[0]
+        assert trace.money == 0
+        assert server.ledger.calls == ROWS
+
+
+def test_a_budget_of_calls_counts_what_the_server_counts(source: Path, tmp_path: Path) -> None:
+    with StandInServer(replies_from(dogs), faults=Faults(rates={"too_many": 0.4}, retry_after=0.001)) as server:
+        opened = models(server, tmp_path, attempts=20)
+        with almanaq.connect(str(source), model=opened, max_calls=ROWS) as connection, pytest.raises(BudgetExceeded):
+            connection.sql(SUQL)
+        assert server.ledger.calls <= ROWS
+
+
+def test_linking_is_in_the_bill_too(source: Path, tmp_path: Path) -> None:
+    with StandInServer(replies_from(dogs)) as server:
+        with almanaq.connect(str(source), model=models(server, tmp_path)) as connection:
+            trace = connection.sql(SUQL + " AND kind = 'inn'").trace
+        assert trace.physical_calls == server.ledger.calls >= 1
+        assert "link" in {line.operator for line in trace.spending}
+
+
+@pytest.mark.parametrize("batching", [Batching(texts=6, questions=1), Batching(texts=4, text_tokens=400)])
+def test_batching_gives_the_same_rows_for_fewer_calls(source: Path, tmp_path: Path, batching: Batching) -> None:
+    with StandInServer(replies_from(dogs)) as server:
+        opened = models(server, tmp_path, batching=batching)
+        with almanaq.connect(str(source), model=opened) as connection:
+            result = connection.sql(SUQL)
+            assert sorted(result.rows) == RIGHT
+            assert result.trace.text_calls == ROWS
+            assert result.trace.physical_calls == server.ledger.calls <= ROWS // 2
+            assert result.trace.money == pytest.approx(server.ledger.money(PRICE))
+            made = server.ledger.calls
+            again = connection.sql(SUQL)
+            assert (server.ledger.calls, again.trace.cached_calls) == (made, ROWS)
+
+
+@pytest.mark.parametrize("limit", ["", " LIMIT 3"])
+def test_a_bundle_reproduces_a_result_without_a_model(source: Path, tmp_path: Path, limit: str) -> None:
+    suql, file = SUQL + " AND kind = 'inn'" * (not limit) + limit, tmp_path / "bundle.json"
+    with StandInServer(replies_from(dogs), faults=Faults(latency=0.002)) as server:
+        recording = Recording(models(server, tmp_path))
+        with almanaq.connect(str(source), model=recording.models) as connection:
+            result = connection.sql(suql)
+            plan = str(connection.explain(suql))
+        write_bundle(recording.bundle(suql, snapshot=file_hash(source), plan=plan), file)
+        made = server.ledger.calls
+        bundle = read_bundle(file)
+        assert "bowl" not in file.read_text()  # what is quoted aside, no text of a row is in it
+        for _ in range(2):
+            with almanaq.connect(str(source), model=replay_models(bundle, snapshot=file_hash(source))) as connection:
+                replayed = connection.sql(bundle.query)
+            assert replayed.rows == result.rows
+            assert replayed.evidence == result.evidence
+            assert replayed.trace.text_calls == result.trace.text_calls
+            assert replayed.trace.links == result.trace.links
+        assert server.ledger.calls == made
+    with pytest.raises(almanaq.AlmanaqError, match="data has changed"):
+        replay_models(bundle, snapshot="0" * 64)
+    with (
+        almanaq.connect(str(source), model=replay_models(bundle)) as connection,
+        pytest.raises(almanaq.AlmanaqError, match="bundle"),
+    ):
+        connection.sql(SUQL.replace("dogs", "cats"))

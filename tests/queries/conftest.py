@@ -1,0 +1,28 @@
+"""Every query of this folder runs on every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from engines import sqlite_source
+
+from .support import Asked
+
+
+@pytest.fixture(scope="module", params=["duckdb", "sqlite", "postgres"], autouse=True)
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Make `Asked` put its tables into one of the engines."""
+    server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None
+
+    def source(tables: Mapping[str, pa.Table]) -> Any:
+        if server is not None:
+            return server.source(tables)
+        return sqlite_source(tables, tmp_path_factory.mktemp("sqlite")) if request.param == "sqlite" else tables
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Asked, "source", staticmethod(source))
+        yield request.param
