@@ -14,7 +14,7 @@ from engines import PostgresServer
 PLACES = (
     "museum hospital harbour airport library theatre school hotel bakery vineyard farm stadium garage pharmacy zoo "
     "bridge factory court prison lighthouse"
-).split()  # noqa: SIM905 - twenty words read better so
+).split()
 TOPICS = {
     "visits": "visited date, guests int",
     "staff": "person text, salary numeric, hired date",
