@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -54,12 +52,12 @@ def write() -> None:
 
 
 def _help(arguments: list[str]) -> str:
-    run = subprocess.run(
-        [sys.executable, "-m", "almanaq", *arguments, "--help"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **PLAIN},
-        check=True,
+    from typer.testing import CliRunner
+
+    from almanaq.cli.app import app
+
+    run = CliRunner().invoke(
+        app, [*arguments, "--help"], prog_name="almanaq", env=PLAIN, terminal_width=98, catch_exceptions=False
     )
     return "\n".join(line.rstrip() for line in run.stdout.splitlines()) + "\n"
 

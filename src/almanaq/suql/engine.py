@@ -21,6 +21,7 @@ from almanaq.suql.databases.protocol import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.explain import Explanation, explain_plan
 from almanaq.suql.execution.result import Result
+from almanaq.suql.execution.run import Means
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.execution.why_not import WhyNot, why_not, why_not_plan
@@ -74,13 +75,13 @@ class Engine:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
         chosen = options or self._options
         plan = self.plan(query, parameters, options=chosen)
-        runner = Runner(self._database, self.catalog, self._models, self._similarity)
+        runner = self._runner()
         result, _ = await runner.run(plan, chosen, suql=query)
         return result
 
     async def stream(self, query: str, parameters: Sequence[object] = ()) -> AsyncIterator[tuple[Any, ...]]:
-        """Yield the rows of a query."""
-        for row in (await self.arun(query, parameters)).rows:
+        """Yield the rows of a query as they are found; leaving the loop stops the model calls under way."""
+        async for row in self._runner().stream(self.plan(query, parameters), self._options):
             yield row
 
     def check(self, query: str) -> None:
@@ -122,7 +123,7 @@ class Engine:
         """Run a query and give its plan with expected and actual figures side by side."""
         chosen = options or self._options
         plan = self.plan(query, parameters, options=chosen)
-        runner = Runner(self._database, self.catalog, self._models, self._similarity)
+        runner = self._runner()
         result, report = run_now(runner.run(plan, chosen, suql=query))
         actual = report.figures()
         actual["result"] = {
@@ -151,7 +152,7 @@ class Engine:
             if name.lower() not in {column.lower() for column in known}:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         plan, _ = why_not_plan(self.logical_plan(query, parameters, options=chosen), key)
-        runner = Runner(self._database, self.catalog, self._models, self._similarity)
+        runner = self._runner()
         result, _ = run_now(runner.run(lower(optimize(plan, self._rules)), chosen, suql=query))
         return why_not(result)
 
@@ -166,6 +167,9 @@ class Engine:
         )
         with self._database.session() as session:
             return [str(value) for value in session.fetch(sql)["v"].to_pylist()]
+
+    def _runner(self) -> Runner:
+        return Runner(Means(self._database, self.catalog, self._models, self._similarity))
 
     def _bind(self, query: str, parameters: Sequence[object]) -> BoundQuery:
         return bind(parse(query, parameters), self.catalog, query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -40,11 +41,12 @@ class StageRow:
 
 @dataclass
 class StageCounts:
-    """What a stage did, for EXPLAIN ANALYZE and the trace."""
+    """What a stage did, for EXPLAIN ANALYZE and the trace; `cells`: how many of each column were asked about."""
 
     candidates: int = 0
     passed: int = 0
     calls: int = 0
+    cells: Counter[str] = field(default_factory=Counter)
 
 
 class StageRun:
@@ -76,9 +78,10 @@ class StageRun:
         self._needs = {atom.column: _sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
         self.counts = StageCounts()
 
-    async def run(self, candidates: AsyncIterator[Candidate]) -> list[StageRow]:
-        """Give the rows that pass, in source order; stops early as the stage says, leaving nothing under way."""
+    async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
+        """Yield rows that pass as soon as they are sure to be kept; closing the iterator leaves nothing under way."""
         passed = self._passed
+        released = 0
         under_way: dict[asyncio.Task[StageRow | None], int] = {}
         exhausted = False
         made = self._calls.made
@@ -109,10 +112,28 @@ class StageRun:
                     self._open.discard(number)
                     if row is not None:
                         passed.append(row)
+                if rows := self._released(released):
+                    released += len(rows)
+                    yield rows
         finally:
+            self.counts.calls = self._calls.made - made
             await _cancel(under_way)
-        self.counts.calls = self._calls.made - made
-        return self._kept(passed)
+        self._open.clear()
+        if rows := self._released(released):
+            yield rows
+
+    def _released(self, before: int) -> list[StageRow]:
+        """Give the rows that are surely kept, less the first so many of them."""
+        if not self._stage.ordered:
+            return self._passed[before : self._stage.enough]
+        first_open = min(self._open, default=None)
+        rows = sorted(self._passed, key=lambda row: row.number)
+        sure = [row for row in rows if first_open is None or row.number < first_open]
+        return sure[before : self._stage.enough]
+
+    def kept(self) -> list[StageRow]:
+        """Give the rows that the run kept, in source order."""
+        return self._kept(self._passed)
 
     def sure(self) -> list[StageRow]:
         """Give the rows that passed before the run was stopped and that no row still open could push out of a LIMIT."""
@@ -182,6 +203,7 @@ class _Asking:
     def __init__(self, run: StageRun, candidate: Candidate) -> None:
         self._run, self._candidate = run, candidate
         self._outcomes: dict[str, Outcome] = {}
+        self._asked: set[str] = set()
         self._passages = {site: passages_of(candidate.values[item.document]) for site, item in run._inputs.items()}
         self._numbers: dict[str, tuple[int, ...]] = {}
 
@@ -225,9 +247,16 @@ class _Asking:
                 self._outcomes[site] = NOTHING
             else:
                 calls = self._run._calls
+                self._count_cell(self._run._inputs[site])
                 identity, call = calls.call_for(self._run._inputs[site].site, passages, self._question(site))
                 self._outcomes[site] = await calls.ask(identity, call)
         return self._outcomes[site]
+
+    def _count_cell(self, item: SiteInput) -> None:
+        column = f"{item.relation}.{item.column}"
+        if item.relation and column not in self._asked:
+            self._asked.add(column)
+            self._run.counts.cells[column] += 1
 
     def result(self) -> StageRow:
         """Give the row with its computed columns and quotes."""
