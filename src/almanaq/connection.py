@@ -74,7 +74,8 @@ def connect(
         raise
     similarity = None
     if embedder is not None:
-        similarity = EmbedderSimilarity(VectorStore(default_cache_folder() if cache else None, models.embedder).vectors)
+        vectors = VectorStore(default_cache_folder() if cache else None, models.embedder).vectors
+        similarity = EmbedderSimilarity(vectors, remote=bool(getattr(models.embedder, "remote", False)))
     return Connection(Engine(database, models, options=options, similarity=similarity), database, models)
 
 
