@@ -1,4 +1,4 @@
-"""Text predicates over 10 million rows in PostgreSQL: rows that reach the client, time against the structured query.
+"""Text predicates over 10 million rows in PostgreSQL: rows that reach the client, and time against plain SQL.
 
     psql -v rows=10000000 -f benchmarks/engines/make_rows.sql URL
     python benchmarks/engines/run.py URL --out benchmarks/engines/results.json

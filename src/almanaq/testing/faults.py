@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 KINDS = ("too_many", "error", "hang", "slow", "malformed", "cut", "off_schema", "not_json", "empty", "length")
-"""429, 500, a reply that never comes, a right one that comes late, broken JSON, a broken connection; and replies of
+"""429, 500, a reply that never comes, a right one that comes late, broken JSON, a broken connection, and replies of
 another form than asked for."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import OptimizeError
@@ -46,14 +46,15 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     _check_tables(tree, catalog, text)
     schema = _schema(catalog)
     try:
-        qualified = qualify_tables(tree, dialect="postgres")
-        tree = qualify_columns(qualified, schema, dialect="postgres", allow_partial_qualification=True)
+        tree = qualify_tables(tree, dialect="postgres")
+        tree = qualify_columns(tree, schema, dialect="postgres", allow_partial_qualification=True)
     except OptimizeError as error:
         raise UnknownNameError(_reword(str(error)), query=text, **_find_name(tree, str(error))) from error
     _restore_ordinality(tree)
     _check_columns(tree, catalog, text)
-    typed = annotate_types(tree, schema=schema, dialect="postgres")
-    tree = cast(exp.Query, typed.transform(_mark_integer_division, copy=False))
+    typed = annotate_types(tree, schema=schema, dialect="postgres").transform(_mark_integer_division, copy=False)
+    assert isinstance(typed, exp.Query)
+    tree = typed
     for call in tree.find_all(exp.Anonymous):
         if is_text_call(call):
             _check_text_call(call, text)

@@ -58,7 +58,7 @@ def link_enums(tree: exp.Query, catalog: Catalog, *, link: bool = True) -> tuple
 
 
 def resolve_links(tree: exp.Expr, linked: Mapping[str, Link], values: Mapping[str, tuple[str, ...]]) -> exp.Expr:
-    """Fill in what the links found: one of the values; where there are none the literal itself, which equals none."""
+    """Fill in what the links found: one of the values, or the literal itself, which equals none of them."""
 
     def resolve(node: exp.Expr) -> exp.Expr:
         if not (isinstance(node, exp.Anonymous) and node.name == LINKED):

@@ -94,7 +94,7 @@ async def similar_candidates(
 
 
 def constraint_of(item: SiteInput) -> str | None:
-    """Give the text of a constraint: its question, and the one literal it is compared with unless that is yes."""
+    """Give the text of a constraint: its question, and what it is compared with unless that says just yes or no."""
     if item.question_column is not None:
         return None
     literals = [literal for literal in item.site.compared if literal.casefold() not in ("yes", "no", "true", "false")]

@@ -14,7 +14,7 @@ from almanaq.suql.databases.protocol import Session
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.plan.predicates import Computed
 from almanaq.suql.plan.references import aliased, column, table
-from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS
+from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, is_text_column
 
 _NUMBERS = itertools.count(1)
 
@@ -99,7 +99,6 @@ _ASK_DATABASE = object()
 def _without_database(atom: Computed, values: Mapping[str, Any]) -> object:
     """Decide `answer(…) IS [NOT] NULL` here: it needs no database."""
     node = atom.expression
-    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null) and isinstance(node.this, exp.Column):
-        if node.this.table == TEXT_ALIAS:
-            return (values[node.this.name] is None) != bool(node.args.get("negate"))
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null) and is_text_column(node.this):
+        return (values[node.this.name] is None) != bool(node.args.get("negate"))
     return _ASK_DATABASE

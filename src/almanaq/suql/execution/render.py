@@ -1,4 +1,4 @@
-"""A stage's tree → SQL text of the engine: places of tables, links filled in, the dialect's differences written."""
+"""A stage's tree → SQL text of the engine: real places of tables, links filled in, differences written out."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ class _Run:
         return sum(counts) if stage.predicate is None else max(counts)
 
     def _rows_are_sure(self, stage: TextStage) -> bool:
-        """Say whether each row that passed a stopped filter is one of the full result: nothing above looks across rows."""
+        """Say whether each row that passed a stopped filter is in the full result: nothing above looks across rows."""
         output = self._plan.output
         texts = [other for other in self._plan.stages if isinstance(other, TextStage)]
         if stage.predicate is None or texts[-1] is not stage or not isinstance(output.select, exp.Select):

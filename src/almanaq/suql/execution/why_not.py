@@ -28,7 +28,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """The conditions for one row; `rejected` holds those that are not true. No `conditions`: no such row."""
+    """The conditions for one row; `rejected` holds those that are not true. None at all: there is no such row."""
 
     conditions: tuple[Condition, ...]
 
@@ -100,7 +100,7 @@ def why_not(result: Result) -> WhyNot:
 def _named_columns(
     block: TextBlock, key: Mapping[str, object]
 ) -> tuple[tuple[tuple[str, exp.Column], ...], dict[str, object]]:
-    """Give the block's columns with those of the key among them, and the key's values by the names used there."""
+    """Give the block's columns, those of the key among them, and the key's values by the names that the block uses."""
     columns = dict(block.columns)
     source = block.source.args["from_"].this
     named = {}

@@ -45,9 +45,7 @@ def rewrite(tree: exp.Query, rules: tuple[QueryRule, ...] = QUERY_RULES) -> exp.
 
 def optimize(plan: LogicalPlan, rules: tuple[Rule, ...] = RULES) -> LogicalPlan:
     """Give the plan with every rule applied to every block, in order; the rows of its result stay the same."""
-    for _, plan in steps(plan, rules):  # noqa: B007, B020 - each step goes on from the last
-        pass
-    return plan
+    return [plan, *(after for _, after in steps(plan, rules))][-1]
 
 
 def steps(plan: LogicalPlan, rules: tuple[Rule, ...] = RULES) -> Iterator[tuple[str, LogicalPlan]]:

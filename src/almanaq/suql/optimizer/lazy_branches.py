@@ -22,8 +22,8 @@ def lazy_branches(block: TextBlock) -> TextBlock:
     """
     conditions: dict[str, list[exp.Expr | None]] = {}
     for node in (*block.outputs, *block.order):
-        for site_id, condition in _looked_at(node, ()):
-            conditions.setdefault(site_id, []).append(condition)
+        for name, condition in _looked_at(node, ()):
+            conditions.setdefault(name, []).append(condition)
     sites = []
     for site in block.sites:
         found = conditions.get(site.id, [None])

@@ -5,8 +5,6 @@ Each takes a SELECT block that is part of a tree and changes it in place; the ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlglot import exp
 
 from almanaq.suql.plan.predicates import conjuncts
@@ -51,10 +49,10 @@ def _drop_constant_keys(block: exp.Select) -> None:
             order.pop()
 
 
-def derive(block: exp.Select, name: str, units: Sequence[exp.Expr], above: list[exp.Expr] | None = None) -> exp.Select:
+def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.Expr] | None = None) -> exp.Select:
     """Move a block's FROM and WHERE into a derived table that also computes some of its expressions.
 
-    `SELECT max(f(a)) FROM t WHERE w` with unit `f(a)` becomes
+    With unit `f(a)`, `SELECT max(f(a)) FROM t WHERE w` becomes
     `SELECT max(d.u0) FROM (SELECT f(a) AS u0 FROM t WHERE w) AS d`.
     The rows stay the same, since the derived table has one row for each that reached the block's other clauses.
 
@@ -95,7 +93,7 @@ def split_nested_calls(block: exp.Select, name: str) -> bool:
 
 def split_windows(block: exp.Select, name: str) -> bool:
     """Compute window functions that text functions read in a derived table; say whether there were any."""
-    windows = [node for node in own_nodes(block) if isinstance(node, exp.Window)]
+    windows: list[exp.Expr] = [node for node in own_nodes(block) if isinstance(node, exp.Window)]
     read = [node for node in windows if (call := node.find_ancestor(exp.Anonymous)) is not None and is_text_call(call)]
     if not read:
         return False
@@ -201,7 +199,7 @@ def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
     return found
 
 
-def _compute_below(units: Sequence[exp.Expr], name: str) -> dict[str, exp.Expr]:
+def _compute_below(units: list[exp.Expr], name: str) -> dict[str, exp.Expr]:
     """Replace expressions by columns of a derived table; equal ones share a column."""
     computed: dict[str, exp.Expr] = {}
     labels: dict[str, str] = {}

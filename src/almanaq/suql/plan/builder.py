@@ -124,20 +124,15 @@ class _Builder:
         collector = SiteCollector()
         outputs = tuple(collector.replace(item.unalias()) for item in block.expressions)
         where = collector.replace(block.args["where"].this) if block.args.get("where") is not None else None
-        order = tuple(
-            collector.replace(node) for node in (block.args["order"].expressions if block.args.get("order") else ())
-        )
+        keys = block.args["order"].expressions if block.args.get("order") is not None else ()
+        order = tuple(collector.replace(node) for node in keys)
         source = exp.Select(**{clause: block.args.get(clause) for clause in ("from_", "joins", "laterals")})
-        evidence = tuple(e for site in collector.sites for e in _evidence(site, dict(columns), relations))
-        keys = [node for source_of in evidence for node in source_of.key]
-        columns += [(carried_name(node), node.copy()) for node in keys]
-        repoint_keys = {carried_name(node): column(FROM_ALIAS, carried_name(node)) for node in keys}
-        evidence = tuple(replace(e, key=tuple(repoint_keys[carried_name(k)] for k in e.key)) for e in evidence)
+        evidence = tuple(e for site in collector.sites for e in _evidence(site, columns, relations))
         self.stages.append(
             TextBlock(
                 name,
                 source,
-                tuple(columns),
+                tuple(columns.items()),
                 outputs,
                 where,
                 order,
@@ -426,24 +421,20 @@ def _keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> Non
     keys = group.expressions if group is not None else []
     for call in calls:
         unit = text_unit(call)
-        if (
-            unit is not call
-            and not isinstance(unit, exp.Cast)
-            and call in keys
-            and unit.find_ancestor(exp.Group) is None
-        ):
-            if unit.find_ancestor(exp.AggFunc, exp.Query) is block and not _in_where(unit, block):
-                unit.replace(exp.LogicalOr(this=unit.copy()))
+        compared = unit is not call and not isinstance(unit, exp.Cast) and call in keys
+        above = unit.find_ancestor(exp.Group, exp.AggFunc, exp.Query) is block and not _in_where(unit, block)
+        if compared and above:
+            unit.replace(exp.LogicalOr(this=unit.copy()))
 
 
-def _refer_to_from(block: exp.Select) -> list[tuple[str, exp.Column]]:
+def _refer_to_from(block: exp.Select) -> dict[str, exp.Column]:
     """Write a plain block's references to its FROM through FROM_ALIAS; give what each name stands for."""
     clauses = ("from_", "joins", "laterals")
     parts = [node for key, value in block.args.items() if key not in clauses for node in _nodes(value)]
     references = own_columns(block, *parts)
     columns = {carried_name(c): c.copy() for c in references}
     repoint(references, lambda c: column(FROM_ALIAS, carried_name(c)))
-    return list(columns.items())
+    return columns
 
 
 def _nodes(value: object) -> list[exp.Expr]:
@@ -458,11 +449,13 @@ def _relations(block: exp.Select, catalog: Catalog) -> dict[str, Relation]:
 
 
 def _evidence(site: Site, columns: dict[str, exp.Column], relations: dict[str, Relation]) -> list[EvidenceSource]:
-    """Give where a site's document stands, if it is a plain column of a relation."""
+    """Give where a site's document stands, if it is a plain column of a relation; its key joins the block's columns."""
     reference = columns.get(site.document.name) if isinstance(site.document, exp.Column) else None
     if reference is None or reference.table not in relations:
         return []
     relation = relations[reference.table]
     spelled = relation.column(reference.name)
-    key = tuple(column(reference.table, name.lower()) for name in relation.key)
-    return [EvidenceSource(site.id, relation.name, spelled.name if spelled else reference.name, key)]
+    key = [column(reference.table, name.lower()) for name in relation.key]
+    columns.update({carried_name(node): node for node in key})
+    names = tuple(map(carried_name, key))
+    return [EvidenceSource(site.id, relation.name, spelled.name if spelled else reference.name, names)]

@@ -12,7 +12,7 @@ from almanaq.suql.syntax.text_functions import has_text, outermost_text_calls, o
 
 
 def move_conditions_to_where(block: exp.Select) -> None:
-    """Move ON conditions with text of inner joins to WHERE: the same rows while no later join keeps unmatched rows.
+    """Move the ON conditions with text of inner joins to WHERE, unless a later join keeps rows without a match.
 
     `a JOIN b ON c AND t` becomes `a JOIN b ON c … WHERE t`.
     """

@@ -169,8 +169,8 @@ class _Lowering:
         """Give the columns of FROM that the outputs and some sites refer to."""
         nodes = [*self._block.outputs, *(node for site in sites for node in (site.document, site.question))]
         nodes += [site.needed for site in sites if site.needed is not None]
-        nodes += [key for source in self._block.evidence for key in source.key]
         used = {c.name for node in nodes for c in node.find_all(exp.Column) if c.table == FROM_ALIAS}
+        used |= {name for source in self._block.evidence for name in source.key}
         return [name for name in self._columns if name in used]
 
     def _inputs(self, select: exp.Select, sites: tuple[Site, ...]) -> tuple[SiteInput, ...]:
@@ -196,7 +196,7 @@ class _Lowering:
             found = SiteInput(site, add(document(site), "d"), asked)
             place = places.get(site.id)
             if place is not None:
-                key = tuple(add(node, "k") for node in place.key)
+                key = tuple(add(column(FROM_ALIAS, name), "k") for name in place.key)
                 found = SiteInput(site, found.document, asked, place.relation, place.column, key)
             inputs.append(found)
         return tuple(inputs)

@@ -144,7 +144,7 @@ def compared_literals(unit: exp.Expr, type_: AnswerType) -> tuple[list[str], exp
 
 
 def text_unit(call: exp.Expr) -> exp.Expr:
-    """Give the largest expression around a call whose truth or value is a computed column: comparison, cast or call."""
+    """Give the largest expression around a call that one computed column stands for: comparison, cast or call."""
     unit, type_ = typed_unit(call)
     _, comparison = compared_literals(unit, type_)
     return comparison if comparison is not None else unit

@@ -22,13 +22,13 @@ class EvidenceSource:
     """Where the document of a site stands: a column of a relation, in the row that `key` names.
 
     Attributes:
-        key: expressions for its declared key columns; empty where none are declared.
+        key: the names by which the block refers to its declared key columns; empty where none are declared.
     """
 
     site: str
     relation: str
     column: str
-    key: tuple[exp.Column, ...]
+    key: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

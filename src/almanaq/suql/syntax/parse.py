@@ -7,19 +7,63 @@ import decimal
 from collections.abc import Sequence
 from typing import Any
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
 
 from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UsageError
 from almanaq.suql.syntax.allowlist import check_allowed
 from almanaq.suql.syntax.dialect import suql_dialect
 
 _OTHER_STATEMENTS = frozenset(
-    """
-    ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT CLUSTER COMMENT COMMIT COPY CREATE DEALLOCATE DECLARE DELETE DESCRIBE
-    DETACH DISCARD DO DROP EXECUTE EXPLAIN EXPORT GRANT IMPORT INSERT INSTALL LISTEN LOAD LOCK MERGE NOTIFY PRAGMA
-    PREPARE REFRESH REINDEX RESET REVOKE ROLLBACK SAVEPOINT SET SHOW START TRUNCATE UPDATE USE VACUUM
-    """.split()
+    [
+        "ALTER",
+        "ANALYZE",
+        "ATTACH",
+        "BEGIN",
+        "CALL",
+        "CHECKPOINT",
+        "CLUSTER",
+        "COMMENT",
+        "COMMIT",
+        "COPY",
+        "CREATE",
+        "DEALLOCATE",
+        "DECLARE",
+        "DELETE",
+        "DESCRIBE",
+        "DETACH",
+        "DISCARD",
+        "DO",
+        "DROP",
+        "EXECUTE",
+        "EXPLAIN",
+        "EXPORT",
+        "GRANT",
+        "IMPORT",
+        "INSERT",
+        "INSTALL",
+        "LISTEN",
+        "LOAD",
+        "LOCK",
+        "MERGE",
+        "NOTIFY",
+        "PRAGMA",
+        "PREPARE",
+        "REFRESH",
+        "REINDEX",
+        "RESET",
+        "REVOKE",
+        "ROLLBACK",
+        "SAVEPOINT",
+        "SET",
+        "SHOW",
+        "START",
+        "TRUNCATE",
+        "UPDATE",
+        "USE",
+        "VACUUM",
+    ]
 )
 
 

@@ -24,7 +24,7 @@ def has_text(node: exp.Expr) -> bool:
 
 
 def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Walk an expression or a SELECT block in pre-order, not into nested queries (which are themselves given)."""
+    """Walk an expression or a SELECT block in pre-order; nested queries are given, but not gone into."""
     yield node
     if not isinstance(node, exp.Subquery):
         for child in node.iter_expressions():
