@@ -158,6 +158,8 @@ def _written(node: exp.Expr, sites: dict[str, Site]) -> str:
     """Give an expression with its columns and text calls written out."""
 
     def write(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Cast) and isinstance(part.this, exp.Column) and part.to.sql("postgres") in _ENUM_CASTS:
+            part = part.this  # an ENUM compared as text: nothing that a reader of the plan wrote
         if isinstance(part, exp.Column) and part.table == FROM_ALIAS:
             return exp.column(part.name.split(".")[-1])
         if isinstance(part, exp.Column) and part.table == TEXT_ALIAS:
@@ -169,6 +171,9 @@ def _written(node: exp.Expr, sites: dict[str, Site]) -> str:
         return part
 
     return node.transform(write).sql("postgres")
+
+
+_ENUM_CASTS = ("TEXT", "TEXT[]")
 
 
 def _call(site: Site) -> str:
