@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
 
-from almanaq.suql.catalog.linking import LINKED, Link, resolve_links
+from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.plan.estimate import Estimate
 from almanaq.suql.plan.predicates import And, Computed, Not, Or, Predicate, Structured, Verdict
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of
@@ -100,7 +100,7 @@ def describe_logical(plan: LogicalPlan) -> str:
             lines.append(f"{stage.name}: {stage.purpose}")
             continue
         lines.append(f"{stage.name}: text block over {_sql(stage.source, plan.links)}")
-        lines += [f"  {label}: {text}" for label, text in _choices(stage)]
+        lines += [f"  {label}: {text}" for label, text in _choices(_unlinked(stage, plan.links))]
     return "\n".join(lines) or "no text functions: the database runs the whole query"
 
 
@@ -166,8 +166,6 @@ def _written(node: exp.Expr, sites: dict[str, Site]) -> str:
     """Give an expression with its columns and text calls written out."""
 
     def write(part: exp.Expr) -> exp.Expr:
-        if isinstance(part, exp.Anonymous) and part.name == LINKED:
-            return exp.Anonymous(this="linked", expressions=part.expressions[::-1])
         if isinstance(part, exp.Cast) and isinstance(part.this, exp.Column) and part.to.sql("postgres") in _ENUM_CASTS:
             part = part.this  # an ENUM compared as text: nothing that a reader of the plan wrote
         if isinstance(part, exp.Column) and part.table == FROM_ALIAS:
@@ -199,6 +197,16 @@ def _sql(tree: exp.Expr, links: tuple[Link, ...] = ()) -> str:
     """Give SQL text; a literal that waits to be linked stands as it was written."""
     written = resolve_links(tree, {link.id: link for link in links}, {link.id: () for link in links})
     return written.sql("postgres")
+
+
+def _unlinked(block: TextBlock, links: tuple[Link, ...]) -> TextBlock:
+    """Give a block with the literals that wait to be linked as they were written."""
+    known, values = {link.id: link for link in links}, {link.id: () for link in links}
+
+    def written(node: exp.Expr | None) -> exp.Expr | None:
+        return resolve_links(node, known, values) if node is not None else None
+
+    return replace(block, where=written(block.where), condition=written(block.condition))
 
 
 def _figures(values: dict[str, Any]) -> str:
