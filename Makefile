@@ -13,7 +13,7 @@ PYTHON ?=
 JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check install --constraint constraints.txt
+PIP := $(BIN)/python -m pip --quiet --quiet --no-input --disable-pip-version-check install --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
 .PHONY: help
