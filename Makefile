@@ -13,7 +13,7 @@ PYTHON ?=
 JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check install --constraint constraints.txt
+PIP := $(BIN)/python -m pip --quiet --quiet --no-input --disable-pip-version-check install --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
 .PHONY: help
@@ -62,6 +62,7 @@ $(VENV)/.installed-local: $(INPUTS) | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.installed-test: $(INPUTS) | $(VENV)/bin/python
+	@scripts/system.sh
 	@echo "installing almanaq[local,test] into $(VENV) (about a minute)"
 	@$(PIP) --editable '.[local,test]'
 	@touch $@ $(VENV)/.installed-local

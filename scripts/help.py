@@ -56,7 +56,9 @@ def _help(arguments: list[str]) -> str:
 
     from almanaq.cli.app import app
 
-    run = CliRunner().invoke(app, [*arguments, "--help"], prog_name="almanaq", env=PLAIN, terminal_width=98, catch_exceptions=False)
+    run = CliRunner().invoke(
+        app, [*arguments, "--help"], prog_name="almanaq", env=PLAIN, terminal_width=98, catch_exceptions=False
+    )
     return "\n".join(line.rstrip() for line in run.stdout.splitlines()) + "\n"
 
 

@@ -30,12 +30,14 @@ def retrieval() -> str:
 
 
 def questions() -> str:
-    """The main job on the bundled sample: how many questions get the right rows."""
-    rows = [
-        (record["name"], record["model"], f"{record['right']} of {record['questions']}", record["judged_by"])
-        for record in _records("questions")
-    ]
-    return _markdown(("questions", "model", "right", "judged by"), rows)
+    """The main job on the bundled sample: how many questions get the right restaurants, before tuning and now."""
+    rows = []
+    for name, when in (("twelve_questions_first", "before any tuning"), ("twelve_questions", "now")):
+        path = EXPERIMENTS / "local" / f"{name}.json"
+        if path.exists():
+            record = json.loads(path.read_text())
+            rows.append((when, record["model"], f"{record['right']} of {record['questions']}"))
+    return _markdown(("", "model", "right restaurants"), rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {"retrieval": retrieval, "questions": questions}

@@ -12,7 +12,7 @@ PREDICATES = {
     "equality": "district = 'district 7'",
     "pattern": "body ILIKE '%visit 777%'",
 }
-"""Structured predicates that keep one row in a thousand: one the database decides in no time, one that reads every text."""
+"""Structured predicates that keep one row in a thousand: one is decided in no time, one reads every text."""
 
 
 def structured(predicate: str) -> str:

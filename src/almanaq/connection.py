@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from almanaq.errors import UnsupportedError, UsageError, suggest
@@ -74,8 +75,10 @@ def connect(
         raise
     similarity = None
     if embedder is not None:
-        similarity = EmbedderSimilarity(VectorStore(default_cache_folder() if cache else None, models.embedder).vectors)
-    return Connection(Engine(database, models, options=options, similarity=similarity), database, models)
+        vectors = VectorStore(default_cache_folder() if cache else None, models.embedder).vectors
+        similarity = EmbedderSimilarity(vectors, remote=bool(getattr(models.embedder, "remote", False)))
+    engine = Engine(database, models, options=options, similarity=similarity)
+    return Connection(engine, database, bounded(models, deadline))
 
 
 def check_options(options: Options) -> None:
@@ -89,6 +92,15 @@ def check_options(options: Options) -> None:
             raise UsageError(f"{name}: {value!r} is out of range; give a number of {bound} or more")
     if options.deadline is not None and not options.deadline > 0:
         raise UsageError(f"deadline: {options.deadline!r} is out of range; give seconds, more than 0")
+
+
+def bounded(models: Models, deadline: float | None) -> Models:
+    """Give models whose language model must reply within the deadline; the engine bounds its own calls."""
+    if deadline is None or models.language is None:
+        return models
+    from almanaq.models.deadline import DeadlineModel
+
+    return replace(models, language=DeadlineModel(models.language, deadline))
 
 
 class Connection:

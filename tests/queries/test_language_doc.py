@@ -1,4 +1,4 @@
-"""Every example of docs/language.md runs, and its rows are those of the database with the text functions called row by row."""
+"""Every example of docs/language.md runs and gives the rows of the database with text functions called row by row."""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tests.laws.compare import difference, expect
+from tests.laws.oracle import Oracle
 
 import almanaq
 from almanaq import sample
@@ -22,8 +24,6 @@ from almanaq.sample.truth import truth_function
 from almanaq.suql.execution.result import Result
 from almanaq.testing import FunctionModel
 from almanaq.values import canonical
-from tests.laws.compare import difference, expect
-from tests.laws.oracle import Oracle
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("ALMANAQ_DATA", ROOT.parent / "shared" / "data"))

@@ -18,7 +18,7 @@ SOURCE = "sample:restaurants"
 QUESTIONS = (
     "Which Italian restaurants in Palo Alto are romantic?",
     "Find a dog-friendly place in San Francisco rated at least 4",
-    "What is the best rated Japanese restaurant in Sunnyvale that is good for kids?",
+    "What is the best rated Thai restaurant in San Francisco with easy parking?",
 )
 
 
@@ -47,6 +47,7 @@ def _show(connection: Connection, title: str, question: str, out: Console) -> No
     from rich.rule import Rule
     from rich.text import Text
 
+    from almanaq.cli.short_plan import short_plan
     from almanaq.cli.terminal import print_evidence, print_query, print_rows, progress, summary_line
 
     with progress(question):
@@ -58,7 +59,7 @@ def _show(connection: Connection, title: str, question: str, out: Console) -> No
         _heading("SUQL", out)
         print_query(response.suql, out)
         _heading("Plan", out)
-        out.print(Text(str(connection.explain(response.suql)).rstrip("\n"), style="dim"))
+        out.print(Text("\n".join(short_plan(connection.explain(response.suql))), style="dim"))
         _heading("Rows", out)
         print_rows(response.columns, response.rows, out)
         _heading("Evidence", out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from sqlglot import exp
@@ -16,10 +16,12 @@ from almanaq.models.protocols import Models
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import BoundQuery, bind
 from almanaq.suql.catalog.linking import link_enums
+from almanaq.suql.catalog.privacy import private_columns_read
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.explain import Explanation, explain_plan
+from almanaq.suql.execution.guards import check_privacy
 from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.run import Means
 from almanaq.suql.execution.runner import Runner
@@ -98,7 +100,11 @@ class Engine:
         """Give the plan of a query before the optimizer's rules."""
         bound = self._bind(query, parameters)
         tree, links = link_enums(cast_answers(bound.tree), self.catalog, link=(options or self._options).link)
-        return build_plan(rewrite(tree, self._query_rules), bound.names, self.catalog, links)
+        tree = rewrite(tree, self._query_rules)
+        private = private_columns_read(tree, links, self.catalog)
+        plan = replace(build_plan(tree, bound.names, self.catalog, links), private_columns=private)
+        check_privacy(plan, self._models, similarity_is_remote=getattr(self._similarity, "remote", False))
+        return plan
 
     def explain(
         self,

@@ -14,7 +14,7 @@ from almanaq.suql.execution.render import Renderer
 from almanaq.suql.options import Options
 from almanaq.suql.plan.estimate import estimate
 from almanaq.suql.plan.references import aliased, column, quoted
-from almanaq.suql.plan.stages import Plan, TextStage
+from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
 
 DEFAULT_MAX_CALLS = 1000
 
@@ -26,19 +26,15 @@ def call_budget(options: Options, models: Models) -> int | None:
     return DEFAULT_MAX_CALLS if models.reader.paid else None
 
 
-def check_privacy(plan: Plan, catalog: Catalog, models: Models) -> None:
-    """Raise RefusedQueryError if a private column would be sent to a remote model (semantics 16)."""
-    if not models.reader.remote:
-        return
-    for stage in plan.stages:
-        for item in stage.inputs if isinstance(stage, TextStage) else ():
-            relation = catalog.find(item.relation) if item.relation else None
-            found = relation.column(item.column) if relation is not None else None
-            if found is not None and found.private:
-                raise RefusedQueryError(
-                    f"{item.relation}.{item.column} is private and would be sent to the model {models.name!r}; "
-                    "use --model local, or change `private` in the schema file"
-                )
+def check_privacy(plan: LogicalPlan, models: Models, *, similarity_is_remote: bool) -> None:
+    """Raise RefusedQueryError if a private column would be sent to a remote model or embedder (semantics 16)."""
+    receivers = {models.name: plan.private_columns} if models.reader.remote or similarity_is_remote else {}
+    for receiver, columns in receivers.items():
+        if columns:
+            raise RefusedQueryError(
+                f"{', '.join(columns)} is private and would be sent to the model {receiver!r}; use --model local and "
+                "a local embedder, or change `private` in the schema file"
+            )
 
 
 def expected_calls(

@@ -71,7 +71,8 @@ class Run:
 
     def __init__(self, means: Means, plan: Plan, options: Options, session: Session) -> None:
         self._means, self._plan, self._options, self._session = means, plan, options, session
-        self._renderer = Renderer(session, means.catalog, means.database.dialect)
+        bytewise = getattr(means.database, "bytewise", True)
+        self._renderer = Renderer(session, means.catalog, means.database.dialect, bytewise=bytewise)
         reader, budget = means.models.reader, call_budget(options, means.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency)
@@ -167,6 +168,7 @@ class Run:
             await batches.aclose()  # type: ignore[attr-defined]
             await candidates.aclose()
             self._candidates += run.counts.candidates
+            self._sent.update(run.counts.cells)
 
     def _stage_run(self, stage: TextStage) -> StageRun:
         run = StageRun(
@@ -184,9 +186,6 @@ class Run:
         """Keep the evidence of a stage's rows, and make its table."""
         for row in rows:
             self._evidence.add(stage.block, row)
-        for item in stage.inputs:
-            if item.relation:
-                self._sent[f"{item.relation}.{item.column}"] += self.report.text[stage.name].candidates
         await asyncio.to_thread(self._session.store, name, self._table(stage, rows))
         self._renderer.add_table(name, empty=not rows)
 
@@ -253,6 +252,7 @@ class Run:
             money=usage.money,
             physical_calls=usage.calls,
             spending=account.lines,
+            dropped_quotes=account.dropped_quotes,
             partial=self._stopped is not None,
             exact=self._options.candidates is None and self._options.passages is None,
             links=self._links,

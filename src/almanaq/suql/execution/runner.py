@@ -12,7 +12,7 @@ import pyarrow as pa
 from almanaq.errors import BudgetExceeded, DeadlineExceeded
 from almanaq.models.budget import Budget
 from almanaq.models.spending import spending
-from almanaq.suql.execution.guards import call_budget, check_privacy
+from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.run import Means, Run, RunReport
 from almanaq.suql.execution.streaming import Sink, run_in_batches
@@ -35,7 +35,6 @@ class Runner:
             sink: is given the rows as they are found; the Result then holds those given last.
         """
         started = time.perf_counter()
-        check_privacy(plan, self._means.catalog, self._means.models)
         max_calls = call_budget(options, self._means.models)
         limit = None if max_calls is None else Budget(calls=max_calls, setting="--max-calls")
         with self._means.database.session(options.deadline) as session, spending(limit) as account:

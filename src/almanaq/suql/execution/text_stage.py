@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -40,11 +41,12 @@ class StageRow:
 
 @dataclass
 class StageCounts:
-    """What a stage did, for EXPLAIN ANALYZE and the trace."""
+    """What a stage did, for EXPLAIN ANALYZE and the trace; `cells`: how many of each column were asked about."""
 
     candidates: int = 0
     passed: int = 0
     calls: int = 0
+    cells: Counter[str] = field(default_factory=Counter)
 
 
 class StageRun:
@@ -201,6 +203,7 @@ class _Asking:
     def __init__(self, run: StageRun, candidate: Candidate) -> None:
         self._run, self._candidate = run, candidate
         self._outcomes: dict[str, Outcome] = {}
+        self._asked: set[str] = set()
         self._passages = {site: passages_of(candidate.values[item.document]) for site, item in run._inputs.items()}
         self._numbers: dict[str, tuple[int, ...]] = {}
         self._call_of: dict[str, tuple[bytes, TextCall] | None] = {}
@@ -245,8 +248,18 @@ class _Asking:
         """Give the outcome of a site for the row, asking if need be."""
         if site not in self._outcomes:
             found = self._call(site)
-            self._outcomes[site] = NOTHING if found is None else await self._run._calls.ask(*found)
+            if found is None:
+                self._outcomes[site] = NOTHING
+            else:
+                self._count_cell(self._run._inputs[site])
+                self._outcomes[site] = await self._run._calls.ask(*found)
         return self._outcomes[site]
+
+    def _count_cell(self, item: SiteInput) -> None:
+        column = f"{item.relation}.{item.column}"
+        if item.relation and column not in self._asked:
+            self._asked.add(column)
+            self._run.counts.cells[column] += 1
 
     def result(self) -> StageRow:
         """Give the row with its computed columns and quotes."""
