@@ -29,22 +29,22 @@ class PostgresServer:
         self.url = url
         self._numbers = count(1)
 
-    def source(self, tables: Mapping[str, pa.Table]) -> str:
+    def source(self, tables: Mapping[str, pa.Table], options: str = "STRATEGY FILE_COPY") -> str:
         """Give the URL of a database that holds the tables."""
         import psycopg
 
-        url = self.new_database()
+        url = self.new_database(options)
         with psycopg.connect(url, autocommit=True) as connection:
             fill(connection, tables)
         return url
 
-    def new_database(self) -> str:
+    def new_database(self, options: str = "STRATEGY FILE_COPY") -> str:
         """Give the URL of a new, empty database."""
         import psycopg
 
         name = f"made_{next(self._numbers)}"
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} STRATEGY FILE_COPY")
+            connection.execute(f"CREATE DATABASE {name} {options}")
         return f"{self.url.rsplit('/', 1)[0]}/{name}"
 
 

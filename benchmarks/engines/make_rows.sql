@@ -1,4 +1,4 @@
--- 10 million reviews made in the server: skewed cities, NULLs, 5 % of texts said twice or more, 9.5 million distinct.
+-- 10 million reviews made in the server: skewed cities, NULLs, 5 % of texts said more than once, 9.2 million distinct.
 -- psql -v rows=10000000 -f make_rows.sql URL
 SELECT setseed(0.42);
 CREATE TABLE owners AS

@@ -158,7 +158,7 @@ def _faults(file: Path, calls: int, budget: Budget) -> dict[str, Any]:
         reader = PromptedReader(wrapped(model, settings, True))
         found, seconds, _ = timed(lambda: asyncio.run(all_of(lambda n: reader.read(call_of(n)), calls, 64)))
         ledger = server.ledger()
-    failed = sum(ledger["outcomes"].get(name, 0) for name in (*RATES, "abandoned"))
+    failed = sum(ledger["outcomes"].get(name, 0) for name in RATES)
     replies = [item for item in found if isinstance(item, TextReply)]
     inevitable = len(replies) + failed
     return {

@@ -16,7 +16,7 @@ REPLY = '{"value": "Yes", "quotes": []}'
 
 def echo(request: Mapping[str, Any]) -> str:
     """Reply with the number of the request, so that each reply can be told from every other."""
-    text = str(request["messages"][-1]["content"])
+    text = next(str(message["content"]) for message in request["messages"] if message["role"] == "user")
     number = text.partition("request ")[2].split()
     return json.dumps({"value": number[0] if number else None, "quotes": []})
 

@@ -75,10 +75,10 @@ def connect(
         raise
     similarity = None
     if embedder is not None:
-        similarity = EmbedderSimilarity(VectorStore(default_cache_folder() if cache else None, models.embedder).vectors)
-    return Connection(
-        Engine(database, models, options=options, similarity=similarity), database, bounded(models, deadline)
-    )
+        vectors = VectorStore(default_cache_folder() if cache else None, models.embedder).vectors
+        similarity = EmbedderSimilarity(vectors, remote=bool(getattr(models.embedder, "remote", False)))
+    engine = Engine(database, models, options=options, similarity=similarity)
+    return Connection(engine, database, bounded(models, deadline))
 
 
 def check_options(options: Options) -> None:

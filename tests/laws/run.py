@@ -20,6 +20,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 import almanaq
+from almanaq.models.registry import open_models
+from almanaq.suql.databases.registry import open_database
+from almanaq.suql.engine import Engine
+from almanaq.suql.optimizer import QUERY_RULES, RULES
+from almanaq.suql.options import Options
 from almanaq.testing import FunctionModel
 
 from .compare import Expected, difference, expect
@@ -105,7 +110,8 @@ def check(
 ) -> tuple[Failure | None, Observed | None]:
     """Run a case on the compiler; give what went wrong, if anything, and the calls.
 
-    `connect` stands for `connect_exactly`: the tests of the referee itself give one that errs.
+    `connect` stands for `connect_exactly`: tests of the referee itself give one that errs, those of single rules one
+    that leaves rules out, and then more calls than a naive evaluation makes are no failure.
     """
     case, model = ready.case, ready.case.world.model
     under_test = FunctionModel(model.reply)
@@ -123,7 +129,7 @@ def check(
     wrong = difference(ready.expected, columns, rows, fold=model.varied)
     if wrong:
         return Failure(case.seed, "wrong rows", wrong, sql), Observed(made, len(ready.asked))
-    wrong = _calls_wrong(case.sql, under_test, made, ready)
+    wrong = _calls_wrong(case.sql, under_test, made, ready if connect is None else None)
     observed = Observed(made, len(ready.asked))
     return (Failure(case.seed, "calls", wrong, sql) if wrong else None), observed
 
@@ -134,7 +140,27 @@ def connect_exactly(tables: dict[str, pa.Table], model: FunctionModel, **options
     return almanaq.connect(tables, model=model, **chosen)
 
 
-def _calls_wrong(sql: str, model: FunctionModel, made: int, ready: Ready) -> str | None:
+class RuleSet:
+    """Which rules of the optimizer a connection uses: `all`, `none`, or the name of the only one."""
+
+    NAMES = tuple(rule.__name__ for rule in (*QUERY_RULES, *RULES))
+
+    def __init__(self, name: str) -> None:
+        if name not in (*self.NAMES, "all", "none"):
+            raise ValueError(f"no rule {name!r}: one of all, none, {', '.join(self.NAMES)}")
+        self.rules = tuple(rule for rule in RULES if name in ("all", rule.__name__))
+        self.query_rules = tuple(rule for rule in QUERY_RULES if name in ("all", rule.__name__))
+
+    def connect(self, tables: dict[str, pa.Table], model: FunctionModel, **options: object) -> Any:
+        """Connect as `connect_exactly` does, with these rules alone."""
+        chosen = {"speculation": 1, "order": "table", "link": False, "max_calls": 10**9} | options
+        database, models = open_database(tables), open_models(model, cache=False)
+        wanted = Options(**chosen)  # type: ignore[arg-type]
+        engine = Engine(database, models, options=wanted, rules=self.rules, query_rules=self.query_rules)
+        return almanaq.Connection(engine, database, models)
+
+
+def _calls_wrong(sql: str, model: FunctionModel, made: int, ready: Ready | None) -> str | None:
     if model.calls != made:
         return f"the model was called {model.calls} times, the trace says {made}"
     repeated = Counter(model.requests)
@@ -142,7 +168,7 @@ def _calls_wrong(sql: str, model: FunctionModel, made: int, ready: Ready) -> str
     over = [(pair, n) for pair, n in repeated.items() if n > types]
     if over:
         return f"asked {over[0][1]} times for {over[0][0]!r}, with {types} types in the query"
-    if comparable(sql) and made > len(ready.asked):
+    if ready is not None and comparable(sql) and made > len(ready.asked):
         extra = set(model.requests) - ready.asked
         return f"{made} calls, where a naive evaluation makes {len(ready.asked)}; extra: {sorted(extra)[:3]}"
     return None
@@ -185,11 +211,13 @@ class Report:
     discards: Discards = field(default_factory=Discards)
 
 
-def run(seed: int, count: int, *, progress: bool = False, **options: object) -> Report:
-    """Compare `count` cases from a seed on."""
+def run(
+    seed: int, count: int, *, progress: bool = False, connect: Callable[..., Any] | None = None, **options: object
+) -> Report:
+    """Compare `count` cases from a seed on; `connect` as in `check`."""
     report = Report()
     for ready in cases(seed, count, report.discards):
-        failure, observed = check(ready, **options)
+        failure, observed = check(ready, connect=connect, **options)
         report.compared += 1
         if failure is not None:
             report.failures.append(failure)
@@ -211,16 +239,29 @@ def main() -> int:
     parser.add_argument("--shrink", type=int, default=5, metavar="N", help="reduce the first N kinds of failure")
     parser.add_argument("--order", choices=("table", "similarity"), default="table")
     parser.add_argument("--speculation", type=float, default=1)
+    parser.add_argument("--rules", default="all", help="each, none, or the name of the only rule of the optimizer")
     given = parser.parse_args()
+    options = {"order": given.order, "speculation": given.speculation}
+    names = ("none", *RuleSet.NAMES) if given.rules == "each" else (given.rules,)
+    status = 0
+    for name in names:
+        print(f"rules: {name}", flush=True)
+        connect = None if name == "all" else RuleSet(name).connect
+        status |= _compare(given.seed, given.count, given.shrink, connect, options)
+    return status
+
+
+def _compare(seed: int, count: int, shrunk: int, connect: Callable[..., Any] | None, options: dict[str, object]) -> int:
+    """Run with one choice of rules, print what was found, and give the exit status."""
     start = time.perf_counter()
-    report = run(given.seed, given.count, progress=True, order=given.order, speculation=given.speculation)
+    report = run(seed, count, progress=True, connect=connect, **options)
     kinds: dict[str, list[Failure]] = {}
     for failure in report.failures:
         kinds.setdefault(failure.kind, []).append(failure)
     for number, (kind, failures) in enumerate(sorted(kinds.items(), key=lambda k: -len(k[1]))):
         failures.sort(key=lambda f: len(f.sql))
         print(f"\n== {len(failures)} of {kind}; seeds {[f.seed for f in failures[:20]]}\n{failures[0]}", flush=True)
-        if number < given.shrink:
+        if number < shrunk and connect is None:
             from .shrink import shrink
 
             for failure in failures[: 6 if kind in ("wrong rows", "calls") else 1]:

@@ -12,10 +12,10 @@ from almanaq.testing import FunctionModel
 from .compare import difference, expect
 from .expressions import Col, Draw, Scope, boolean, call, literal
 from .oracle import Oracle
-from .run import Failure, cases, check, connect_exactly, prepare, run
+from .run import Failure, Ready, RuleSet, cases, check, connect_exactly, prepare, run
 from .world import FREE, TYPES, Model, Relation, World, make_world
 
-QUICK, FULL = 100, 500
+QUICK, FULL, EACH_RULE = 100, 500, 40
 
 
 def told(failures: list[Failure]) -> str:
@@ -32,6 +32,19 @@ def test_rows_are_those_of_the_database() -> None:
 def test_rows_are_those_of_the_database_for_many_queries() -> None:
     report = run(1_000_000, FULL - QUICK)
     assert not report.failures, told(report.failures)
+
+
+@pytest.fixture(scope="module")
+def few() -> list[Ready]:
+    return list(cases(7_000_000, EACH_RULE))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["none", *RuleSet.NAMES])
+def test_each_rule_alone_and_no_rule_give_the_same_rows(few: list[Ready], name: str) -> None:
+    connect = RuleSet(name).connect
+    failures = [failure for ready in few if (failure := check(ready, connect=connect)[0]) is not None]
+    assert not failures, told(failures)
 
 
 @pytest.mark.slow

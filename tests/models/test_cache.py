@@ -118,6 +118,7 @@ def run_workers(server: StandInServer, file: Path, processes: int, requests: int
     assert [process.wait(60) for process in started] == [0] * processes
 
 
+@pytest.mark.slow
 def test_processes_at_the_same_work_share_calls(tmp_path: Path) -> None:
     file = tmp_path / "c.sqlite"
     with StandInServer(lambda r: r["messages"][0]["content"], faults=Faults(latency=0.02)) as server:

@@ -23,7 +23,7 @@ from almanaq.models.spending import spending
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
 
-def hedged(server: StandInServer, budget: Budget, after: float | None = 0.1) -> LanguageModel:
+def hedged(server: StandInServer, budget: Budget, after: float | None = 0.5) -> LanguageModel:
     price = Price(1.0, 1.0)
     return HedgedModel(MeteredModel(OpenAIModel("m", server.url, price=price), budget, price), after)
 
@@ -53,13 +53,20 @@ def test_a_failure_before_the_deadline_is_no_reason_to_hedge(prompt: Prompt) -> 
 
 
 def test_when_the_second_call_fails_the_first_is_waited_for(prompt: Prompt) -> None:
-    with StandInServer(lambda _: "first", faults=Faults(["slow", "error"], slow=0.4)) as server:
-        completion = asyncio.run(hedged(server, Budget()).complete(prompt))
+    with StandInServer(lambda _: "first", faults=Faults(["slow", "error"], slow=0.8)) as server:
+        completion = asyncio.run(hedged(server, Budget(), after=0.4).complete(prompt))
     assert (completion.text, completion.usage.calls) == ("first", 2)
 
 
+@pytest.mark.parametrize("second", ["hang", "error"])
+def test_a_third_call_is_made_when_the_second_is_of_no_use_either(prompt: Prompt, second: str) -> None:
+    with StandInServer(lambda _: "third", faults=Faults(["hang", second], hang=30)) as server:
+        completion = asyncio.run(hedged(server, Budget()).complete(prompt))
+    assert (completion.text, completion.usage.calls, server.ledger.calls) == ("third", 3, 3)
+
+
 def test_a_budget_without_room_for_a_second_call_still_takes_the_first(prompt: Prompt) -> None:
-    with StandInServer(lambda _: "first", faults=Faults(["slow"], slow=0.4)) as server:
+    with StandInServer(lambda _: "first", faults=Faults(["slow"], slow=0.8)) as server:
         completion = asyncio.run(hedged(server, Budget(calls=1)).complete(prompt))
     assert (completion.text, server.ledger.calls) == ("first", 1)
 
@@ -141,10 +148,10 @@ def test_no_fault_makes_a_server_charge_more_than_the_budget(prompt: Prompt, bud
         calls = (model.complete(replace(prompt, version=str(n))) for n in range(60))
         return await asyncio.gather(*calls, return_exceptions=True)
 
-    faults = Faults(rates=rates, latency=0.01, hang=0.3)
+    faults = Faults(rates=rates, latency=0.01, hang=0.6)
     with StandInServer(lambda _: "a reply " * 5, faults=faults, charges_abandoned=True) as server:
-        ended = asyncio.run(many(hedged(server, limit, after=0.15)))
-        time.sleep(0.3)
+        ended = asyncio.run(many(hedged(server, limit, after=0.3)))
+        time.sleep(0.6)
     assert any(isinstance(item, BudgetExceeded) for item in ended)
     ledger = server.ledger
     assert ledger.money(price) <= budget.get("money", 1e9)

@@ -41,7 +41,7 @@ def test_opening_imports_neither_torch_nor_a_client() -> None:
     code = (
         "import sys; from almanaq.models.registry import open_models; open_models('local');"
         "open_models('openai:m', embedder='lexical');"
-        "sys.exit(bool({'torch', 'openai', 'sentence_transformers', 'jinja2'} & set(sys.modules)))"
+        "sys.exit(bool({'torch', 'openai', 'aiohttp', 'sentence_transformers', 'jinja2'} & set(sys.modules)))"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OPENAI_API_KEY": "k"}
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0

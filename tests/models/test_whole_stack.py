@@ -104,6 +104,17 @@ def test_a_budget_of_calls_counts_what_the_server_counts(source: Path, tmp_path:
         assert server.ledger.calls <= ROWS
 
 
+def test_quotes_that_stand_nowhere_are_dropped_and_counted(source: Path, tmp_path: Path) -> None:
+    reply = '{"value": "Yes", "verdicts": {"Yes": "yes"}, "quotes": [{"passage": 1, "quote": "a purple elephant"}]}'
+    with (
+        StandInServer(lambda _: reply) as server,
+        almanaq.connect(str(source), model=models(server, tmp_path)) as opened,
+    ):
+        result = opened.sql(SUQL)
+    assert result.trace.dropped_quotes == len(result.rows) == ROWS
+    assert not any(result.evidence)
+
+
 def test_linking_is_in_the_bill_too(source: Path, tmp_path: Path) -> None:
     with StandInServer(replies_from(dogs)) as server:
         with almanaq.connect(str(source), model=models(server, tmp_path)) as connection:
@@ -154,3 +165,22 @@ def test_a_bundle_reproduces_a_result_without_a_model(source: Path, tmp_path: Pa
         pytest.raises(almanaq.AlmanaqError, match="bundle"),
     ):
         connection.sql(SUQL.replace("dogs", "cats"))
+
+
+@pytest.mark.parametrize(
+    ("column", "embedder", "condition"),
+    [("notes", "lexical", ""), ("kind", "lexical", " AND kind = 'inn'"), ("notes", "openai:e", " LIMIT 1")],
+)
+def test_private_columns_reach_no_server(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, embedder: str, condition: str
+) -> None:
+    schema = tmp_path / "s.toml"
+    kind = 'kind = "free_text"\n' if column == "notes" else ""
+    schema.write_text(f"[places.columns.{column}]\n{kind}private = true\n")
+    with StandInServer(replies_from(dogs)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        model = "local" if embedder.startswith("openai") else models(server, tmp_path)
+        opened = almanaq.connect(str(source), model=model, embedder=embedder, schema=str(schema))
+        with opened as connection, pytest.raises(almanaq.AlmanaqError, match=f"{column} is private"):
+            connection.sql(SUQL + condition)
+        assert server.ledger.calls == 0

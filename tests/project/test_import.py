@@ -7,7 +7,19 @@ import subprocess
 import sys
 import time
 
-HEAVY = ("duckdb", "pyarrow", "numpy", "pandas", "torch", "openai", "pydantic", "sqlglot", "bm25s", "transformers")
+HEAVY = (
+    "duckdb",
+    "pyarrow",
+    "numpy",
+    "pandas",
+    "torch",
+    "openai",
+    "aiohttp",
+    "pydantic",
+    "sqlglot",
+    "bm25s",
+    "transformers",
+)
 
 
 def python(code: str) -> str:

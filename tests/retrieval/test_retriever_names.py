@@ -3,7 +3,7 @@ from small_corpora import CORPUS, BagOfWords
 
 from almanaq.errors import UsageError
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.registry import RETRIEVERS, Parts, open_retriever
+from almanaq.retrieval.registry import RETRIEVERS, Parts, check_fields_apply, open_retriever
 
 GOLD = {"which film?": (CORPUS[0].id,)}
 PARTS = Parts(BagOfWords, seed=3, gold=GOLD)
@@ -66,3 +66,9 @@ def test_retrievers_of_others_by_module_and_object() -> None:
 def test_wrong_names(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         open_retriever(name, PARTS)
+
+
+def test_declared_fields_do_not_go_with_retrievers_that_see_their_own_text() -> None:
+    check_fields_apply("bm25")
+    with pytest.raises(UsageError, match="--fields does not go with --retriever target-bm25"):
+        check_fields_apply("target-bm25")

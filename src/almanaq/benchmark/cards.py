@@ -35,5 +35,12 @@ SEES = {
     "dense": "the first 2,048 characters of the declared fields, as one vector",
     "dense-rows": "as dense, and each row with its title and column names as a vector",
     "hybrid": "as bm25 and dense",
+    "rerank": "as bm25, and title, header, description and 12 rows of the declared fields as vectors of their own",
+    "target-bm25": "table id, section title under that key, header (what TARGET's code indexes)",
+    "target-bm25-notitle": "section title under that key, header",
+    "target-tfidf": "as target-bm25",
+    "target-tfidf-notitle": "as target-bm25-notitle",
+    "target-bm25-described": "title, section, header, cells (what the TARGET paper describes)",
+    "target-tfidf-described": "as target-bm25-described",
 }
 """What each retriever sees of a table."""

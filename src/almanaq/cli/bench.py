@@ -59,7 +59,9 @@ def run(
     split: Annotated[str, typer.Option("--split", metavar="SPLIT")],
     out: Annotated[Path, typer.Option("--out", metavar="RUN_DIR", help="The folder that the run is written to.")],
     retriever: Annotated[str, typer.Option("--retriever", metavar="NAME")] = "hybrid",
-    fields: Annotated[str, typer.Option("--fields", help="What is indexed of a table.")] = DEFAULT_FIELDS,
+    fields: Annotated[
+        str | None, typer.Option("--fields", help=f"What is indexed of a table; default {DEFAULT_FIELDS}.")
+    ] = None,
     k: Annotated[str, typer.Option("--k", metavar="K,K,…", help="Cutoffs of the measures.")] = "1,5,10,50",
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N questions.")] = None,
     seed: Annotated[int, typer.Option("--seed")] = 0,
@@ -73,8 +75,11 @@ def run(
     """Run a retriever over a dataset; RUN_DIR gets its configuration, a record per query, and the measures."""
     from almanaq.benchmark import runner
     from almanaq.corpus.serialize import parse_fields
+    from almanaq.retrieval.registry import check_fields_apply
     from almanaq.retrieval.vectors import default_cache_folder
 
+    if fields is not None:
+        check_fields_apply(retriever)
     request = runner.RunRequest(
         task,
         dataset,
@@ -83,7 +88,7 @@ def run(
         retriever,
         out,
         embedder_opener(embedder),
-        fields=parse_fields(fields),
+        fields=parse_fields(DEFAULT_FIELDS if fields is None else fields),
         cutoffs=_cutoffs(k),
         limit=limit,
         seed=seed,

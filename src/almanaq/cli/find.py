@@ -32,7 +32,9 @@ def find(
         str, typer.Option("--corpus", metavar="SOURCE", help="Where the tables are: a file, a folder, or a dataset.")
     ],
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many tables to list at most.")] = 10,
-    fields: Annotated[str, typer.Option("--fields", help="What is searched of a table.")] = DEFAULT_FIELDS,
+    fields: Annotated[
+        str | None, typer.Option("--fields", help=f"What is searched of a table; default {DEFAULT_FIELDS}.")
+    ] = None,
     retriever: Annotated[str, typer.Option("--retriever", metavar="NAME", help="How to search.")] = "hybrid",
     embedder: Annotated[
         str | None,
@@ -42,14 +44,16 @@ def find(
 ) -> None:
     """List the tables of a corpus that fit a question best, with scores (higher is better)."""
     from almanaq.corpus.serialize import parse_fields
-    from almanaq.retrieval.registry import Parts, open_retriever
+    from almanaq.retrieval.registry import Parts, check_fields_apply, open_retriever
     from almanaq.retrieval.vectors import default_cache_folder
 
     if not question.strip():
         raise UsageError("the question is empty")
     if k < 1:
         raise UsageError(f"-k must be 1 or more, not {k}")
-    chosen = parse_fields(fields)
+    if fields is not None:
+        check_fields_apply(retriever)
+    chosen = parse_fields(DEFAULT_FIELDS if fields is None else fields)
     opened = open_retriever(retriever, Parts(embedder_opener(embedder), default_cache_folder()))
     if opened.note:
         print(f"almanaq: {opened.note}", file=sys.stderr)

@@ -65,9 +65,11 @@ class Budget:
     def _check(self, usage: Usage) -> None:
         excess = self._excess(usage)
         if excess is not None:
+            unsettled = self.unsettled.money if self.money is not None else None
+            held = f" ({unsettled:.4f} of it for calls whose reply never came whole)" if unsettled else ""
             raise BudgetExceeded(
-                f"stopped at the budget of {excess}: raise {self.setting} to go on; what was answered is kept and"
-                " not paid for again"
+                f"stopped at the budget of {excess}{held}: raise {self.setting} to go on; what was answered is kept"
+                " and not paid for again"
             )
 
     def _excess(self, usage: Usage) -> str | None:

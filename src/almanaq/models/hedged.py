@@ -15,10 +15,14 @@ _LEAST = 20
 _TIMES = 4.0
 _SHORTEST = 2.0
 _LOOK = 1.0
+_MOST = 3
 
 
 class HedgedModel:
     """Makes a call once more when no reply came by a deadline, takes the first reply, and cancels the other call.
+
+    Where the other call fails or hangs too, there is a third after twice the time; then what is under way is waited
+    for.
 
     Args:
         after: seconds to wait before the second call. None learns it: four times what 19 of 20 replies so far took,
@@ -32,32 +36,39 @@ class HedgedModel:
         self._learned, self._until_learning = 0.0, _LEAST
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the first reply; its usage counts both calls. Raises the failure of the first call when both fail."""
+        """Give the first reply; its usage counts all calls. Raises the failure of the first call when all fail."""
         started = time.monotonic()
-        completion = await self._hedged(prompt, started)
-        self._learn(time.monotonic() - started)
-        return completion
-
-    async def _hedged(self, prompt: Prompt, started: float) -> Completion:
-        first = asyncio.ensure_future(self._model.complete(prompt))
-        calls = [first]
+        calls = [asyncio.ensure_future(self._timed(prompt))]
         try:
-            while not first.done():
-                # What is long may be learned only while the call is under way.
-                deadline = self._after if self._after is not None else self._learned
-                left = deadline - (time.monotonic() - started) if deadline else _LOOK
+            while _undecided(calls):
+                left = self._left(len(calls), time.monotonic() - started)
                 if left <= 0:
-                    calls.append(asyncio.ensure_future(self._model.complete(prompt)))
-                    await _first_reply(calls)
-                    break
-                await asyncio.wait(calls, timeout=min(left, _LOOK))
+                    calls.append(asyncio.ensure_future(self._timed(prompt)))
+                    continue
+                under_way = [call for call in calls if not call.done()]
+                await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             return _result(calls)
         finally:
-            for call in calls:
-                if not call.done():
-                    call.cancel()
-            if any(not call.done() for call in calls):
-                await asyncio.gather(*calls, return_exceptions=True)
+            under_way = [call for call in calls if not call.done()]
+            for call in under_way:
+                call.cancel()
+            if under_way:
+                await asyncio.gather(*under_way, return_exceptions=True)
+
+    def _left(self, made: int, elapsed: float) -> float:
+        """Give the seconds to wait for a reply before one more call is made, or before looking again."""
+        # What is long may be learned only while the call is under way.
+        deadline = self._after if self._after is not None else self._learned
+        if not deadline or made == _MOST:
+            return _LOOK
+        return min(deadline * ((1 << made) - 1) - elapsed, _LOOK)
+
+    async def _timed(self, prompt: Prompt) -> Completion:
+        # Each physical call by itself: with those that they replaced, they would all seem slow.
+        started = time.monotonic()
+        completion = await self._model.complete(prompt)
+        self._learn(time.monotonic() - started)
+        return completion
 
     def _learn(self, seconds: float) -> None:
         self._seconds.append(seconds)
@@ -68,13 +79,9 @@ class HedgedModel:
             self._learned = max(_SHORTEST, _TIMES * slow)
 
 
-async def _first_reply(calls: Sequence[asyncio.Future[Completion]]) -> None:
-    """Wait until one call has a reply, or all have failed."""
-    waiting = set(calls)
-    while waiting:
-        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        if any(call.exception() is None for call in done):
-            return
+def _undecided(calls: Sequence[asyncio.Future[Completion]]) -> bool:
+    """Say whether there is no reply yet and one may still come."""
+    return any(not call.done() for call in calls) and not any(call.done() and not call.exception() for call in calls)
 
 
 def _result(calls: Sequence[asyncio.Future[Completion]]) -> Completion:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from almanaq.models.parts import Piece
 from almanaq.models.protocols import Quote
+from almanaq.models.spending import record_dropped_quotes
 
 _MOST = 3
 
@@ -27,6 +28,8 @@ def located(quotes: Sequence[tuple[int, str]], pieces: Sequence[Piece]) -> tuple
             dropped += 1
         elif match not in found:
             found.append(match)
+    if dropped:
+        record_dropped_quotes(dropped)
     return tuple(found), dropped
 
 

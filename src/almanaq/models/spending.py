@@ -23,21 +23,36 @@ class Line:
 
     Attributes:
         operator: the name of the prompt's purpose or of the plan's stage; "" where none was named.
-        virtual: calls asked for; `usage.cached_calls` of them were served from the cache or by an equal call under
-            way, and `usage.calls` physical calls were made for the others, repeated ones included.
+        virtual: calls asked for; `cached` of them were served from the cache or by an equal call under way, and
+            `physical` calls were made for the others, repeated ones included.
+        money: in US dollars, None where a price is unknown.
     """
 
     operator: str
     model: str
     virtual: int
-    usage: Usage
+    cached: int
+    physical: int
+    input_tokens: int
+    output_tokens: int
+    money: float | None
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent, as a Usage."""
+        return Usage(self.physical, self.cached, self.input_tokens, self.output_tokens, self.money)
 
 
 @dataclass
 class Spending:
-    """The account of one piece of work; `budget` stops it before it is exceeded."""
+    """The account of one piece of work; `budget` stops it before it is exceeded.
+
+    Attributes:
+        dropped_quotes: quotes that replies gave and that do not stand in the text they were said to come from.
+    """
 
     budget: Budget | None = None
+    dropped_quotes: int = 0
     _lines: dict[tuple[str, str], tuple[int, Usage]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -51,7 +66,10 @@ class Spending:
     def lines(self) -> tuple[Line, ...]:
         """What each operator spent at each model, in the order of their first calls."""
         with self._lock:
-            return tuple(Line(operator, model, *spent) for (operator, model), spent in self._lines.items())
+            return tuple(
+                Line(*key, virtual, u.cached_calls, u.calls, u.input_tokens, u.output_tokens, u.money)
+                for key, (virtual, u) in self._lines.items()
+            )
 
     @property
     def usage(self) -> Usage:
@@ -88,6 +106,12 @@ def record(model: str, usage: Usage, *, virtual: int = 0, purpose: str = "") -> 
     """Enter what a call cost into every account that is open; `purpose` names the operator where none is named."""
     for account in _ACCOUNTS.get():
         account.add(_OPERATOR.get() or purpose, model, usage, virtual=virtual)
+
+
+def record_dropped_quotes(count: int) -> None:
+    """Enter quotes that were dropped into every account that is open."""
+    for account in _ACCOUNTS.get():
+        account.dropped_quotes += count
 
 
 def budgets() -> tuple[Budget, ...]:

@@ -33,13 +33,18 @@ def search(index: Scorer, questions: Sequence[str], k: int) -> list[Ranking]:
     Raises:
         UsageError: k is not positive.
     """
-    if k < 1:
-        raise UsageError(f"k must be 1 or more, not {k}")
+    check_k(k)
     rankings: list[Ranking] = []
     for start in range(0, len(questions), BATCH):
         scores = index.scores(questions[start : start + BATCH])
         rankings.extend(_ranking(row, index.ids, k) for row in scores)
     return rankings
+
+
+def check_k(k: int) -> None:
+    """Raise UsageError for a k that is not positive."""
+    if k < 1:
+        raise UsageError(f"k must be 1 or more, not {k}")
 
 
 def top_k(scores: Scores, k: int) -> NDArray[np.intp]:

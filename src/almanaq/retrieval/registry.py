@@ -13,6 +13,16 @@ from almanaq.errors import UsageError, suggest
 from almanaq.models.protocols import Embedder
 from almanaq.retrieval.protocols import Retriever
 
+TARGET_LEXICAL_NAMES = (
+    "target-bm25",
+    "target-bm25-notitle",
+    "target-tfidf",
+    "target-tfidf-notitle",
+    "target-bm25-described",
+    "target-tfidf-described",
+)
+"""OTT-QA's BM25 and TF-IDF as the TARGET paper has them; see target_lexical."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -65,6 +75,17 @@ def open_retriever(name: str, parts: Parts) -> Opened:
     raise UsageError(f"unknown retriever {name!r}{suggest(name, RETRIEVERS)}")
 
 
+def sees_its_own(name: str) -> bool:
+    """Say whether a retriever sees a text of its own, whatever fields are declared: `--fields` is wrong usage then."""
+    return name.startswith("target-") or name in ("llm-summary", "openai-embedding", "openai-embedding-header")
+
+
+def check_fields_apply(name: str) -> None:
+    """Raise UsageError for declared fields beside a retriever that sees what it sees."""
+    if sees_its_own(name):
+        raise UsageError(f"--fields does not go with --retriever {name}: it sees a text of its own; leave --fields out")
+
+
 def _bm25(_: Parts) -> Opened:
     from almanaq.retrieval.bm25 import BM25
 
@@ -99,6 +120,27 @@ def _hybrid(parts: Parts) -> Opened:
         note = "hybrid runs as bm25: the lexical embedder adds nothing to it; install 'almanaq[local]' or name another"
         return Opened(BM25(), "bm25", note=note)
     return Opened(Hybrid(BM25(), Dense(VectorStore(parts.cache, embedder))), "hybrid", embedder.name)
+
+
+def _rerank(parts: Parts) -> Opened:
+    from almanaq.retrieval.aspects import Aspects
+    from almanaq.retrieval.rerank import Rerank
+    from almanaq.retrieval.vectors import VectorStore
+
+    embedder = parts.embedder()
+    if embedder.name.startswith("lexical"):
+        note = "rerank runs without vectors: the lexical embedder adds nothing; install 'almanaq[local]'"
+        return Opened(Rerank(), "rerank", note=note)
+    return Opened(Rerank(aspects=Aspects(VectorStore(parts.cache, embedder))), "rerank", embedder.name)
+
+
+def _target_lexical(name: str) -> Callable[[Parts], Opened]:
+    def opened(_: Parts) -> Opened:
+        from almanaq.retrieval.target_lexical import TARGET_LEXICAL
+
+        return Opened(TARGET_LEXICAL[name], name)
+
+    return opened
 
 
 def _none(_: Parts) -> Opened:
@@ -144,4 +186,6 @@ RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
     "dense": _dense,
     "dense-rows": _dense_rows,
     "hybrid": _hybrid,
+    "rerank": _rerank,
+    **{name: _target_lexical(name) for name in TARGET_LEXICAL_NAMES},
 }

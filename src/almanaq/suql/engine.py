@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from sqlglot import exp
@@ -16,11 +16,14 @@ from almanaq.models.protocols import Models
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import BoundQuery, bind
 from almanaq.suql.catalog.linking import link_enums
+from almanaq.suql.catalog.privacy import private_columns_read
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.explain import Explanation, explain_plan
+from almanaq.suql.execution.guards import check_privacy
 from almanaq.suql.execution.result import Result
+from almanaq.suql.execution.run import Means
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.execution.why_not import WhyNot, why_not, why_not_plan
@@ -74,13 +77,13 @@ class Engine:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
         chosen = options or self._options
         plan = self.plan(query, parameters, options=chosen)
-        runner = Runner(self._database, self.catalog, self._models, self._similarity)
+        runner = self._runner()
         result, _ = await runner.run(plan, chosen, suql=query)
         return result
 
     async def stream(self, query: str, parameters: Sequence[object] = ()) -> AsyncIterator[tuple[Any, ...]]:
-        """Yield the rows of a query."""
-        for row in (await self.arun(query, parameters)).rows:
+        """Yield the rows of a query as they are found; leaving the loop stops the model calls under way."""
+        async for row in self._runner().stream(self.plan(query, parameters), self._options):
             yield row
 
     def check(self, query: str) -> None:
@@ -97,7 +100,11 @@ class Engine:
         """Give the plan of a query before the optimizer's rules."""
         bound = self._bind(query, parameters)
         tree, links = link_enums(cast_answers(bound.tree), self.catalog, link=(options or self._options).link)
-        return build_plan(rewrite(tree, self._query_rules), bound.names, self.catalog, links)
+        tree = rewrite(tree, self._query_rules)
+        private = private_columns_read(tree, links, self.catalog)
+        plan = replace(build_plan(tree, bound.names, self.catalog, links), private_columns=private)
+        check_privacy(plan, self._models, similarity_is_remote=getattr(self._similarity, "remote", False))
+        return plan
 
     def explain(
         self,
@@ -122,7 +129,7 @@ class Engine:
         """Run a query and give its plan with expected and actual figures side by side."""
         chosen = options or self._options
         plan = self.plan(query, parameters, options=chosen)
-        runner = Runner(self._database, self.catalog, self._models, self._similarity)
+        runner = self._runner()
         result, report = run_now(runner.run(plan, chosen, suql=query))
         actual = report.figures()
         actual["result"] = {
@@ -151,7 +158,7 @@ class Engine:
             if name.lower() not in {column.lower() for column in known}:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         plan, _ = why_not_plan(self.logical_plan(query, parameters, options=chosen), key)
-        runner = Runner(self._database, self.catalog, self._models, self._similarity)
+        runner = self._runner()
         result, _ = run_now(runner.run(lower(optimize(plan, self._rules)), chosen, suql=query))
         return why_not(result)
 
@@ -166,6 +173,9 @@ class Engine:
         )
         with self._database.session() as session:
             return [str(value) for value in session.fetch(sql)["v"].to_pylist()]
+
+    def _runner(self) -> Runner:
+        return Runner(Means(self._database, self.catalog, self._models, self._similarity))
 
     def _bind(self, query: str, parameters: Sequence[object]) -> BoundQuery:
         return bind(parse(query, parameters), self.catalog, query)

@@ -65,15 +65,17 @@ class Faults:
         self._latency, self._retry_after, self._hang, self._slow = latency, retry_after, hang, slow
         self._random = random.Random(seed)
 
-    async def next(self) -> str | None:
-        """Give the fault of the next call, None for none, after the time that the call takes."""
-        fault = self._script.pop(0) if self._script else self._drawn()
+    def draw(self) -> str | None:
+        """Give the fault of the next call, None for none."""
+        return self._script.pop(0) if self._script else self._drawn()
+
+    async def wait(self, fault: str | None) -> None:
+        """Take the time that a call with this fault takes."""
         seconds = self._latency() if callable(self._latency) else self._latency
         if fault in ("hang", "slow"):
             seconds = self._hang if fault == "hang" else self._slow
         if seconds:
             await asyncio.sleep(seconds)
-        return fault
 
     def _drawn(self) -> str | None:
         if not self._rates:

@@ -26,7 +26,7 @@ class Ledger:
     Attributes:
         calls: requests for chat or embeddings that arrived, whatever became of them.
         answered: those that got a whole and right reply.
-        outcomes: how many calls had each fault, were "answered" or "abandoned" by their client.
+        outcomes: how many calls had each fault or none ("answered"); and how many of these their clients "abandoned".
         input_tokens, output_tokens: of all replies that carried a usage; whitespace-separated words.
         requests: the body of every chat request, in order of arrival, when the server keeps them.
     """
@@ -156,11 +156,12 @@ class StandInServer:
             return self._embeddings(request)
         if self._keep:
             self.ledger.requests.append(request)
-        fault = await self._faults.next()
+        fault = self._faults.draw()
+        self.ledger.outcomes[fault or "answered"] += 1
+        await self._faults.wait(fault)
         if gone() and not self._charges_abandoned:
             self.ledger.outcomes["abandoned"] += 1
             return Outcome.error(499, "the client went away")
-        self.ledger.outcomes[fault or "answered"] += 1
         outcome = self._faults.outcome(fault) if fault else None
         return outcome or self._chat(request, fault)
 

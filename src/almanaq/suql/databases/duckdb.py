@@ -19,8 +19,13 @@ from almanaq.suql.databases.duckdb_catalog import CatalogReader
 from almanaq.suql.databases.duckdb_session import DuckDBSession, quote
 
 _MOST_ENUM_VALUES = 10_000
-_LOCK = ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")
-"""No files, no network, no Python variables as tables; and no query can change that."""
+_LOCK = (
+    "TimeZone = 'UTC'",
+    "enable_external_access = false",
+    "python_enable_replacements = false",
+    "lock_configuration = true",
+)
+"""Moments in UTC as from every engine; no files, no network, no Python variables as tables; no query changes that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ class DuckDBDatabase:
         connection.execute(f"ATTACH ':memory:' AS {quote(self._work)}")
         if owned:
             for setting in _LOCK:
-                connection.execute(f"SET {setting}")
+                connection.execute(f"SET GLOBAL {setting}")
 
     def catalog(self) -> Catalog:
         """Give what the source holds, read once; raises SourceError when the schema file does not fit it."""

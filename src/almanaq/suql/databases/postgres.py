@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+import weakref
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,10 @@ _CONSTRAINTS = """
              JOIN pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = k.n ORDER BY k.o)
     FROM pg_constraint c WHERE c.contype IN ('p', 'u', 'f') AND c.conrelid = ANY(%s)
     ORDER BY c.conrelid, c.contype = 'u', c.conname"""
+_LOCALE = """
+    SELECT CASE WHEN to_jsonb(d)->>'datlocprovider' = 'i' THEN 'icu' ELSE lower(datcollate) END
+    FROM pg_database d WHERE datname = current_database()"""
+_BYTEWISE = ("c", "posix", "c.utf-8", "c.utf8")
 _ROW_IDS = {"r": "ctid::text", "m": "ctid::text", "p": "tableoid::text || ctid::text"}
 
 
@@ -64,6 +69,8 @@ class PostgresDatabase:
     """A Database on a PostgreSQL server; sessions read one snapshot each and write nothing but temporary tables."""
 
     dialect = "postgres"
+    bytewise: bool
+    """Whether the database compares text by its bytes of itself (semantics 7); else it is told to."""
 
     def __init__(self, url: str, *, schema: Schema | None = None) -> None:
         self._url, self._schema = url, schema or Schema()
@@ -71,8 +78,11 @@ class PostgresDatabase:
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self._open = True
+        weakref.finalize(self, _close_all, self._idle)
         with connect(self._url) as connection:
             self.name = connection.info.dbname
+            locale = connection.execute(_LOCALE).fetchone()
+            self.bytewise = locale is not None and locale[0] in _BYTEWISE
             self._enums = connection.execute(
                 "SELECT typname, oid, typarray FROM pg_type WHERE typtype = 'e'"
             ).fetchall()
@@ -108,8 +118,7 @@ class PostgresDatabase:
         """Close the connections that lie idle."""
         with self._lock:
             self._open = False
-        while (connection := self._take_idle()) is not None:
-            connection.close()
+            _close_all(self._idle)
 
     def _take_idle(self) -> Connection | None:
         with self._lock:
@@ -133,6 +142,11 @@ class PostgresDatabase:
                     "nulls; name columns that tell every row apart, or leave the key out"
                 )
         return Catalog(tuple(reader.with_enum_values(relation) for relation in catalog.relations))
+
+
+def _close_all(connections: list[Connection]) -> None:
+    while connections:
+        connections.pop().close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 OLDEST = 12
 """The first version that goes to rows by their addresses in a join, which fetching rows by row id rests on."""
-_AS_TEXT = ("json", "jsonb", "uuid", "xml", "inet", "cidr")
+_RANGES = ("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange")
+_AS_TEXT = ("json", "jsonb", "uuid", "xml", "inet", "cidr", *_RANGES)
 _PASSWORD = re.compile(r"://[^:/@]*:(?P<url>.+)@|[?&\s]password=(?P<parameter>[^\s&]+)")
 _RESERVED = re.compile(r"[/@:?#\[\]\s]")
 

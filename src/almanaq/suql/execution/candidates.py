@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from almanaq.suql.databases.protocol import Session
 from almanaq.suql.plan.stages import ROW, SiteInput
 
-_FIRST_BATCH, _BATCH = 2048, 2048
+_BATCH = 2048
 
 
 class Similarity(Protocol):
@@ -62,19 +62,61 @@ class PassageSelection:
         return tuple(sorted(int(i) for i in best))
 
 
-async def stream_candidates(session: Session, sql: str) -> AsyncIterator[Candidate]:
-    """Yield the rows of a SELECT as the database finds them; closing the iterator stops the database."""
-    batches = session.stream(sql, _BATCH)
-    number = 0
-    try:
-        while (batch := await asyncio.to_thread(_next, batches)) is not None:
-            for candidate in _rows(batch, number):
-                yield candidate
-            number += batch.num_rows
-    finally:
-        close: Callable[[], None] | None = getattr(batches, "close", None)
+class CandidateStream:
+    """The rows of a SELECT as the database finds them; closing it stops the database.
+
+    It is no async generator, since the event loop would close one a second time when it shuts down early.
+    """
+
+    def __init__(self, session: Session, sql: str) -> None:
+        self._session, self._sql = session, sql
+        self._batches: Any = None
+        self._rows: Iterator[Candidate] = iter(())
+        self._number = 0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Candidate:
+        while True:
+            found = next(self._rows, None)
+            if found is not None:
+                return found
+            batch = await asyncio.to_thread(self._next_batch)
+            if batch is None:
+                raise StopAsyncIteration
+            self._rows = iter(_rows(batch, self._number))
+            self._number += batch.num_rows
+
+    async def aclose(self) -> None:
+        """Stop the database."""
+        close: Callable[[], None] | None = getattr(self._batches, "close", None)
         if close is not None:
             await asyncio.to_thread(close)
+
+    def _next_batch(self) -> pa.RecordBatch | None:
+        if self._batches is None:
+            self._batches = self._session.stream(self._sql, _BATCH)
+        return next(self._batches, None)
+
+
+class Listed:
+    """Candidates that are all there already, as a stream."""
+
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        self._candidates = iter(candidates)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Candidate:
+        found = next(self._candidates, None)
+        if found is None:
+            raise StopAsyncIteration
+        return found
+
+    async def aclose(self) -> None:
+        """Do nothing: there is nothing under way."""
 
 
 async def similar_candidates(
@@ -85,7 +127,7 @@ async def similar_candidates(
     Args:
         most: keep only so many (approximate, by the user's choice).
     """
-    candidates = [candidate async for candidate in stream_candidates(session, sql)]
+    candidates = [candidate async for candidate in CandidateStream(session, sql)]
     totals = np.zeros(len(candidates), dtype=np.float64)
     for item in inputs:
         totals += await asyncio.to_thread(_best_scores, item, candidates, similarity)
@@ -115,10 +157,6 @@ def _best_scores(item: SiteInput, candidates: list[Candidate], similarity: Simil
     if passages:
         np.maximum.at(best, np.array(owners), similarity.scores(constraint, passages))
     return best
-
-
-def _next(batches: Any) -> pa.RecordBatch | None:
-    return next(batches, None)
 
 
 def _rows(batch: pa.RecordBatch, first: int) -> list[Candidate]:

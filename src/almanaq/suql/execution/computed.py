@@ -70,7 +70,8 @@ class ComputedAtoms:
 
         def read_from_table(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column) and node.table in (FROM_ALIAS, TEXT_ALIAS):
-                return column(name, node.name)
+                unknown = pa.types.is_null(arrays[node.name].type)  # PostgreSQL would take the column for text
+                return exp.null() if unknown else column(name, node.name)
             return node
 
         condition = atom.expression.transform(read_from_table)

@@ -100,7 +100,7 @@ def _choices(block: TextBlock) -> list[tuple[str, str]]:
     sites = {site.id: site for site in block.sites}
     where = _written(block.where, sites) if block.where is not None else None
     found = [
-        ("asks", "; ".join(_call(site) for site in block.sites)),
+        ("asks", "; ".join(_call(site) + _needed(site, sites) for site in block.sites)),
         ("where", where),
         ("rows fetched under", _written(block.condition, sites) if block.condition is not None else "all rows"),
         ("text filter", describe_predicate(block.residual, sites) if block.residual is not None else None),
@@ -111,11 +111,15 @@ def _choices(block: TextBlock) -> list[tuple[str, str]]:
     return [(label, text) for label, text in found if text]
 
 
+def _needed(site: Site, sites: dict[str, Site]) -> str:
+    return f" where {_written(site.needed, sites)}" if site.needed is not None else ""
+
+
 def _describe(stage: TextStage) -> str:
     sites = {item.site.id: item.site for item in stage.inputs}
     lines = [f"rows: {_sql(stage.source)}"]
     if stage.predicate is None:
-        lines += [f"ask: {_call(site)}" for site in sites.values()]
+        lines += [f"ask: {_call(site)}{_needed(site, sites)}" for site in sites.values()]
     else:
         lines.append(f"keep: {describe_predicate(stage.predicate, sites)}")
     if stage.enough is not None:

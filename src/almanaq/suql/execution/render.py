@@ -9,16 +9,23 @@ from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link, resolve_links
-from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.databases.protocol import Session
+from almanaq.suql.execution.collation import compare_by_bytes
+from almanaq.suql.execution.differences import write_differences
 
 
 class Renderer:
-    """Writes trees as SQL for one session; knows which temporary tables it has made."""
+    """Writes trees as SQL for one session; knows which temporary tables it has made.
 
-    def __init__(self, session: Session, catalog: Catalog, dialect: str) -> None:
+    Args:
+        bytewise: whether the database compares text by its bytes of itself.
+    """
+
+    def __init__(self, session: Session, catalog: Catalog, dialect: str, *, bytewise: bool = True) -> None:
         self._session, self._catalog, self._dialect = session, catalog, dialect
+        self._types = None if bytewise else {r.name.lower(): _types(r) for r in catalog.relations}
         self._temporary: set[str] = set()
         self._empty: set[str] = set()
         self._links: dict[str, Link] = {}
@@ -29,6 +36,12 @@ class Renderer:
         self._temporary.add(name)
         if empty:
             self._empty.add(name)
+        if self._types is not None:
+            place = ".".join(
+                exp.to_identifier(part, quoted=True).sql(self._dialect) for part in self._session.locate(name)
+            )
+            schema = self._session.fetch(f"SELECT * FROM {place} LIMIT 0").schema
+            self._types[name] = {field.name: "text" for field in schema if str(field.type) == "string"}
 
     def add_links(self, links: Mapping[str, Link], values: Mapping[str, tuple[str, ...]]) -> None:
         """Make known what literals were linked to."""
@@ -38,13 +51,15 @@ class Renderer:
     def sql(self, tree: exp.Expr) -> str:
         """Give the SQL text of a tree; raises UnsupportedError for what the engine cannot do, never drops a clause."""
         tree = resolve_links(tree, self._links, self._values) if self._links else tree.copy()
+        if self._types is not None:
+            compare_by_bytes(tree, self._types)
         if self._dialect != "duckdb":
             self._spell_columns(tree)
         for join in tree.find_all(exp.Join):
             self._write_empty(join)
         for table in list(tree.find_all(exp.Table)):
             self._place(table)
-        tree = tree.transform(_write_differences, self._dialect, copy=False)
+        tree = write_differences(tree, self._dialect)
         try:
             return tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE)
         except SqlglotUnsupportedError as error:
@@ -82,20 +97,6 @@ class Renderer:
                 column.set("this", exp.to_identifier(found.name, quoted=True))
 
 
-def _by_address(node: exp.Expr) -> exp.Expr:
-    """Write `x = t.ctid::text` so that PostgreSQL goes to the row instead of reading the relation through."""
-    if isinstance(node, exp.EQ):
-        for other, cast in ((node.this, node.expression), (node.expression, node.this)):
-            if isinstance(cast, exp.Cast) and isinstance(cast.this, exp.Column) and cast.this.name == "ctid":
-                address = exp.Cast(this=other, to=exp.DataType.build("tid", dialect="postgres", udt=True))
-                return exp.EQ(this=cast.this, expression=address)
-    return node
-
-
-def _write_differences(node: exp.Expr, dialect: str) -> exp.Expr:
-    """Write out where an engine's operators differ from PostgreSQL's."""
-    if dialect != "postgres":
-        return node
-    if isinstance(node, exp.IntDiv):
-        return exp.Div(this=node.this, expression=node.expression, typed=True)
-    return _by_address(node)
+def _types(relation: Relation) -> dict[str, str]:
+    """Give the types of a relation's columns; an ENUM keeps the order of its values, and is not text here."""
+    return {c.name.lower(): c.type + ("[]" if c.array else "") for c in relation.columns if not c.values}

@@ -41,6 +41,7 @@ class Trace:
         links: (column, literal, values it was linked to) for ENUM literals.
         columns_sent: (column, number of cells) that left the machine.
         physical_calls: requests that the server got, repeated ones and those that read parts of a text included.
+        dropped_quotes: quotes of replies that do not stand in the text, and are no evidence.
         spending: calls (asked for, cached, physical), tokens and money for each stage of the plan and model.
     """
 
@@ -59,6 +60,7 @@ class Trace:
     warnings: tuple[str, ...] = ()
     physical_calls: int = 0
     spending: tuple[Line, ...] = ()
+    dropped_quotes: int = 0
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ class EmbedderSimilarity:
         embed: gives unit vectors for texts: an embedder's `embed`, or the `vectors` of a store that keeps them on disk.
     """
 
-    def __init__(self, embed: Callable[[Sequence[str]], NDArray[np.float32]]) -> None:
+    def __init__(self, embed: Callable[[Sequence[str]], NDArray[np.float32]], *, remote: bool = False) -> None:
+        self.remote = remote
         self._embed = embed
         self._vectors: dict[bytes, NDArray[np.float32]] = {}
 

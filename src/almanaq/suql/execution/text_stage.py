@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from almanaq.models.protocols import Quote
+from almanaq.models.protocols import Quote, TextCall
 from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
 from almanaq.suql.execution.candidates import Candidate, PassageSelection, passages_of
 from almanaq.suql.execution.computed import ComputedAtoms
@@ -78,9 +78,10 @@ class StageRun:
         self._needs = {atom.column: _sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
         self.counts = StageCounts()
 
-    async def run(self, candidates: AsyncIterator[Candidate]) -> list[StageRow]:
-        """Give the rows that pass, in source order; stops early as the stage says, leaving nothing under way."""
+    async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
+        """Yield rows that pass as soon as they are sure to be kept; closing the iterator leaves nothing under way."""
         passed = self._passed
+        released = 0
         under_way: dict[asyncio.Task[StageRow | None], int] = {}
         exhausted = False
         made = self._calls.made
@@ -111,10 +112,28 @@ class StageRun:
                     self._open.discard(number)
                     if row is not None:
                         passed.append(row)
+                if rows := self._released(released):
+                    released += len(rows)
+                    yield rows
         finally:
+            self.counts.calls = self._calls.made - made
             await _cancel(under_way)
-        self.counts.calls = self._calls.made - made
-        return self._kept(passed)
+        self._open.clear()
+        if rows := self._released(released):
+            yield rows
+
+    def _released(self, before: int) -> list[StageRow]:
+        """Give the rows that are surely kept, less the first so many of them."""
+        if not self._stage.ordered:
+            return self._passed[before : self._stage.enough]
+        first_open = min(self._open, default=None)
+        rows = sorted(self._passed, key=lambda row: row.number)
+        sure = [row for row in rows if first_open is None or row.number < first_open]
+        return sure[before : self._stage.enough]
+
+    def kept(self) -> list[StageRow]:
+        """Give the rows that the run kept, in source order."""
+        return self._kept(self._passed)
 
     def sure(self) -> list[StageRow]:
         """Give the rows that passed before the run was stopped and that no row still open could push out of a LIMIT."""
@@ -187,6 +206,7 @@ class _Asking:
         self._asked: set[str] = set()
         self._passages = {site: passages_of(candidate.values[item.document]) for site, item in run._inputs.items()}
         self._numbers: dict[str, tuple[int, ...]] = {}
+        self._call_of: dict[str, tuple[bytes, TextCall] | None] = {}
 
     async def select_passages(self) -> None:
         """Keep only the passages that the user's choice lets be read."""
@@ -203,15 +223,19 @@ class _Asking:
         for site in self._run._needs[atom.column]:
             if site in self._outcomes:
                 continue
-            passages, identity = self._call(site)
-            if passages and not self._run._calls.is_answered(identity):
-                total += 1 + sum(map(len, passages)) / 4000
+            found = self._call(site)
+            if found is not None and not self._run._calls.is_answered(found[0]):
+                total += 1 + sum(map(len, found[1].passages)) / 4000
         return total
 
     async def truth(self, atom: Atom) -> bool | None:
         """Give the truth of an atom for the row; what rests on a failed call is NULL."""
-        outcomes = await asyncio.gather(*(self.outcome(site) for site in self._run._needs[atom.column]))
-        if any(outcome.unknown for outcome in outcomes):
+        needs = self._run._needs[atom.column]
+        if len(needs) == 1:  # the usual case, without the tasks that gather() makes
+            unknown = (await self.outcome(needs[0])).unknown
+        else:
+            unknown = any(outcome.unknown for outcome in await asyncio.gather(*map(self.outcome, needs)))
+        if unknown:
             return None
         if isinstance(atom, Verdict):
             return self._values()[atom.column]  # type: ignore[no-any-return]
@@ -223,14 +247,12 @@ class _Asking:
     async def outcome(self, site: str) -> Outcome:
         """Give the outcome of a site for the row, asking if need be."""
         if site not in self._outcomes:
-            passages, _ = self._call(site)
-            if not passages:
+            found = self._call(site)
+            if found is None:
                 self._outcomes[site] = NOTHING
             else:
-                calls = self._run._calls
                 self._count_cell(self._run._inputs[site])
-                identity, call = calls.call_for(self._run._inputs[site].site, passages, self._question(site))
-                self._outcomes[site] = await calls.ask(identity, call)
+                self._outcomes[site] = await self._run._calls.ask(*found)
         return self._outcomes[site]
 
     def _count_cell(self, item: SiteInput) -> None:
@@ -273,13 +295,14 @@ class _Asking:
             return str(item.site.question.name)
         return str(self._candidate.values[item.question_column] or "")
 
-    def _call(self, site: str) -> tuple[tuple[str, ...], bytes]:
-        item = self._run._inputs[site]
-        passages = self._passages[site]
-        question = self._question(site)
-        if not passages or not question.strip():
-            return (), b""
-        return passages, self._run._calls.call_for(item.site, passages, question)[0]
+    def _call(self, site: str) -> tuple[bytes, TextCall] | None:
+        """Give the call that a site takes, with its identity; None where there is nothing to read or to ask."""
+        if site not in self._call_of:
+            passages, question = self._passages[site], self._question(site)
+            nothing = not passages or not question.strip()
+            asked = self._run._inputs[site].site
+            self._call_of[site] = None if nothing else self._run._calls.call_for(asked, passages, question)
+        return self._call_of[site]
 
 
 class _Chances:

@@ -157,11 +157,12 @@ Stage = Materialize | TextStage
 
 @dataclass(frozen=True, slots=True)
 class LogicalPlan:
-    """A query as blocks: what the optimizer's rules rewrite."""
+    """A query as blocks: what the optimizer's rules rewrite. `private_columns`: those that text functions read."""
 
     stages: tuple[LogicalStage, ...]
     output: Output
     links: tuple[Link, ...] = ()
+    private_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

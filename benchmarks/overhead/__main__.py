@@ -1,0 +1,137 @@
+"""What the compiler itself costs: `python -m benchmarks.overhead [--runs N] [--out FILE]` prints JSON.
+
+- (a) a million rows, a structured predicate that keeps a thousandth, a text predicate, LIMIT 3, against the database's
+  own time and memory for the structured part (the model answers at once);
+- (b) our time per text call, over 10,000 calls at no latency;
+- (c) compiling the longest query of docs/language.md.
+
+Exit status 1 when a bound is passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from .worlds import CALLS, PREDICATES, ROWS
+
+ROOT = Path(__file__).parents[2]
+RATIO, MS_PER_CALL, MS_TO_COMPILE = 1.5, 0.2, 50.0
+
+
+def main() -> int:
+    """Measure all, print JSON, give the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    report: dict[str, Any] = {"versions": _versions(), "load_average": os.getloadavg()[0]}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "visits.duckdb"
+        _measure("write", str(path), "-", "-", 0)
+        report["a_million_rows"] = {
+            "rows": ROWS,
+            "bound": RATIO,
+            **{name: _against_database(path, name, given.runs) for name in PREDICATES},
+        }
+    report["calls_at_no_latency"] = _calls(given.runs)
+    if (ROOT / "docs" / "language.md").is_file():
+        report["compiling"] = _compiling()
+    text = json.dumps(report, indent=1)
+    if given.out:
+        given.out.write_text(text + "\n", encoding="utf-8")
+    print(text)
+    return 0 if all(_within(report)) else 1
+
+
+def _within(report: Any) -> list[bool]:
+    """Give every verdict in a report."""
+    if not isinstance(report, dict):
+        return []
+    own = [report["within"]] if "within" in report else []
+    return own + [found for value in report.values() for found in _within(value)]
+
+
+def _against_database(path: Path, predicate: str, runs: int) -> dict[str, Any]:
+    base = _measure("database", str(path), "-", predicate, runs)
+    found: dict[str, Any] = {"predicate": PREDICATES[predicate], "database": _short(base)}
+    for order in ("table", "similarity"):
+        ours = _measure("ours", str(path), order, predicate, runs)
+        seconds = median(ours["seconds"]) / median(base["seconds"])
+        memory = ours["peak_mib"] / base["peak_mib"]
+        within = seconds <= RATIO and memory <= RATIO
+        ratios = {"time_ratio": round(seconds, 2), "memory_ratio": round(memory, 2), "within": within}
+        found[order] = {**_short(ours), **ratios}
+    return found
+
+
+def _calls(runs: int) -> dict[str, Any]:
+    measured = _measure("calls", "-", "-", "-", max(3, runs // 3))
+    each = median(measured["seconds"]) / CALLS * 1000
+    bound = {"ms_per_call": round(each, 4), "bound": MS_PER_CALL, "within": each <= MS_PER_CALL}
+    return {**_short(measured), **bound}
+
+
+def _compiling() -> dict[str, Any]:
+    sys.path.insert(0, str(ROOT / "src"))
+    import almanaq
+    from almanaq.testing import FunctionModel
+
+    text = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+    sql = max(re.findall(r"```sql\n(.*?)```", text, re.S), key=len)
+    sql = re.sub(r"^--.*\n", "", sql, flags=re.M)
+    con = almanaq.connect("sample:restaurants", model=FunctionModel(lambda *_: None), cache=False)
+    con.engine.plan("SELECT answer(reviews, 'a?') FROM restaurants")
+    taken = []
+    for _ in range(15):
+        start = time.perf_counter()
+        con.engine.plan(sql)
+        taken.append((time.perf_counter() - start) * 1000)
+    con.close()
+    ms = median(taken)
+    first = {"first_ms": round(taken[0], 1), "median_ms": round(ms, 1)}
+    return {"characters": len(sql), **first, "bound": MS_TO_COMPILE, "within": ms <= MS_TO_COMPILE}
+
+
+def _measure(kind: str, path: str, order: str, predicate: str, runs: int) -> dict[str, Any]:
+    """Measure in a process of its own; this one stays small, since a process begins with its parent's peak memory."""
+    command = [sys.executable, "-m", "benchmarks.overhead.measure", kind, path, order, predicate, str(runs)]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _short(measured: dict[str, Any]) -> dict[str, Any]:
+    ms = sorted(s * 1000 for s in measured["seconds"])
+    return {
+        "median_ms": round(median(ms), 2),
+        "least_ms": round(ms[0], 2),
+        "most_ms": round(ms[-1], 2),
+        "first_ms": round(measured["first"] * 1000, 1),
+        "cpu_ms": round(measured["cpu"] * 1000, 2),
+        "peak_mib": round(measured["peak_mib"], 1),
+        "rows": measured["rows"],
+        "calls": measured["calls"],
+    }
+
+
+def _versions() -> dict[str, str]:
+    packages = ("duckdb", "pyarrow", "sqlglot", "numpy")
+    found = {name: importlib.metadata.version(name) for name in packages}
+    return {"python": platform.python_version(), "system": platform.machine(), **found}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

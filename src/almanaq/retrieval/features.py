@@ -1,0 +1,217 @@
+"""What a question and a table have in common: figures between 0 and 1 that a linear reranker weighs.
+
+Computed for all candidates of a question at once, from their term streams: no model, about a millisecond for 100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from almanaq.corpus.serialize import Field
+from almanaq.retrieval.streams import FIELD_MARKS, FIRST_FIELD, LOWEST_MARK, ROW, TermStreams
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+FEATURES = (
+    "title",  # share of the question's idf mass that the title and section hold
+    "title_whole",  # share of the title's own idf mass that the question holds
+    "header",  # share of the question's idf mass in column names
+    "header_whole",  # share of the header's own idf mass that the question holds
+    "cells",  # share of the question's idf mass in cells
+    "any",  # share of the question's idf mass anywhere in the table
+    "rare",  # as any, idf squared: the rarest words decide
+    "row",  # share that the best row holds
+    "row_rare",  # as row, idf squared
+    "row_title_header",  # share that the best row holds together with title, section and header
+    "numbers",  # share of the question's numbers found anywhere
+    "phrases",  # share of the question's pairs of neighbouring words that stand together in the table
+    "entities",  # share of the question's idf mass covered by cells that stand in it whole, of two words or more
+    "values",  # as entities, cells of one word included
+    "columns",  # share of the question's idf mass covered by column names that stand in it whole
+    "size",  # logarithm of the table's length over 10
+)
+
+_TITLE, _HEADER, _PROSE, _CELLS = range(4)
+_GROUP_OF = {
+    Field.TITLE: _TITLE,
+    Field.SECTION: _TITLE,
+    Field.HEADER: _HEADER,
+    Field.CELLS: _CELLS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question's distinct terms: numbers, worth, which are numerals, and the pairs that stand together."""
+
+    numbers: NDArray[np.int64]
+    worth: Floats
+    numerals: NDArray[np.bool_]
+    pairs: NDArray[np.int64]  # matrix (terms, terms): the pair's number, or -1
+    pair_worth: Floats
+
+
+class Featurizer:
+    """Gives the features of candidates; holds one array over the vocabulary, so it is used by one thread at a time."""
+
+    def __init__(self, streams: TermStreams) -> None:
+        self._streams = streams
+        self._rarity = streams.rarity()
+        # Marks are negative, so they index from the end: one slot for each of them, never a term.
+        self._place = np.full(len(self._rarity) - LOWEST_MARK + 1, -1, dtype=np.int64)
+
+    def features(self, question: str, tables: Sequence[int]) -> Floats:
+        """Give the features of the tables of these numbers, shape (tables, FEATURES)."""
+        asked = self._asked(question)
+        if asked is None or not len(tables):
+            return np.zeros((len(tables), len(FEATURES)), dtype=np.float32)
+        self._place[asked.numbers] = np.arange(len(asked.numbers))
+        try:
+            return _compare(asked, _gather(self._streams, tables), self._place, self._rarity)
+        finally:
+            self._place[asked.numbers] = -1
+
+    def _asked(self, question: str) -> _Asked | None:
+        known = self._streams.terms
+        terms = [term for term in self._streams.analyzer.terms(question) if term in known]
+        if not terms:
+            return None
+        distinct = list(dict.fromkeys(terms))
+        numbers = np.array([known[term] for term in distinct], dtype=np.int64)
+        worth = self._rarity[numbers]
+        order = {term: place for place, term in enumerate(distinct)}
+        pairs = np.full((len(distinct), len(distinct)), -1, dtype=np.int64)
+        pair_worth: list[float] = []
+        for one, other in pairwise(terms):
+            if pairs[order[one], order[other]] < 0:
+                pairs[order[one], order[other]] = len(pair_worth)
+                pair_worth.append(float(worth[order[one]] + worth[order[other]]))
+        numerals = np.array([term[0].isdigit() for term in distinct])
+        return _Asked(numbers, worth, numerals, pairs, np.array(pair_worth, dtype=np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The streams of the candidates, end to end, with what each token belongs to."""
+
+    tokens: NDArray[np.int32]
+    tables: Ints
+    groups: Ints
+    rows: Ints  # counted through all candidates; meaningless outside cells
+    row_tables: Ints  # the candidate of each row
+    pieces: Ints  # counted through all candidates: cells, column names, whole fields
+
+
+def _gather(streams: TermStreams, tables: Sequence[int]) -> _Texts:
+    chosen = np.asarray(tables, dtype=np.int64)
+    parts = [streams.tokens[streams.starts[table] : streams.starts[table + 1]] for table in chosen]
+    tokens = np.concatenate(parts)
+    owners = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    marked = tokens < 0
+    fields = np.maximum.accumulate(np.where(tokens <= FIRST_FIELD, np.arange(len(tokens)), 0))
+    groups = _GROUPS[-tokens[fields]] if len(tokens) else tokens.astype(np.int64)
+    begins = tokens == ROW
+    rows = np.cumsum(begins) - 1
+    return _Texts(tokens, owners, groups, rows, owners[begins], np.cumsum(marked))
+
+
+_GROUPS = np.full(-LOWEST_MARK + 1, _PROSE, dtype=np.int64)
+for _name, _mark in FIELD_MARKS.items():
+    _GROUPS[-_mark] = _GROUP_OF.get(_name, _PROSE)
+
+
+def _compare(asked: _Asked, texts: _Texts, place: Ints, rarity: Floats) -> Floats:
+    size, terms = int(texts.tables[-1]) + 1, len(asked.numbers)
+    places = place[texts.tokens]
+    hits = np.flatnonzero(places >= 0)
+    at, tables, groups = places[hits], texts.tables[hits], texts.groups[hits]
+    held = np.zeros((size, 4, terms), dtype=bool)
+    held[tables, groups, at] = True
+    anywhere = held.any(axis=1)
+    mass, squares = _shares(asked.worth), _shares(asked.worth**2)
+    numerals = _shares(asked.numerals.astype(np.float32))
+    in_row = np.zeros((len(texts.row_tables) + 1, terms), dtype=bool)
+    in_cells = groups == _CELLS
+    in_row[texts.rows[hits[in_cells]], at[in_cells]] = True
+    in_row = in_row[:-1]
+    framed = in_row | (held[:, _TITLE] | held[:, _HEADER])[texts.row_tables]
+    pairs = _pairs(asked, texts, places, hits, size)
+    entities, values, columns = _whole(asked, texts, places, hits, size)
+    outside = (held[:, _TITLE] | held[:, _HEADER]) @ mass
+    return np.stack(
+        [
+            held[:, _TITLE] @ mass,
+            _own_share(texts, places, rarity, _TITLE, size),
+            held[:, _HEADER] @ mass,
+            _own_share(texts, places, rarity, _HEADER, size),
+            held[:, _CELLS] @ mass,
+            anywhere @ mass,
+            anywhere @ squares,
+            _best(in_row @ mass, texts.row_tables, size),
+            _best(in_row @ squares, texts.row_tables, size),
+            np.maximum(_best(framed @ mass, texts.row_tables, size), outside),
+            anywhere @ numerals,
+            pairs @ _shares(asked.pair_worth),
+            entities @ mass,
+            values @ mass,
+            columns @ mass,
+            np.log1p(np.bincount(texts.tables, minlength=size)) / 10,
+        ],
+        axis=1,
+    ).astype(np.float32)
+
+
+def _shares(weights: Floats) -> Floats:
+    total = weights.sum() if len(weights) else 0.0
+    return weights / total if total > 0 else weights
+
+
+def _best(scores: Floats, tables: Ints, size: int) -> Floats:
+    best = np.zeros(size, dtype=np.float32)
+    np.maximum.at(best, tables, scores.astype(np.float32))
+    return best
+
+
+def _own_share(texts: _Texts, places: Ints, rarity: Floats, group: int, size: int) -> Floats:
+    """Give how much of a field's own idf mass stands in the question."""
+    own = np.flatnonzero((texts.tokens >= 0) & (texts.groups == group))
+    worth = rarity[texts.tokens[own]]
+    whole = np.bincount(texts.tables[own], weights=worth, minlength=size)
+    found = np.bincount(texts.tables[own], weights=worth * (places[own] >= 0), minlength=size)
+    shares: Floats = (found / np.maximum(whole, 1e-6)).astype(np.float32)
+    return shares
+
+
+def _pairs(asked: _Asked, texts: _Texts, places: Ints, hits: Ints, size: int) -> NDArray[np.bool_]:
+    """Give which pairs of the question stand together in each table."""
+    anywhere = np.zeros((size, len(asked.pair_worth)), dtype=bool)
+    first = hits[:-1][np.diff(hits) == 1]
+    found = asked.pairs[places[first], places[first + 1]]
+    first, found = first[found >= 0], found[found >= 0]
+    anywhere[texts.tables[first], found] = True
+    return anywhere
+
+
+def _whole(asked: _Asked, texts: _Texts, places: Ints, hits: Ints, size: int) -> tuple[NDArray[np.bool_], ...]:
+    """Give which terms are covered by cells and column names that stand in the question word for word."""
+    pieces = int(texts.pieces[-1]) + 1
+    length = np.bincount(texts.pieces[texts.tokens >= 0], minlength=pieces)
+    held = np.bincount(texts.pieces[hits], minlength=pieces)
+    first = hits[:-1][np.diff(hits) == 1]
+    joined = first[asked.pairs[places[first], places[first + 1]] >= 0]
+    together = np.bincount(texts.pieces[joined], minlength=pieces)
+    whole = (length > 0) & (held == length) & (together == length - 1)
+    inside = hits[whole[texts.pieces[hits]]]
+    covers = [np.zeros((size, len(asked.numbers)), dtype=bool) for _ in range(3)]
+    cells = texts.groups[inside] == _CELLS
+    long = length[texts.pieces[inside]] > 1
+    names = texts.groups[inside] == _HEADER
+    for cover, chosen in zip(covers, (cells & long, cells, names), strict=True):
+        cover[texts.tables[inside[chosen]], places[inside[chosen]]] = True
+    return tuple(covers)

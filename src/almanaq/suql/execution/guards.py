@@ -1,0 +1,73 @@
+"""What is checked before a query spends anything: its budget, and what may leave the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from almanaq.errors import BudgetExceeded, RefusedQueryError
+from almanaq.models.protocols import Models
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.databases.protocol import Session
+from almanaq.suql.execution.render import Renderer
+from almanaq.suql.options import Options
+from almanaq.suql.plan.estimate import estimate
+from almanaq.suql.plan.references import aliased, column, quoted
+from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
+
+DEFAULT_MAX_CALLS = 1000
+
+
+def call_budget(options: Options, models: Models) -> int | None:
+    """Give the most calls that a query may make; None: any number."""
+    if options.max_calls is not None:
+        return options.max_calls
+    return DEFAULT_MAX_CALLS if models.reader.paid else None
+
+
+def check_privacy(plan: LogicalPlan, models: Models, *, similarity_is_remote: bool) -> None:
+    """Raise RefusedQueryError if a private column would be sent to a remote model or embedder (semantics 16)."""
+    receivers = {models.name: plan.private_columns} if models.reader.remote or similarity_is_remote else {}
+    for receiver, columns in receivers.items():
+        if columns:
+            raise RefusedQueryError(
+                f"{', '.join(columns)} is private and would be sent to the model {receiver!r}; use --model local and "
+                "a local embedder, or change `private` in the schema file"
+            )
+
+
+def expected_calls(
+    plan: Plan, stage: TextStage, catalog: Catalog, rows: Mapping[str, int], distinct: int | None
+) -> int:
+    """Give the calls that a plan is expected to make from its first text stage on.
+
+    Args:
+        rows: rows of the tables that were made already.
+        distinct: distinct texts that the stage will ask about, where they were counted.
+    """
+    calls = {name: figures.calls for name, figures in estimate(plan, catalog, rows).items()}
+    if distinct is not None:
+        calls[stage.name] = distinct
+    return sum(calls.values())
+
+
+def count_distinct_texts(stage: TextStage, session: Session, renderer: Renderer) -> int:
+    """Let the database count the distinct texts that a text stage without a LIMIT will ask about."""
+    source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
+    counted = [
+        aliased(exp.Count(this=exp.Distinct(expressions=[column("_asked", item.document)])), f"n{i}")
+        for i, item in enumerate(stage.inputs)
+    ]
+    found = session.fetch(renderer.sql(exp.Select(expressions=counted, from_=exp.From(this=source))))
+    counts = [int(found.column(i)[0].as_py()) for i in range(len(counted))]
+    return sum(counts) if stage.predicate is None else max(counts)
+
+
+def refuse_over_budget(total: int, budget: int) -> None:
+    """Raise BudgetExceeded if more calls are expected than the budget allows (semantics 13)."""
+    if total > budget:
+        raise BudgetExceeded(
+            f"the query is expected to make about {total:,} model calls, above the budget of {budget:,}: "
+            "narrow its structured conditions, add a LIMIT, or raise --max-calls; nothing was asked"
+        )

@@ -1,0 +1,261 @@
+"""One run of a plan: stage after stage, and what is known so far."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from almanaq.errors import BudgetExceeded
+from almanaq.models.protocols import Models
+from almanaq.models.spending import Spending, operator
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.databases.protocol import Database, Session
+from almanaq.suql.execution.calls import TextCalls
+from almanaq.suql.execution.candidates import (
+    CandidateStream,
+    Listed,
+    PassageSelection,
+    Similarity,
+    similar_candidates,
+)
+from almanaq.suql.execution.computed import ComputedAtoms
+from almanaq.suql.execution.evidence import EvidenceBook
+from almanaq.suql.execution.guards import call_budget, count_distinct_texts, expected_calls, refuse_over_budget
+from almanaq.suql.execution.linker import link_literals
+from almanaq.suql.execution.render import Renderer
+from almanaq.suql.execution.result import Trace
+from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
+from almanaq.suql.options import Options
+from almanaq.suql.plan.blocks import is_plain
+from almanaq.suql.plan.sites import Site
+from almanaq.suql.plan.stages import ROW, Materialize, Plan, Stage, TextStage
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a run works with."""
+
+    database: Database
+    catalog: Catalog
+    models: Models
+    similarity: Similarity
+
+
+@dataclass
+class RunReport:
+    """What each stage did, by the name of the table it made: rows for SQL stages, counts for text stages."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    text: dict[str, StageCounts] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Give what each stage took, as EXPLAIN shows it."""
+        found: dict[str, dict[str, Any]] = {name: {"rows": rows} for name, rows in self.rows.items()}
+        for name, counts in self.text.items():
+            found[name] = {"rows": counts.passed, "candidates": counts.candidates, "calls": counts.calls}
+        for name, seconds in self.seconds.items():
+            found[name]["seconds"] = round(seconds, 4)
+        return found
+
+
+class Run:
+    """One run: the session, the calls, and what is known so far."""
+
+    def __init__(self, means: Means, plan: Plan, options: Options, session: Session) -> None:
+        self._means, self._plan, self._options, self._session = means, plan, options, session
+        bytewise = getattr(means.database, "bytewise", True)
+        self._renderer = Renderer(session, means.catalog, means.database.dialect, bytewise=bytewise)
+        reader, budget = means.models.reader, call_budget(options, means.models)
+        sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
+        self.calls = TextCalls(reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency)
+        self._budget = budget
+        self._selection: PassageSelection | None = None
+        if options.passages is not None:
+            self._selection = PassageSelection(means.similarity, options.passages)
+        self._stopped: BudgetExceeded | None = None
+        self._asked = False
+        self._evidence = EvidenceBook()
+        self._sent: Counter[str] = Counter()
+        self._candidates = 0
+        self._links: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+        self._warnings: list[str] = []
+        self.report = RunReport()
+
+    async def all(self) -> tuple[pa.Table, tuple[Any, ...]]:
+        """Run every stage; give the result's rows and the evidence for each."""
+        await self.link()
+        await self.run_stages(self._plan.stages)
+        return await self.output(self._plan.output.select)
+
+    async def link(self) -> None:
+        """Find what the literals mean that wait for it."""
+        if self._plan.links:
+            with operator("link"):
+                self._links = await link_literals(self._plan.links, self._means.models.linker, self._renderer)
+
+    async def run_stages(self, stages: Sequence[Stage]) -> None:
+        """Run stages one after another; each makes its table."""
+        for stage in stages:
+            started = time.perf_counter()
+            if isinstance(stage, Materialize):
+                sql = self._renderer.sql(stage.select)
+                self.report.rows[stage.name] = await asyncio.to_thread(self._session.create, stage.name, sql)
+                self._renderer.add_table(stage.name)
+            else:
+                with operator(stage.name):
+                    await self._text(stage)
+            self.report.seconds[stage.name] = time.perf_counter() - started
+
+    async def output(self, select: exp.Query) -> tuple[pa.Table, tuple[Any, ...]]:
+        """Run the last SELECT; give its rows and the evidence for each."""
+        return self._finish(await asyncio.to_thread(self._session.fetch, self._renderer.sql(select)))
+
+    @property
+    def stopped(self) -> BudgetExceeded | None:
+        """The budget's error, when it stopped the run and what was found is surely in the full result."""
+        return self._stopped
+
+    async def _text(self, stage: TextStage) -> None:
+        rows: list[StageRow] = []
+        run = self._stage_run(stage)
+        try:
+            async for _ in self._batches(stage, run):
+                pass
+            rows = run.kept()
+        except BudgetExceeded as error:
+            if not self._rows_are_sure(stage):
+                raise
+            self._stopped, rows = error, run.sure()
+        await self._store(stage, rows, stage.name)
+
+    async def batches(self, stage: TextStage, name: Callable[[], str]) -> AsyncIterator[None]:
+        """Run a text filter; make a table for each batch of rows that pass.
+
+        Args:
+            name: gives the name of the next batch's table.
+        """
+        found = self._batches(stage, self._stage_run(stage))
+        try:
+            async for rows in found:
+                await self._store(stage, rows, name())
+                yield
+        finally:
+            await found.aclose()  # type: ignore[attr-defined]
+
+    async def _batches(self, stage: TextStage, run: StageRun) -> AsyncIterator[list[StageRow]]:
+        """Yield the rows of a text stage as they pass; closing the iterator leaves nothing under way."""
+        if not self._asked and self._budget is not None:
+            distinct = None
+            if stage.enough is None:
+                distinct = await asyncio.to_thread(count_distinct_texts, stage, self._session, self._renderer)
+            total = expected_calls(self._plan, stage, self._means.catalog, self.report.rows, distinct)
+            refuse_over_budget(total, self._budget)
+        self._asked = True
+        candidates = await self._ordered(stage)
+        batches = run.batches(candidates)
+        try:
+            async for rows in batches:
+                yield rows
+        finally:
+            await batches.aclose()  # type: ignore[attr-defined]
+            await candidates.aclose()
+            self._candidates += run.counts.candidates
+            self._sent.update(run.counts.cells)
+
+    def _stage_run(self, stage: TextStage) -> StageRun:
+        run = StageRun(
+            stage,
+            self.calls,
+            ComputedAtoms(self._session, self._renderer, stage.source.args.get("with_")),
+            rows_at_once=2 * self._options.concurrency,
+            speculation=max(1.0, self._options.speculation),
+            selection=self._selection,
+        )
+        self.report.text[stage.name] = run.counts
+        return run
+
+    async def _store(self, stage: TextStage, rows: list[StageRow], name: str) -> None:
+        """Keep the evidence of a stage's rows, and make its table."""
+        for row in rows:
+            self._evidence.add(stage.block, row)
+        await asyncio.to_thread(self._session.store, name, self._table(stage, rows))
+        self._renderer.add_table(name, empty=not rows)
+
+    def _rows_are_sure(self, stage: TextStage) -> bool:
+        """Say whether each row that passed a stopped filter is in the full result: nothing above looks across rows."""
+        output = self._plan.output
+        texts = [other for other in self._plan.stages if isinstance(other, TextStage)]
+        if stage.predicate is None or texts[-1] is not stage or not isinstance(output.select, exp.Select):
+            return False
+        return [block for block, _ in output.evidence] == [stage.block] and is_plain(output.select)
+
+    async def _ordered(self, stage: TextStage) -> CandidateStream | Listed:
+        """Give a stage's candidates in the order in which they are to be tried (semantics 9)."""
+        sql = self._renderer.sql(stage.source)
+        approximate = self._options.candidates if stage.predicate is not None else None
+        by_similarity = self._options.order == "similarity" and stage.enough is not None and not stage.ordered
+        if not by_similarity and approximate is None:
+            return CandidateStream(self._session, sql)
+        similarity = self._means.similarity
+        return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, approximate))
+
+    def _table(self, stage: TextStage, rows: list[StageRow]) -> pa.Table:
+        """Give a stage's rows as the table that later SQL joins on ROW."""
+        columns: dict[str, pa.Array] = {ROW: pa.array([row.row for row in rows], None if rows else pa.int64())}
+        for item in stage.inputs if stage.predicate is None else ():
+            site: Site = item.site
+            values = [row.values.get(site.id) for row in rows]
+            spelled = [value if value is None else self.calls.spell(value) for value in values]
+            columns[site.id] = pa.array(spelled, pa.string())
+            for name in site.columns[1:]:
+                columns[name] = pa.array([row.values.get(name) for row in rows], pa.bool_())
+        return pa.table(columns)
+
+    def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
+        """Name the visible columns, and turn the hidden ones into evidence."""
+        output = self._plan.output
+        visible = table.select(range(len(output.names))).rename_columns(list(output.names))
+        evidence: list[tuple[Any, ...]] = [()] * table.num_rows
+        for i, (block, _) in enumerate(output.evidence):
+            hidden = table.column(len(output.names) + i).to_pylist()
+            evidence = [(*e, *self._evidence.of(block, rows)) for e, rows in zip(evidence, hidden, strict=True)]
+        return visible, tuple(evidence)
+
+    def trace(self, seconds: float, account: Spending) -> Trace:
+        """Give the trace of the run; where the models kept an account, it also knows of calls that failed."""
+        usage = account.usage if account.lines else self.calls.usage
+        if self.calls.unparsed:
+            self._warnings.append(
+                f"{self.calls.unparsed} answer(s) could not be read as the type asked for; they are NULL"
+            )
+        if self.calls.unknown:
+            self._warnings.append(f"{self.calls.unknown} call(s) failed after their retries; their answers are unknown")
+        if self._selection is not None:
+            self._warnings.append(f"approximate: read {self._selection.read} of {self._selection.total} passages")
+        remote = self._means.models.reader.remote
+        return Trace(
+            text_calls=self.calls.made,
+            cached_calls=self.calls.cached,
+            unknown_calls=self.calls.unknown,
+            candidate_rows=self._candidates,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            seconds=seconds,
+            money=usage.money,
+            physical_calls=usage.calls,
+            spending=account.lines,
+            dropped_quotes=account.dropped_quotes,
+            partial=self._stopped is not None,
+            exact=self._options.candidates is None and self._options.passages is None,
+            links=self._links,
+            columns_sent=tuple(sorted(self._sent.items())) if remote else (),
+            warnings=tuple(self._warnings),
+        )

@@ -1,0 +1,19 @@
+"""Random queries give on PostgreSQL the rows that the oracle gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from engines import PostgresServer
+from laws.run import cases, check, connect_exactly
+
+QUERIES = 20
+
+
+@pytest.mark.slow
+def test_rows_are_those_of_the_database(postgres_server: PostgresServer) -> None:
+    def connect(tables: dict[str, object], model: object, **options: object) -> object:
+        return connect_exactly(postgres_server.source(tables), model, **options)
+
+    failures = [failure for ready in cases(0, QUERIES) if (failure := check(ready, connect=connect)[0]) is not None]
+    assert not failures, "\n".join(map(str, failures))

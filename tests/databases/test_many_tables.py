@@ -1,0 +1,72 @@
+"""A PostgreSQL source of 200 tables whose names and columns resemble each other: a question finds its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+import almanaq
+from almanaq.agent.tables import choose_tables
+from engines import PostgresServer
+
+PLACES = (
+    "museum hospital harbour airport library theatre school hotel bakery vineyard farm stadium garage pharmacy zoo "
+    "bridge factory court prison lighthouse"
+).split()
+TOPICS = {
+    "visits": "visited date, guests int",
+    "staff": "person text, salary numeric, hired date",
+    "invoices": "supplier text, amount numeric, paid boolean",
+    "reviews": "stars int, opinion text",
+    "repairs": "part text, repaired date, cost numeric",
+    "tickets": "price numeric, sold int",
+    "events": "title text, starts timestamp",
+    "accidents": "injured int, happened date",
+    "inspections": "inspector text, passed boolean",
+    "donations": "donor text, sum numeric",
+}
+QUESTIONS = (
+    ("How many accidents happened at the zoo?", "zoo_accidents"),
+    ("What is the average salary of staff at the hospital?", "hospital_staff"),
+    ("Which supplier of the bakery has an invoice that is not paid?", "bakery_invoices"),
+    ("Show the theatre events that start in May", "theatre_events"),
+    ("Who inspected the bridge?", "bridge_inspections"),
+    ("Find museum reviews that call it quiet", "museum_reviews"),
+    ("How many tickets did the stadium sell?", "stadium_tickets"),
+    ("Which donor gave the most to the library?", "library_donations"),
+    ("What did the repairs of the lighthouse cost?", "lighthouse_repairs"),
+    ("How many guests visited the vineyard in 2023?", "vineyard_visits"),
+)
+
+
+@pytest.fixture(scope="module")
+def con(postgres_server: PostgresServer) -> Iterator[almanaq.Connection]:
+    url = postgres_server.new_database()
+    with psycopg.connect(url) as connection:
+        for place in PLACES:
+            connection.execute(f"CREATE SCHEMA {place}")
+            for topic, columns in TOPICS.items():
+                table = f"{place}.{place}_{topic}"
+                connection.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, {columns})")
+                connection.execute(f"INSERT INTO {table} (id) SELECT generate_series(1, 3)")
+                if topic == "reviews":
+                    connection.execute(f"COMMENT ON COLUMN {table}.opinion IS 'FREE_TEXT'")
+    with almanaq.connect(url, cache=False) as opened:
+        yield opened
+
+
+def test_a_question_finds_its_table(con: almanaq.Connection) -> None:
+    catalog = con.engine.catalog
+    assert len(catalog.relations) == 200
+    chosen = {table: choose_tables(question, catalog) for question, table in QUESTIONS}
+    assert [table for table, names in chosen.items() if table not in names] == []
+    assert sum(names[0] == table for table, names in chosen.items()) >= 9
+
+
+def test_ask_names_the_table(con: almanaq.Connection) -> None:
+    reply = con.ask("How many accidents happened at the zoo?")
+    assert reply.status == "answered", reply
+    assert list(reply.tables) == ["zoo_accidents"]
+    assert [list(row) for row in reply.rows] == [[3]]

@@ -1,0 +1,137 @@
+"""What goes wrong with a server: each is an error that says what, prints no password, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+import almanaq
+from almanaq.errors import AlmanaqError, DatabaseError, DeadlineExceeded, SourceError
+from almanaq.suql.databases.postgres_driver import check_version
+from almanaq.testing import FunctionModel
+from engines import PostgresServer
+
+SUQL = "SELECT id FROM t WHERE answer(body, 'calm?') = 'Yes'"
+
+
+@pytest.fixture
+def url(postgres_server: PostgresServer) -> str:
+    url = postgres_server.new_database()
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE t AS SELECT i AS id, 'text ' || i AS body FROM generate_series(1, 200) i")
+    return url
+
+
+def on_call(number: int, act: Callable[[], object]) -> FunctionModel:
+    """Give a model that acts at its n-th call."""
+    calls = []
+
+    def reply(text: str, question: str) -> str:
+        calls.append(text)
+        if len(calls) == number:
+            act()
+        return "Yes"
+
+    return FunctionModel(reply)
+
+
+def run(url: str, sql: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(sql)  # type: ignore[arg-type]
+        return cursor.fetchall() if cursor.description else []
+
+
+def connect(url: str, model: FunctionModel, **options: object) -> almanaq.Connection:
+    return almanaq.connect(url, model=model, order="table", cache=False, **options)  # type: ignore[arg-type]
+
+
+def temporary_tables(url: str) -> list[tuple[object, ...]]:
+    return run(url, "SELECT relname FROM pg_class WHERE relpersistence = 't'")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "postgresql://someone:hunter22@127.0.0.1:1/x",
+        "postgresql://someone:hunter22@127.0.0.1:99999/x",
+        "postgresql://someone:hunt/er22@127.0.0.1:1/x",
+        "postgresql://someone:h%40unter22@127.0.0.1:1/x",
+        "postgresql://127.0.0.1:1/x?user=someone&password=hunter22",
+        "postgresql://someone:hunter22@/x?nonsense=hunter22",
+    ],
+)
+def test_a_password_is_never_printed(written: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        almanaq.connect(written)
+    shown = f"{caught.value!r} {caught.value.__cause__!r}"
+    assert "unter22" not in shown
+    assert "er22" not in shown
+
+
+def test_a_wrong_password_and_an_unknown_database_are_named(postgres_server: PostgresServer) -> None:
+    with pytest.raises(SourceError, match="nothing_here"):
+        almanaq.connect(postgres_server.url.rsplit("/", 1)[0] + "/nothing_here")
+
+
+def test_an_old_server_is_refused() -> None:
+    check_version(150003)
+    with pytest.raises(SourceError, match="PostgreSQL 11; version 12"):
+        check_version(110022)
+
+
+def test_only_what_may_be_read_is_shown(postgres_server: PostgresServer, url: str) -> None:
+    run(url, "DROP ROLE IF EXISTS reader")
+    run(url, "CREATE ROLE reader LOGIN")
+    run(url, "CREATE TABLE open (a int)")
+    run(url, "GRANT SELECT ON open TO reader")
+    as_reader = url.replace("postgres@", "reader@")
+    with almanaq.connect(as_reader) as con:
+        assert [r.name for r in con.engine.catalog.relations] == ["open"]
+        with pytest.raises(AlmanaqError, match="no relation named 't'"):
+            con.sql("SELECT id FROM t")
+        run(url, "REVOKE SELECT ON open FROM reader")
+        with pytest.raises(DatabaseError, match="permission denied"):
+            con.sql("SELECT a FROM open")
+
+
+def test_a_table_dropped_or_altered_since_it_was_read_is_an_error(url: str) -> None:
+    with connect(url, FunctionModel(lambda t, q: "Yes")) as con:
+        assert len(con.sql(SUQL).rows) == 200
+        run(url, "ALTER TABLE t RENAME COLUMN body TO words")
+        with pytest.raises(DatabaseError, match="body"):
+            con.sql(SUQL)
+        run(url, "DROP TABLE t")
+        with pytest.raises(DatabaseError, match="does not exist"):
+            con.sql(SUQL)
+    assert temporary_tables(url) == []
+
+
+def test_rows_written_while_a_query_runs_are_not_seen(url: str) -> None:
+    model = on_call(3, lambda: run(url, "INSERT INTO t VALUES (1000, 'late'); DELETE FROM t WHERE id = 200"))
+    with connect(url, model, speculation=1) as con:
+        rows = con.sql(SUQL).rows
+    assert sorted(i for (i,) in rows) == list(range(1, 201))
+
+
+def test_a_connection_lost_in_the_middle_is_an_error_and_not_fewer_rows(url: str) -> None:
+    kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'almanaq'"
+    with connect(url, on_call(5, lambda: run(url, kill))) as con:
+        with pytest.raises(DatabaseError, match="lost"):
+            con.sql(SUQL)
+        assert len(con.sql(SUQL).rows) == 200  # the next query takes a new connection
+    assert temporary_tables(url) == []
+
+
+def test_the_deadline_ends_the_server_s_work(url: str) -> None:
+    with connect(url, FunctionModel(lambda t, q: "Yes"), deadline=0.5) as con, pytest.raises(DeadlineExceeded):
+        con.sql("SELECT count(*) FROM t a, t b, t c, t d, t e WHERE a.id + b.id + c.id + d.id + e.id = -1")
+    assert run(url, "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND application_name = 'almanaq'") == []
+
+
+def test_types_without_an_arrow_type_come_as_text(url: str) -> None:
+    run(url, "CREATE TABLE odd AS SELECT '[1,5)'::int4range AS r, '(1,2)'::point AS p, '<a/>'::xml AS x, body FROM t")
+    with connect(url, FunctionModel(lambda t, q: "Yes")) as con:
+        sql = "SELECT r, p, x FROM odd WHERE answer(body, 'calm?') = 'Yes' LIMIT 1"
+        assert list(con.sql(sql).rows) == [("[1,5)", "(1,2)", "<a/>")]

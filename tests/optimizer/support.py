@@ -1,0 +1,91 @@
+"""One small table, and engines over it with chosen rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+import almanaq
+from almanaq.models.registry import open_models
+from almanaq.suql.catalog.answer_types import cast_answers
+from almanaq.suql.catalog.binder import bind
+from almanaq.suql.databases.registry import open_database
+from almanaq.suql.engine import Engine
+from almanaq.suql.execution.explain import describe_logical
+from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite
+from almanaq.suql.options import Options
+from almanaq.suql.plan.builder import build_plan
+from almanaq.suql.syntax.parse import parse
+from almanaq.testing import FunctionModel
+
+BODY_WORDS = ("calm", "loud")
+
+
+def table() -> pa.Table:
+    """Give 12 places: every third is calm, every second in Oslo; those with an even id have no phone."""
+    ids = range(1, 13)
+    return pa.table(
+        {
+            "id": list(ids),
+            "city": ["Oslo" if i % 2 else "Rome" for i in ids],
+            "stars": [i % 5 for i in ids],
+            "phone": pa.array([str(i) if i % 2 else None for i in ids], pa.string()),
+            "body": [f"place {i}: {'calm' if i % 3 == 0 else 'loud'}" for i in ids],
+        }
+    )
+
+
+def reply(text: str, question: str) -> str | None:
+    """Answer whether the text has the question's word; anything else is answered by the text itself."""
+    for word in BODY_WORDS:
+        if word in question:
+            return "Yes" if word in text else "No"
+    return text
+
+
+@dataclass(frozen=True)
+class Took:
+    """What a run gave and took."""
+
+    rows: list[tuple[Any, ...]]
+    calls: int
+    stages: dict[str, dict[str, Any]]
+
+
+def run(sql: str, rules: tuple[Rule, ...], query_rules: tuple[QueryRule, ...]) -> Took:
+    """Run a query with these rules alone, in table order and without waste."""
+    model = FunctionModel(reply)
+    database, models = open_database({"t": table()}), open_models(model, cache=False)
+    options = Options(order="table", speculation=1)
+    engine = Engine(database, models, options=options, rules=rules, query_rules=query_rules)
+    with almanaq.Connection(engine, database, models) as con:
+        result = con.sql(sql)
+        explained = con.analyze(sql)
+    stages = {line.name: line.actual or {} for line in explained.stages}
+    return Took(list(result.rows), result.trace.text_calls, stages)
+
+
+def before_and_after(sql: str, name: str) -> tuple[str, str]:
+    """Give a query as text before and after a rule, all rules that come earlier having been applied."""
+    database = open_database({"t": table()})
+    try:
+        catalog = database.catalog()
+        bound = bind(parse(sql), catalog, sql)
+        tree = cast_answers(bound.tree)
+        query_names = [rule.__name__ for rule in QUERY_RULES]
+        if name in query_names:
+            at = query_names.index(name)
+            earlier = rewrite(tree, QUERY_RULES[:at])
+            return _sql(earlier.copy()), _sql(rewrite(earlier, QUERY_RULES[at : at + 1]))
+        plan = build_plan(rewrite(tree), bound.names, catalog)
+        at = [rule.__name__ for rule in RULES].index(name)
+        earlier_plan = optimize(plan, RULES[:at])
+        return describe_logical(earlier_plan), describe_logical(optimize(earlier_plan, RULES[at : at + 1]))
+    finally:
+        database.close()
+
+
+def _sql(tree: Any) -> str:
+    return str(tree.sql("postgres", pretty=True))

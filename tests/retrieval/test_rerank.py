@@ -1,0 +1,91 @@
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from small_corpora import CORPUS, FILMS, BagOfWords, table
+
+from almanaq.corpus.serialize import parse_fields
+from almanaq.corpus.table import TableId
+from almanaq.errors import SourceError, UsageError
+from almanaq.retrieval.aspects import Aspects
+from almanaq.retrieval.features import FEATURES
+from almanaq.retrieval.rerank import Rerank
+from almanaq.retrieval.vectors import VectorStore
+from almanaq.retrieval.weights import Weights, choose_weights, provenance
+
+FIELDS = ["title", "header", "cells"]
+KINDS = ("titled", "untitled", "databases")
+
+
+def rerank(**options) -> Rerank:
+    return Rerank(aspects=Aspects(VectorStore(None, BagOfWords())), **options)
+
+
+def test_the_weighted_feature_decides() -> None:
+    whole = table("whole", "other", ("x",), [("red fox runs",)])
+    parted = table("parted", "red red fox fox runs", ("x",), [("runs",), ("fox",)])
+    index = rerank(weights=Weights("test", {"values": 1.0})).index([parted, whole, *CORPUS], FIELDS)
+    (ranking,) = index.search(["the red fox runs"], 2)
+    assert ranking[0].id == whole.id
+    assert ranking[0].score == pytest.approx(1.0)
+
+
+def test_tables_behind_the_candidates_keep_their_order() -> None:
+    index = rerank(candidates=1).index(CORPUS, FIELDS)
+    (short,), (long,) = index.search(["Kurosawa films"], 1), index.search(["Kurosawa films"], 3)
+    assert [hit.id for hit in long][:1] == [hit.id for hit in short] == [FILMS.id]
+    assert len(long) == 3
+    assert all(one.score > other.score for one, other in pairwise(long))
+
+
+def test_a_table_gains_by_its_database() -> None:
+    corpus = [
+        table("school/people", "people", ("name", "age")),
+        table("hospital/people", "people", ("name", "age")),
+        table("hospital/wards", "wards", ("beds",)),
+        table("school/classes", "classes", ("room",)),
+    ]
+    (ranking,) = rerank().index(corpus, ["title", "header"]).search(["age of people by wards with beds"], 2)
+    assert {hit.id for hit in ranking} == {TableId("hospital", "people"), TableId("hospital", "wards")}
+
+
+def test_batches_and_single_questions_agree() -> None:
+    index = rerank().index(CORPUS, FIELDS)
+    questions = ["films", "rivers", "football in Lyon", ""]
+    for together, question in zip(index.search(questions, 3), questions, strict=True):
+        (alone,) = index.search([question], 3)
+        assert [hit.id for hit in together] == [hit.id for hit in alone]
+        np.testing.assert_allclose([hit.score for hit in together], [hit.score for hit in alone], rtol=1e-4)
+
+
+def test_rows_are_spread_over_a_long_table() -> None:
+    embedder = BagOfWords()
+    rows = [(f"word{number}",) for number in range(100)]
+    index = Aspects(VectorStore(None, embedder), rows=4).index([table("long", "t", ("a",), rows)], FIELDS)
+    assert len(index.vectors["dense_row"]) == 4
+    assert "a: word75" in embedder.embedded
+
+
+def test_bad_input() -> None:
+    with pytest.raises(SourceError, match="no table"):
+        rerank().index([], FIELDS)
+    with pytest.raises(UsageError, match="1 or more"):
+        rerank().index(CORPUS, FIELDS).search(["films"], 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("meaning", [True, False])
+def test_the_learned_weights_name_what_there_is(kind: str, meaning: bool) -> None:
+    fields = parse_fields("header,cells" if kind == "untitled" else "title,header")
+    weights = choose_weights(fields, several=kind == "databases", meaning=meaning)
+    assert weights.name == (kind if meaning else f"{kind}-lexical")
+    known = {*FEATURES, "bm25", "bm25_title", "company"}
+    views = {"dense", "dense_title", "dense_header", "dense_description", "dense_row"}
+    assert set(weights.worth) <= (known | views if meaning else known)
+
+
+def test_the_weights_say_where_they_come_from() -> None:
+    told = json.loads(json.dumps(provenance()))
+    assert told["split"] == "validation"
+    assert set(told["measured"]) == {name for kind in KINDS for name in (kind, f"{kind}-lexical")}
