@@ -62,6 +62,7 @@ $(VENV)/.installed-local: $(INPUTS) | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.installed-test: $(INPUTS) | $(VENV)/bin/python
+	@scripts/system.sh
 	@echo "installing almanaq[local,test] into $(VENV) (about a minute)"
 	@$(PIP) --editable '.[local,test]'
 	@touch $@ $(VENV)/.installed-local

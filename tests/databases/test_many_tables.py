@@ -12,9 +12,9 @@ from almanaq.agent.tables import choose_tables
 from engines import PostgresServer
 
 PLACES = (
-    "museum hospital harbour airport library theatre school hotel bakery vineyard farm stadium garage pharmacy zoo "
-    "bridge factory court prison lighthouse"
-).split()
+    *("museum", "hospital", "harbour", "airport", "library", "theatre", "school", "hotel", "bakery", "vineyard"),
+    *("farm", "stadium", "garage", "pharmacy", "zoo", "bridge", "factory", "court", "prison", "lighthouse"),
+)
 TOPICS = {
     "visits": "visited date, guests int",
     "staff": "person text, salary numeric, hired date",

@@ -26,3 +26,4 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Asked, "source", staticmethod(source))
         yield request.param
+    Asked.close_all()

@@ -34,6 +34,7 @@ class Asked:
     """
 
     source: ClassVar[Callable[[Mapping[str, pa.Table]], Any]] = staticmethod(dict)
+    opened: ClassVar[list[almanaq.Connection]] = []
 
     def __init__(self, *, reply: Callable[[str, str], str | None] = said, latency: float = 0.0, **tables: Any) -> None:
         self.model = FunctionModel(reply, latency=latency)
@@ -43,6 +44,13 @@ class Asked:
         if self._missing == set(built):
             pytest.skip("SQLite has no type for a column of these tables")
         self.con = almanaq.connect(made, model=self.model, speculation=1, order="table", cache=False, link=False)
+        Asked.opened.append(self.con)
+
+    @classmethod
+    def close_all(cls) -> None:
+        """Close every connection opened so far."""
+        while cls.opened:
+            cls.opened.pop().close()
 
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
         """Give the rows of a query, and see that its trace counts the model's calls."""

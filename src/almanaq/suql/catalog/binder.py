@@ -99,9 +99,19 @@ def _lower_names(tree: exp.Query) -> exp.Query:
             _name_unnested_column(node)
         return node
 
-    lowered = tree.copy().transform(lower, copy=False)
+    lowered = _plain_unnests(tree.copy()).transform(lower, copy=False)
     assert isinstance(lowered, exp.Query)
     return lowered
+
+
+def _plain_unnests(tree: exp.Query) -> exp.Query:
+    """Write `LATERAL unnest(x)` as `unnest(x)`, which sees the items before it as well, so that one form is left."""
+    for lateral in list(tree.find_all(exp.Lateral)):
+        unnest = lateral.this
+        if isinstance(unnest, exp.Unnest) and unnest.args.get("alias") is None:
+            unnest.set("alias", lateral.args.get("alias"))
+            lateral.replace(unnest)
+    return tree
 
 
 def _name_unnested_column(unnest: exp.Unnest) -> None:

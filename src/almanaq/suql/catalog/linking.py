@@ -41,7 +41,7 @@ class _Linker:
         text = exp.cast(column.copy(), "text[]" if found.array else "text")
         is_value = not isinstance(literal, exp.Literal) or not literal.is_string or literal.name in found.values
         if is_value or not self.link or not found.values:
-            return exp.EQ(this=literal.copy(), expression=exp.Any(this=text) if found.array else text)
+            return exp.EQ(this=literal.copy(), expression=_any(text) if found.array else text)
         key = (relation, found.name, literal.name)
         link = self.links.setdefault(key, Link(f"link{len(self.links)}", *key, found.values))
         return exp.Anonymous(this=LINKED, expressions=[exp.Literal.string(link.id), text])
@@ -66,10 +66,14 @@ def resolve_links(tree: exp.Expr, linked: Mapping[str, Link], values: Mapping[st
         link, text = linked[node.expressions[0].name], node.expressions[1]
         meant = [exp.Literal.string(value) for value in values[link.id] or (link.literal,)]
         if text.to.is_type("array"):
-            return exp.paren(exp.or_(*(exp.EQ(this=value, expression=exp.Any(this=text.copy())) for value in meant)))
+            return exp.paren(exp.or_(*(exp.EQ(this=value, expression=_any(text.copy())) for value in meant)))
         return exp.In(this=text, expressions=meant)
 
     return tree.transform(resolve)
+
+
+def _any(array: exp.Expr) -> exp.Any:
+    return exp.Any(this=exp.paren(array, copy=False))
 
 
 def _enum_column(column: exp.Column, catalog: Catalog) -> tuple[str, Column] | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
 
+from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.plan.estimate import Estimate
 from almanaq.suql.plan.predicates import And, Computed, Not, Or, Predicate, Structured, Verdict
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of
@@ -72,15 +73,22 @@ def explain_plan(
     for stage in plan.stages:
         expected = estimates[stage.name]
         if isinstance(stage, Materialize):
-            what = f"{stage.purpose}:\n{_sql(stage.select)}"
+            what = f"{stage.purpose}:\n{_sql(stage.select, plan.links)}"
             lines.append(StageLine("sql", stage.name, what, {"rows": expected.rows}, done.get(stage.name)))
         else:
             kind = "text filter" if stage.predicate is not None else "text projection"
             figures = {"rows": expected.rows, "calls": expected.calls, "tokens": expected.tokens}
             lines.append(
-                StageLine(kind, stage.name, _describe(stage), figures, done.get(stage.name), approximate=approximate)
+                StageLine(
+                    kind,
+                    stage.name,
+                    _describe(stage, plan.links),
+                    figures,
+                    done.get(stage.name),
+                    approximate=approximate,
+                )
             )
-    lines.append(StageLine("output", "result", _sql(plan.output.select), {}, done.get("result")))
+    lines.append(StageLine("output", "result", _sql(plan.output.select, plan.links), {}, done.get("result")))
     return Explanation(tuple(lines), tuple((name, describe_logical(step)) for name, step in steps))
 
 
@@ -91,8 +99,8 @@ def describe_logical(plan: LogicalPlan) -> str:
         if isinstance(stage, Materialize):
             lines.append(f"{stage.name}: {stage.purpose}")
             continue
-        lines.append(f"{stage.name}: text block over {_sql(stage.source)}")
-        lines += [f"  {label}: {text}" for label, text in _choices(stage)]
+        lines.append(f"{stage.name}: text block over {_sql(stage.source, plan.links)}")
+        lines += [f"  {label}: {text}" for label, text in _choices(_unlinked(stage, plan.links))]
     return "\n".join(lines) or "no text functions: the database runs the whole query"
 
 
@@ -115,9 +123,9 @@ def _needed(site: Site, sites: dict[str, Site]) -> str:
     return f" where {_written(site.needed, sites)}" if site.needed is not None else ""
 
 
-def _describe(stage: TextStage) -> str:
+def _describe(stage: TextStage, links: tuple[Link, ...]) -> str:
     sites = {item.site.id: item.site for item in stage.inputs}
-    lines = [f"rows: {_sql(stage.source)}"]
+    lines = [f"rows: {_sql(stage.source, links)}"]
     if stage.predicate is None:
         lines += [f"ask: {_call(site)}{_needed(site, sites)}" for site in sites.values()]
     else:
@@ -158,6 +166,8 @@ def _written(node: exp.Expr, sites: dict[str, Site]) -> str:
     """Give an expression with its columns and text calls written out."""
 
     def write(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Cast) and isinstance(part.this, exp.Column) and part.to.sql("postgres") in _ENUM_CASTS:
+            part = part.this  # an ENUM compared as text: nothing that a reader of the plan wrote
         if isinstance(part, exp.Column) and part.table == FROM_ALIAS:
             return exp.column(part.name.split(".")[-1])
         if isinstance(part, exp.Column) and part.table == TEXT_ALIAS:
@@ -171,6 +181,9 @@ def _written(node: exp.Expr, sites: dict[str, Site]) -> str:
     return node.transform(write).sql("postgres")
 
 
+_ENUM_CASTS = ("TEXT", "TEXT[]")
+
+
 def _call(site: Site) -> str:
     document = (
         site.document.name.split(".")[-1] if isinstance(site.document, exp.Column) else _written(site.document, {})
@@ -180,8 +193,20 @@ def _call(site: Site) -> str:
     )
 
 
-def _sql(tree: exp.Expr) -> str:
-    return tree.sql("postgres")
+def _sql(tree: exp.Expr, links: tuple[Link, ...] = ()) -> str:
+    """Give SQL text; a literal that waits to be linked stands as it was written."""
+    written = resolve_links(tree, {link.id: link for link in links}, {link.id: () for link in links})
+    return written.sql("postgres")
+
+
+def _unlinked(block: TextBlock, links: tuple[Link, ...]) -> TextBlock:
+    """Give a block with the literals that wait to be linked as they were written."""
+    known, values = {link.id: link for link in links}, {link.id: () for link in links}
+
+    def written(node: exp.Expr | None) -> exp.Expr | None:
+        return resolve_links(node, known, values) if node is not None else None
+
+    return replace(block, where=written(block.where), condition=written(block.condition))
 
 
 def _figures(values: dict[str, Any]) -> str:
