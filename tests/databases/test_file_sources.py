@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from almanaq.errors import AlmanaqError, MissingExtraError, SourceError, UsageError
+from almanaq.errors import AlmanaqError, SourceError, UnsupportedError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.databases.files import open_sqlite, read_table
 from almanaq.suql.databases.registry import open_database
@@ -125,7 +125,7 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
         open_database(tmp_path / "void")
     with pytest.raises(SourceError, match="no folder"):
         open_database(tmp_path / "nowhere" / "x.csv")
-    with pytest.raises(MissingExtraError, match="spark"):
+    with pytest.raises(UnsupportedError, match="Spark"):
         open_database("spark+sc://localhost:1")
     with pytest.raises(AlmanaqError, match="postgresql"):
         open_database("postgersql://localhost/x")

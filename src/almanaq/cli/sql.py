@@ -97,7 +97,8 @@ def _run(connection: Connection, query: tuple[str, tuple[str, ...]], format: For
         with progress("running …"):
             result = connection.sql(*query)
     except BudgetExceeded as stopped:
-        if isinstance(stopped.partial, Result):
+        # Nothing at all must not look like a result without rows.
+        if isinstance(stopped.partial, Result) and stopped.partial.rows:
             write_result(stopped.partial, format, out)
         raise
     warn(result.trace.warnings)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from almanaq.corpus.readers import DUCKDB, SQLITE, is_sqlite
 from almanaq.corpus.tabular import TABULAR, find_path
-from almanaq.errors import MissingExtraError, SourceError, UnsupportedError, UsageError, suggest
+from almanaq.errors import SourceError, UnsupportedError, UsageError, suggest
 from almanaq.suql.catalog.schema_file import Schema, read_schema, schema_path
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def _open_url(url: str, scheme: str, schema: Schema | None) -> Database:
 
         return PostgresDatabase(url, schema=schema)
     if scheme in ("spark+sc", "sc"):
-        raise MissingExtraError("pyspark", "spark", "a Spark source")
-    known = ("postgresql", "spark+sc")
+        raise UnsupportedError("Spark sources cannot be opened yet: export the tables to Parquet and name their folder")
+    known = ("postgresql",)
     raise UnsupportedError(f"sources of the kind {scheme}:// cannot be opened{suggest(scheme, known)}")
 
 
