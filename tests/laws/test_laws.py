@@ -11,6 +11,7 @@ from almanaq.testing import FunctionModel
 
 from .compare import difference, expect
 from .expressions import Col, Draw, Scope, boolean, call, literal
+from .generator import Case
 from .oracle import Oracle
 from .run import Failure, Ready, RuleSet, cases, check, connect_exactly, prepare, run
 from .world import FREE, TYPES, Model, Relation, World, make_world
@@ -130,7 +131,7 @@ def test_a_call_that_failed_never_satisfies_and_is_counted() -> None:
         world, relation = failing_world(rng)
         scope = Scope(tuple(Col(f"t.{c}", TYPES[c], c in FREE) for c in relation.columns))
         sql = f"SELECT t.id FROM {relation.name} AS t WHERE {verdicts(Draw(rng), scope)}"
-        sql = sql.replace("coalesce(", "(").replace(", 'no text')", ")")
+        sql = Case(0, world, sql.replace("coalesce(", "(").replace(", 'no text')", ")")).sql
         model = world.model
         oracle = Oracle(world.tables(), lambda t, q, m=model: None if m.failing(t, q) else m.canonical(t, q))
         expected = expect(oracle, sql)

@@ -116,6 +116,7 @@ def test_windows_over_answers(town: Asked) -> None:
 def test_unnest_reads_each_passage_by_itself(town: Asked) -> None:
     sql = "SELECT place, r FROM visits, unnest(notes) AS r WHERE answer(r, 'calm?') = 'Yes' ORDER BY place"
     assert town.rows(sql) == [(3, "calm=Yes"), (9, "calm=Yes")]
+    assert town.rows(sql.replace(", unnest", " CROSS JOIN LATERAL unnest")) == town.rows(sql)
     sql = "SELECT count(*) FROM visits CROSS JOIN LATERAL unnest(notes) AS r(x) WHERE answer(r.x, 'calm?') IS NULL"
     assert town.rows(sql) == [(4,)]
 
@@ -131,6 +132,25 @@ def test_outer_joins_with_text_conditions(town: Asked) -> None:
     where = "answer(v.notes, 'calm?') IS NULL AND p.id < 4"
     kept = f"SELECT p.id FROM places p LEFT JOIN visits v ON v.place = p.id WHERE {where}"
     assert sorted(town.rows(kept)) == [(1,), (2,)]
+
+
+def test_an_inner_join_on_text_before_one_that_keeps_rows(town: Asked) -> None:
+    both = "answer(a.body || ' ' || v.who, 'calm?') LIKE 'Yes%'"
+    joined = f"places a JOIN visits v ON v.place = a.id AND {both}"
+    sql = f"SELECT c.id, count(a.id) FROM {joined} RIGHT JOIN places c ON c.id = a.id WHERE c.id < 5 GROUP BY c.id"
+    inner = f"SELECT a.id FROM {joined}"
+    found = [row[0] for row in town.rows(inner)]
+    assert found
+    assert sorted(town.rows(sql)) == [(i, found.count(i)) for i in range(1, 5)]
+
+
+def test_a_nested_query_with_text_in_a_grouped_output(town: Asked) -> None:
+    exists = f"EXISTS (SELECT 1 FROM visits v WHERE {CALM.replace('body', 'v.notes')})"
+    key = f"CASE WHEN {exists} THEN answer(p.body, 'calm?') ELSE 'skip' END"
+    plain = "SELECT answer(p.body, 'calm?') AS k, count(*) FROM places p GROUP BY 1"
+    assert sorted(map(str, town.rows(f"SELECT {key} AS k, count(*) FROM places p GROUP BY {key}"))) == sorted(
+        map(str, town.rows(plain))
+    )
 
 
 def test_a_self_join_asks_each_text_once(town: Asked) -> None:

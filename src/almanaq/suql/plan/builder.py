@@ -80,6 +80,7 @@ class _Builder:
         self._compile_nested(block)
         joins.move_conditions_to_where(block)
         joins.push_outer_join_text(block)
+        self._isolate_inner_joins(block)
         self._compile_nested(block)
         self._pair_outer_joins(block)
         joins.push_joining_answers(block)
@@ -99,10 +100,18 @@ class _Builder:
         return block
 
     def _compile_nested(self, block: exp.Select) -> None:
-        """Compile the nested queries of a block that refer to nothing outside of them."""
+        """Compile the nested queries of a block that refer to nothing outside of them.
+
+        Equal ones stay equal: an output that is a key of GROUP BY must still be found to be one.
+        """
+        compiled: dict[str, exp.Query] = {}
         for nested in nested_queries(block):
             if has_text(nested) and not is_correlated(nested):
-                nested.replace(self.query(nested))
+                written = nested.sql()
+                known = compiled.get(written)
+                found = known.copy() if known is not None else self.query(nested)
+                compiled.setdefault(written, found)
+                nested.replace(found)
 
     def _split(self, block: exp.Select) -> bool:
         name = self._name("part")
@@ -214,6 +223,27 @@ class _Builder:
         self.stages.append(Materialize(name, select, "rows that an outer join matches"))
         return name
 
+    def _isolate_inner_joins(self, block: exp.Select) -> None:
+        """Compute inner joins on text before a later join that keeps rows without a match.
+
+        `a JOIN b ON t RIGHT JOIN c ON d` becomes `(SELECT … FROM a, b WHERE t) AS j RIGHT JOIN c ON d`.
+        """
+        all_joins = block.args.get("joins") or []
+        on_text = [not joins.side_of(join) and has_text(join.args.get("on") or exp.true()) for join in all_joins]
+        keeping = [i for i, join in enumerate(all_joins) if joins.side_of(join) in ("RIGHT", "FULL")]
+        cut = next((i for i in keeping if any(on_text[:i])), None)
+        if cut is None:
+            return
+        name = self._name("joined")
+        references = _references_from_above(block, cut)
+        carried = {carried_name(c): c.copy() for c in references}
+        repoint(references, lambda c: column(name, carried_name(c)))
+        outputs = [aliased(node, label) for label, node in carried.items()]
+        inner = exp.Select(expressions=outputs or [aliased(exp.Literal.number(1), "one")])
+        inner.set("from_", block.args["from_"].pop())
+        inner.set("joins", [join.pop() for join in all_joins[:cut]])
+        block.set("from_", exp.From(this=exp.Subquery(this=inner, alias=exp.TableAlias(this=quoted(name)))))
+
     def _isolate_outer_joins(self, block: exp.Select) -> None:
         """Compute a FROM with outer joins that a block's surroundings must not be joined into before the block."""
         sides = {joins.side_of(join) for join in block.args.get("joins") or ()}
@@ -238,10 +268,7 @@ class _Builder:
         all_joins = block.args.get("joins") or []
         cut = next((i for i, join in enumerate(all_joins) if join is before), len(all_joins))
         items = list(from_items(block))[: cut + 1]
-        kept = {id(item) for item in items}
-        references = [c for c in own_columns(block) if id(find_source(c.table, c)) in kept]
-        inside = {id(c) for item in [*items, *all_joins[:cut]] for c in item.find_all(exp.Column)}
-        references = [c for c in references if id(c) not in inside]
+        references = _references_from_above(block, cut)
         outputs = {carried_name(c): c.copy() for c in references}
         where = block.args.get("where")
         parts = conjuncts(where.this) if where is not None else []
@@ -439,6 +466,15 @@ def _refer_to_from(block: exp.Select) -> dict[str, exp.Column]:
 
 def _nodes(value: object) -> list[exp.Expr]:
     return [node for node in (value if isinstance(value, list) else [value]) if isinstance(node, exp.Expr)]
+
+
+def _references_from_above(block: exp.Select, cut: int) -> list[exp.Column]:
+    """Give the columns of a block's FROM items up to its join number `cut` that are named outside those items."""
+    items = list(from_items(block))[: cut + 1]
+    kept = {id(item) for item in items}
+    before = [*items, *(block.args.get("joins") or [])[:cut]]
+    inside = {id(c) for item in before for c in item.find_all(exp.Column)}
+    return [c for c in own_columns(block) if id(find_source(c.table, c)) in kept and id(c) not in inside]
 
 
 def _relations(block: exp.Select, catalog: Catalog) -> dict[str, Relation]:
