@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from almanaq.cli import ask, bench, cache, chat, demo, find, schema, sql
+from almanaq.cli import ask, bench, cache, chat, demo, find, index, schema, sql
 
-COMMANDS = (demo, schema, ask, chat, sql, find, bench, cache)
+COMMANDS = (demo, schema, ask, chat, sql, find, index, bench, cache)
 """In the order of `--help`."""
 
 app = typer.Typer(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,9 +15,9 @@ from almanaq.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from almanaq.corpus.table import Corpus, Table
+    from almanaq.corpus.table import Corpus, TableId
     from almanaq.models.protocols import Embedder
-    from almanaq.retrieval.protocols import Hit
+    from almanaq.retrieval.segments import Named
 
 DEFAULT_FIELDS = "title,section,header,cells"
 
@@ -29,8 +30,13 @@ def register(app: typer.Typer) -> None:
 def find(
     question: Annotated[str, typer.Argument(metavar="QUESTION")],
     corpus: Annotated[
-        str, typer.Option("--corpus", metavar="SOURCE", help="Where the tables are: a file, a folder, or a dataset.")
-    ],
+        str | None,
+        typer.Option("--corpus", metavar="SOURCE", help="Where the tables are: a file, a folder, or a dataset."),
+    ] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option("--index", metavar="DIR", help="An index made by `almanaq index`, instead of --corpus."),
+    ] = None,
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many tables to list at most.")] = 10,
     fields: Annotated[
         str | None, typer.Option("--fields", help=f"What is searched of a table; default {DEFAULT_FIELDS}.")
@@ -40,26 +46,72 @@ def find(
         str | None,
         typer.Option("--embedder", metavar="NAME", help="lexical, local, openai:MODEL, a path or a hub name."),
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the text that is indexed of each table, and what matched.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else on stdout.")] = False,
 ) -> None:
     """List the tables of a corpus that fit a question best, with scores (higher is better)."""
-    from almanaq.corpus.serialize import parse_fields
-    from almanaq.retrieval.registry import Parts, check_fields_apply, open_retriever
-    from almanaq.retrieval.vectors import default_cache_folder
-
     if not question.strip():
         raise UsageError("the question is empty")
     if k < 1:
         raise UsageError(f"-k must be 1 or more, not {k}")
-    if fields is not None:
-        check_fields_apply(retriever)
-    chosen = parse_fields(DEFAULT_FIELDS if fields is None else fields)
-    opened = open_retriever(retriever, Parts(embedder_opener(embedder), default_cache_folder()))
+    if (corpus is None) == (index is None):
+        raise UsageError("name the tables: either --corpus SOURCE or --index DIR")
+    if explain and (as_json or index is not None):
+        raise UsageError("--explain goes with --corpus, and without --json")
+    if index is None:
+        found = _search(question, str(corpus), k, _How(retriever, fields, embedder))
+    elif fields is not None:
+        raise UsageError("--fields does not go with --index: they were chosen when the index was made")
+    else:
+        from almanaq.retrieval.stored import open_index
+
+        found = open_index(index).find(question, k)
+    _print(found, as_json)
+    if explain:
+        _explain(question, str(corpus), [table.id for table, _ in found], DEFAULT_FIELDS if fields is None else fields)
+
+
+def _explain(question: str, corpus: str, ids: Sequence[TableId], fields: str) -> None:
+    """Print of each table, best first, what is indexed of it and which words, fields and cells matched."""
+    from almanaq.corpus.serialize import parse_fields
+    from almanaq.retrieval.explain import explained
+
+    chosen = parse_fields(fields)
+    by_id = {table.id: table for table in read_tables(corpus) if table.id in ids}
+    for rank, name in enumerate(ids, 1):
+        print(f"\n{rank}. {name}")
+        print("\n".join(f"   {line}" for line in explained(question, by_id[name], chosen)))
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """The flags that say how a corpus is searched."""
+
+    retriever: str
+    fields: str | None
+    embedder: str | None
+
+
+def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:
+    from almanaq.corpus.serialize import parse_fields
+    from almanaq.retrieval.registry import Parts, check_fields_apply, open_retriever
+    from almanaq.retrieval.segments import Named
+    from almanaq.retrieval.vectors import default_cache_folder
+
+    if how.fields is not None:
+        check_fields_apply(how.retriever)
+    chosen = parse_fields(DEFAULT_FIELDS if how.fields is None else how.fields)
+    opened = open_retriever(how.retriever, Parts(embedder_opener(how.embedder), default_cache_folder()))
     if opened.note:
         print(f"almanaq: {opened.note}", file=sys.stderr)
     tables = read_tables(corpus)
     hits = opened.retriever.index(tables, chosen).search([question], k)[0]
-    _print(hits, _by_id(tables, hits), as_json)
+    wanted = {hit.id for hit in hits}
+    by_id = {table.id: table for table in tables if table.id in wanted} if wanted else {}
+    named = {name: Named(name, each.title, each.section, each.header) for name, each in by_id.items()}
+    return [(named[hit.id], hit.score) for hit in hits]
 
 
 def embedder_opener(name: str | None) -> Callable[[], Embedder]:
@@ -90,42 +142,36 @@ def read_tables(source: str) -> Corpus:
     return tables
 
 
-def _by_id(tables: Corpus, hits: Sequence[Hit]) -> dict[object, Table]:
-    wanted = {hit.id for hit in hits}
-    return {table.id: table for table in tables if table.id in wanted} if wanted else {}
-
-
-def _print(hits: Sequence[Hit], tables: dict[object, Table], as_json: bool) -> None:
+def _print(found: Sequence[tuple[Named, float]], as_json: bool) -> None:
     if as_json:
         listed = [
             {
-                "database_id": hit.id.database,
-                "table_id": hit.id.table,
-                "score": round(hit.score, 6),
-                "title": tables[hit.id].title,
+                "database_id": table.id.database,
+                "table_id": table.id.table,
+                "score": round(score, 6),
+                "title": table.title,
             }
-            for hit in hits
+            for table, score in found
         ]
         print(json.dumps(listed, ensure_ascii=False))
         return
-    if not hits:
+    if not found:
         print("no table fits: none shares a word with the question")
         return
-    _print_table(hits, tables)
+    _print_table(found)
 
 
-def _print_table(hits: Sequence[Hit], tables: dict[object, Table]) -> None:
+def _print_table(found: Sequence[tuple[Named, float]]) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
 
     grid = Grid("", "score", "database", "table", "title", "columns", box=None, header_style="bold")
-    for rank, hit in enumerate(hits, 1):
-        table = tables[hit.id]
+    for rank, (table, score) in enumerate(found, 1):
         columns = ", ".join(name for name in table.header if name)
         title = " · ".join(part for part in (table.title, table.section) if part)
         # Cells hold brackets that must not be read as markup.
-        row = (str(rank), f"{hit.score:.2f}", hit.id.database, hit.id.table, title, columns)
+        row = (str(rank), f"{score:.2f}", table.id.database, table.id.table, title, columns)
         # Folded, not cut: an id that is cut cannot be used.
         grid.add_row(*(Text(part, overflow="fold") for part in row))
     Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(grid)

@@ -58,7 +58,7 @@ class BM25:
             SourceError: the corpus is empty.
         """
         chosen = parse_fields(fields)
-        building = _Postings(chosen, Analyzer(self.options.language))
+        building = PostingsWriter(chosen, Analyzer(self.options.language))
         for table in corpus:
             building.add(table)
         if not building.ids:
@@ -101,7 +101,7 @@ class BM25Index:
         return sums
 
 
-class _Postings:
+class PostingsWriter:
     """Collects (term, table, frequency) per field in flat arrays: 16 bytes each, whatever the corpus' size."""
 
     def __init__(self, fields: Sequence[Field], analyzer: Analyzer) -> None:
@@ -124,28 +124,43 @@ class _Postings:
 
     def finish(self, options: BM25Options) -> BM25Index:
         """Weigh, sum over fields, saturate and multiply by the inverse document frequency."""
-        keys, weighted = self._weighted(options)
+        keys, saturated, held = self.summed(options, self.means())
         size = max(1, len(self.ids))
-        pairs, place = np.unique(keys, return_inverse=True)
-        frequency = np.bincount(place, weights=weighted, minlength=len(pairs))
-        terms, tables = np.divmod(pairs, size)
-        held = np.bincount(terms, minlength=len(self.terms))
         rarity = np.log1p((size - held + 0.5) / (held + 0.5))
-        scores = rarity[terms] * frequency / (options.k1 + frequency)
+        terms, tables = np.divmod(keys, size)
+        scores = rarity[terms] * saturated
         starts = np.concatenate([[0], np.cumsum(held)]).astype(np.int64)
         return BM25Index(
             self.ids, self.terms, starts, tables.astype(np.int32), scores.astype(np.float32), self.analyzer
         )
 
-    def _weighted(self, options: BM25Options) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def means(self) -> dict[str, float]:
+        """Give the mean length of each field over the tables that have it."""
+        lengths = {name: np.frombuffer(each, dtype=np.int32) for name, each in self.lengths.items()}
+        return {name: float(each[each > 0].mean()) if (each > 0).any() else 1.0 for name, each in lengths.items()}
+
+    def summed(
+        self, options: BM25Options, means: Mapping[str, float]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+        """Give keys `term * tables + table` in order, their saturated frequencies, and how many tables hold each term.
+
+        `means` are the field lengths that tables are measured against.
+        """
+        keys, weights = self._weighted(options, means)
+        pairs, place = np.unique(keys, return_inverse=True)
+        frequency = np.bincount(place, weights=weights, minlength=len(pairs))
+        held = np.bincount(pairs // max(1, len(self.ids)), minlength=len(self.terms))
+        return pairs, frequency / (options.k1 + frequency), held
+
+    def _weighted(
+        self, options: BM25Options, means: Mapping[str, float]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Give one (term, table) key and one length-normalised, weighted frequency per posting of every field."""
         keys, weights = [], []
         for name, (terms, tables, times) in self.postings.items():
             lengths = np.frombuffer(self.lengths[name], dtype=np.int32).astype(np.float64)
-            present = lengths[lengths > 0]
-            mean = present.mean() if len(present) else 1.0
             table = np.frombuffer(tables, dtype=np.int32)
-            norm = 1 - options.b + options.b * lengths / mean
+            norm = 1 - options.b + options.b * lengths / means[name]
             keys.append(np.frombuffer(terms, dtype=np.int32).astype(np.int64) * len(self.ids) + table)
             weights.append(options.weights[name] * np.frombuffer(times, dtype=np.int32) / norm[table])
         return np.concatenate(keys), np.concatenate(weights)

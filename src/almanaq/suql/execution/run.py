@@ -25,6 +25,7 @@ from almanaq.suql.execution.candidates import (
     Similarity,
     similar_candidates,
 )
+from almanaq.suql.execution.columns import boolean_column, id_column, text_column
 from almanaq.suql.execution.computed import ComputedAtoms
 from almanaq.suql.execution.evidence import EvidenceBook
 from almanaq.suql.execution.guards import call_budget, count_distinct_texts, expected_calls, refuse_over_budget
@@ -209,14 +210,14 @@ class Run:
 
     def _table(self, stage: TextStage, rows: list[StageRow]) -> pa.Table:
         """Give a stage's rows as the table that later SQL joins on ROW."""
-        columns: dict[str, pa.Array] = {ROW: pa.array([row.row for row in rows], None if rows else pa.int64())}
+        columns: dict[str, pa.Array] = {ROW: id_column([row.row for row in rows])}
         for item in stage.inputs if stage.predicate is None else ():
             site: Site = item.site
             values = [row.values.get(site.id) for row in rows]
             spelled = [value if value is None else self.calls.spell(value) for value in values]
-            columns[site.id] = pa.array(spelled, pa.string())
+            columns[site.id] = text_column(spelled)
             for name in site.columns[1:]:
-                columns[name] = pa.array([row.values.get(name) for row in rows], pa.bool_())
+                columns[name] = boolean_column([row.values.get(name) for row in rows])
         return pa.table(columns)
 
     def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:

@@ -1,0 +1,62 @@
+"""`almanaq index`: tables made searchable on disk, and kept so."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from almanaq.cli.find import DEFAULT_FIELDS, read_tables
+from almanaq.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("index")(index)
+
+
+def index(
+    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="A file, a folder, a dataset, or a database.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of the index.")],
+    update: Annotated[
+        bool, typer.Option("--update", help="Bring the index up to date: only tables that changed are indexed.")
+    ] = False,
+    fields: Annotated[
+        str | None, typer.Option("--fields", help=f"What is indexed of a table; default {DEFAULT_FIELDS}.")
+    ] = None,
+) -> None:
+    """Index the tables of a corpus on disk, for `almanaq find --index DIR`."""
+    from almanaq.corpus.serialize import parse_fields
+    from almanaq.retrieval.stored import build_index, update_index
+
+    tables = read_tables(corpus)
+    if not update:
+        made = build_index(tables, out, parse_fields(DEFAULT_FIELDS if fields is None else fields), _progress())
+        print(f"{len(made)} tables indexed in {out}")
+        return
+    if fields is not None:
+        raise UsageError("--fields does not go with --update: they were chosen when the index was made")
+    made, change = update_index(tables, out, _progress())
+    told = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
+    print(f"{len(made)} tables in {out}: {told}" + ("; built anew" if change.rebuilt else ""))
+
+
+def _progress() -> Callable[[int, int], None] | None:
+    """Give what rewrites one line of stderr ten times a second; None where that is no terminal."""
+    if not sys.stderr.isatty():
+        return None
+    shown = 0.0
+
+    def show(done: int, total: int) -> None:
+        nonlocal shown
+        if done == total or time.monotonic() - shown > 0.1:
+            shown = time.monotonic()
+            print(f"\r{done} of {total} tables", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+    return show

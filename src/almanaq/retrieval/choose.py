@@ -1,0 +1,112 @@
+"""The relations of a catalog that a question is about: table retrieval at the agent's seam, with those they join."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from almanaq.corpus.table import Table, TableId
+from almanaq.retrieval.protocols import Retriever
+
+FIELDS = ("title", "header", "cells", "description", "keys", "database")
+MOST_TABLES = 12
+
+
+class _Column(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def values(self) -> Sequence[str]: ...
+    @property
+    def samples(self) -> Sequence[str]: ...
+    @property
+    def private(self) -> bool: ...
+
+
+class _Relation(Protocol):
+    """What is read of a relation of a catalog; the catalog lies above this package, so its shape is named here."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def location(self) -> Sequence[str]: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def columns(self) -> Sequence[_Column]: ...
+    @property
+    def foreign_keys(self) -> Sequence[tuple[object, str, object]]: ...
+
+
+class _Catalog(Protocol):
+    @property
+    def relations(self) -> Sequence[_Relation]: ...
+
+
+class TableChooser:
+    """Gives the relations a question needs, most relevant first: the agent's seam `ChooseTables`.
+
+    Args:
+        retriever: any retriever; its index of a catalog is kept until another catalog comes.
+        k: relations found by the question itself; those that they refer to, or that link two of them, come along.
+    """
+
+    def __init__(self, retriever: Retriever, k: int = 5) -> None:
+        self._retriever = retriever
+        self._k = k
+        self._indexed: tuple[object, object] | None = None
+
+    def __call__(self, question: str, catalog: _Catalog) -> tuple[str, ...]:
+        if not catalog.relations or not question.strip():
+            return ()
+        if self._indexed is None or self._indexed[0] != catalog:
+            self._indexed = (catalog, self._retriever.index([_table(each) for each in catalog.relations], FIELDS))
+        index = self._indexed[1]
+        (ranking,) = index.search([question], self._k)  # type: ignore[attr-defined]
+        return with_partners([hit.id.table for hit in ranking], links(catalog.relations))
+
+
+def links(relations: Sequence[_Relation]) -> dict[str, list[str]]:
+    """Give for each relation those it shares a foreign key with, in either direction."""
+    names = {each.name for each in relations}
+    joined: dict[str, list[str]] = {name: [] for name in names}
+    for each in relations:
+        for _, other, _ in each.foreign_keys:
+            if other in names and other != each.name:
+                joined[each.name].append(other)
+                joined[other].append(each.name)
+    return joined
+
+
+def with_partners(ranked: Sequence[str], joined: dict[str, list[str]], most: int = MOST_TABLES) -> tuple[str, ...]:
+    """Give ranked tables and then those that link two of them, which a join over a table between them needs."""
+    chosen = dict.fromkeys(ranked[:most])
+    between: dict[str, int] = {}
+    for name in ranked:
+        for other in dict.fromkeys(joined.get(name, ())):
+            between[other] = between.get(other, 0) + 1
+    for other, times in sorted(between.items(), key=lambda entry: -entry[1]):
+        if times > 1 and len(chosen) < most:
+            chosen.setdefault(other)
+    return tuple(chosen)
+
+
+def _table(relation: _Relation) -> Table:
+    header = tuple(column.name for column in relation.columns)
+    # What is private must not reach an embedder that may be far away.
+    samples = [() if c.private else tuple(c.values) or tuple(c.samples) for c in relation.columns]
+    rows = tuple(
+        tuple(values[row] if row < len(values) else "" for values in samples)
+        for row in range(min(20, max(map(len, samples), default=0)))
+    )
+    described = [relation.description, *(column.description for column in relation.columns)]
+    return Table(
+        TableId(".".join(map(str, relation.location[:-1])), relation.name),
+        header,
+        rows,
+        title=relation.name.replace("_", " "),
+        description="\n".join(text for text in described if text),
+        keys=tuple(f"-> {other}" for _, other, _ in relation.foreign_keys),
+    )

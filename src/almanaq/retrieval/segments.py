@@ -1,0 +1,163 @@
+"""Segments of an index on disk: postings of some tables as memory-mapped arrays, never changed once written.
+
+Files: `terms.npy` hashes of terms, sorted; `starts.npy`, `tables.npy`, `weights.npy` the postings of each;
+`names.jsonl` with `offsets.npy` the tables' ids, titles and columns; `digests.npy` the hashes of their contents.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from almanaq.corpus.serialize import Field, field_text
+from almanaq.corpus.table import Table, TableId
+from almanaq.retrieval.bm25 import BM25Options, PostingsWriter
+from almanaq.retrieval.words import Analyzer
+
+DIGEST_BYTES = 16
+_ARRAYS = ("terms", "starts", "tables", "weights", "offsets", "digests")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a ranking shows of a table."""
+
+    id: TableId
+    title: str
+    section: str
+    header: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """An opened segment; its arrays are mapped, so opening reads next to nothing."""
+
+    folder: Path
+    terms: NDArray[np.uint64]
+    starts: NDArray[np.int64]
+    tables: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    offsets: NDArray[np.int64]
+    digests: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.digests)
+
+    def find(self, term: int) -> slice:
+        """Give where the postings of a term's hash lie; an empty slice where no table holds it."""
+        place = int(np.searchsorted(self.terms, np.uint64(term)))
+        if place == len(self.terms) or int(self.terms[place]) != term:
+            return slice(0, 0)
+        return slice(int(self.starts[place]), int(self.starts[place + 1]))
+
+    def named(self, number: int) -> Named:
+        """Give what is to be shown of a table."""
+        with (self.folder / "names.jsonl").open("rb") as names:
+            names.seek(int(self.offsets[number]))
+            database, table, title, section, header = json.loads(names.readline())
+        return Named(TableId(database, table), title, section, tuple(header))
+
+    def ids(self) -> list[TableId]:
+        """Give the ids of all tables, in order: read when the index is updated, not when it is searched."""
+        with (self.folder / "names.jsonl").open("rb") as names:
+            return [TableId(*json.loads(line)[:2]) for line in names]
+
+
+class SegmentWriter:
+    """Collects tables and writes them as one segment.
+
+    Args:
+        means: mean lengths of fields that tables are measured against; None takes those of these tables.
+    """
+
+    def __init__(self, fields: Sequence[Field], options: BM25Options, means: Mapping[str, float] | None = None) -> None:
+        self.options = options
+        self.means = means
+        self._postings = PostingsWriter(fields, Analyzer(options.language))
+        self._names: list[bytes] = []
+        self._digests: list[bytes] = []
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def add(self, table: Table) -> None:
+        """Add a table."""
+        self._postings.add(table)
+        shown = [table.id.database, table.id.table, table.title, table.section, list(table.header)]
+        self._names.append(json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+        self._digests.append(digest(table, tuple(self._postings.postings)))
+
+    def write(self, folder: Path) -> Mapping[str, float]:
+        """Write the segment, flushed to the disk; give the mean lengths that were used."""
+        folder.mkdir(parents=True)
+        means = dict(self.means or self._postings.means())
+        keys, found, held = self._postings.summed(self.options, means)
+        hashes = np.array([term_hash(term) for term in self._postings.terms], dtype=np.uint64)
+        order = np.argsort(hashes)
+        starts = np.concatenate([[0], np.cumsum(held)]).astype(np.int64)
+        # Terms are numbered as they come, their postings lie in that order: bring both into the order of hashes.
+        take = _ranges(starts[order], held[order])
+        arrays: dict[str, NDArray[Any]] = {
+            "terms": hashes[order],
+            "starts": np.concatenate([[0], np.cumsum(held[order])]).astype(np.int64),
+            "tables": (keys % max(1, len(self)))[take].astype(np.int32),
+            "weights": found[take].astype(np.float32),
+            "offsets": np.concatenate([[0], np.cumsum([len(name) for name in self._names])]).astype(np.int64),
+            "digests": np.frombuffer(b"".join(self._digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES),
+        }
+        for name, array in arrays.items():
+            with (folder / f"{name}.npy").open("wb") as file:
+                np.save(file, array)
+                _flush(file)
+        with (folder / "names.jsonl").open("wb") as file:
+            file.writelines(self._names)
+            _flush(file)
+        return means
+
+
+def open_segment(folder: Path) -> Segment:
+    """Map the files of a segment. Raises OSError or ValueError where one is missing or broken."""
+    mapped = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS}
+    if len(mapped["starts"]) != len(mapped["terms"]) + 1 or len(mapped["tables"]) != mapped["starts"][-1]:
+        raise ValueError(f"{folder.name}: the postings are cut off")
+    if (folder / "names.jsonl").stat().st_size != mapped["offsets"][-1]:
+        raise ValueError(f"{folder.name}: the names are cut off")
+    return Segment(folder, **mapped)
+
+
+def term_hash(term: str) -> int:
+    """Give the 64 bits that stand for a term on disk: two terms share them once in billions."""
+    return int.from_bytes(hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def digest(table: Table, fields: Sequence[Field]) -> bytes:
+    """Give the hash of what is indexed and shown of a table."""
+    shown = [table.title, table.section, list(table.header), [field_text(table, name) for name in fields]]
+    told = json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(told, digest_size=DIGEST_BYTES).digest()
+
+
+def count_terms(question: str, analyzer: Analyzer) -> Counter[int]:
+    """Give the hashes of a question's terms and how often each stands in it."""
+    return Counter(term_hash(term) for term in analyzer.terms(question))
+
+
+def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the positions of ranges, end to end."""
+    ends = np.cumsum(lengths)
+    shifts = np.repeat(starts - np.concatenate([[0], ends[:-1]]), lengths) if len(lengths) else starts
+    return (np.arange(int(ends[-1]) if len(ends) else 0) + shifts).astype(np.int64)
+
+
+def _flush(file: Any) -> None:
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,267 @@
+"""An index of tables that lives on disk: built once, opened in milliseconds, changed by what changed.
+
+A folder holds segments and `manifest.json`, which names those that count and which of their tables are dead. A
+change writes a new segment and then, in one step, a new manifest: a crash at any point leaves the old index whole.
+Lengths are measured against the means of the first build; an update that touches much builds anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from almanaq.corpus.serialize import Field, parse_fields
+from almanaq.corpus.table import Corpus, TableId
+from almanaq.errors import SourceError
+from almanaq.retrieval.bm25 import BM25Options
+from almanaq.retrieval.protocols import Hit, Ranking
+from almanaq.retrieval.ranking import check_k, top_k
+from almanaq.retrieval.segments import Named, Segment, SegmentWriter, count_terms, digest, open_segment
+from almanaq.retrieval.words import Analyzer
+
+FORMAT, VERSION = "almanaq-table-index", 1
+MANIFEST = "manifest.json"
+_MOST_SEGMENTS = 16
+_MUCH = 0.25  # share of changed tables from which building anew is no dearer than keeping the dead
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an update did, in tables."""
+
+    added: int = 0
+    changed: int = 0
+    deleted: int = 0
+    kept: int = 0
+    rebuilt: bool = False
+
+
+@dataclass(frozen=True)
+class StoredIndex:
+    """An opened index.
+
+    Attributes:
+        fields: what was indexed of each table.
+        dead: per segment, the tables that count no more.
+    """
+
+    folder: Path
+    fields: tuple[Field, ...]
+    means: Mapping[str, float]
+    segments: Sequence[Segment]
+    dead: Sequence[NDArray[np.int64]]
+    options: BM25Options
+    analyzer: Analyzer
+
+    def __len__(self) -> int:
+        return sum(len(s) - len(d) for s, d in zip(self.segments, self.dead, strict=True))
+
+    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
+        """Give for each question the k best of the tables that share a term with it."""
+        return [tuple(Hit(named.id, score) for named, score in self.find(question, k)) for question in questions]
+
+    def find(self, question: str, k: int) -> list[tuple[Named, float]]:
+        """Give the k best tables with what is shown of them, best first."""
+        check_k(k)
+        scores = self._scores(question)
+        bases = np.cumsum([0, *map(len, self.segments)])
+        found = []
+        for place in top_k(scores, k):
+            number = int(np.searchsorted(bases, place, side="right")) - 1
+            found.append((self.segments[number].named(int(place - bases[number])), float(scores[place])))
+        return found
+
+    def _scores(self, question: str) -> NDArray[np.float32]:
+        terms = count_terms(question, self.analyzer)
+        size = sum(map(len, self.segments))
+        where = {term: [segment.find(term) for segment in self.segments] for term in terms}
+        scores = np.zeros(size, dtype=np.float32)
+        for term, times in terms.items():
+            held = sum(part.stop - part.start for part in where[term])
+            worth = np.float32(times * np.log1p((size - held + 0.5) / (held + 0.5)))
+            base = 0
+            for segment, part in zip(self.segments, where[term], strict=True):
+                own = scores[base : base + len(segment)]
+                own[segment.tables[part]] += segment.weights[part] * worth
+                base += len(segment)
+        base = 0
+        for segment, dead in zip(self.segments, self.dead, strict=True):
+            scores[base + dead] = 0
+            base += len(segment)
+        scores[scores == 0] = -np.inf
+        return scores
+
+
+def build_index(corpus: Corpus, folder: Path, fields: Sequence[str], progress: Progress | None = None) -> StoredIndex:
+    """Index a corpus into a folder, in place of the index that it holds.
+
+    Raises:
+        UsageError: an unknown field.
+        SourceError: the corpus is empty or repeats an id, the folder holds something else or cannot be written.
+    """
+    _check_folder(folder)
+    chosen = parse_fields(fields)
+    writer = SegmentWriter(chosen, BM25Options())
+    seen: set[TableId] = set()
+    for number, table in enumerate(corpus, 1):
+        _check_new(table.id, seen)
+        writer.add(table)
+        if progress is not None:
+            progress(number, len(corpus))
+    if not seen:
+        raise SourceError("the corpus holds no table")
+    name, means = _write(writer, folder)
+    _write_manifest(folder, chosen, means, [name], [np.zeros(0, np.int64)])
+    return open_index(folder)
+
+
+def update_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -> tuple[StoredIndex, Change]:
+    """Bring an index to the state of a corpus; only tables whose content changed are indexed.
+
+    Raises:
+        SourceError: the folder holds no index, or as build_index does.
+    """
+    index = open_index(folder)
+    known = _known(index)
+    writer = SegmentWriter(index.fields, index.options, index.means)
+    added, seen = 0, set[TableId]()
+    stale: list[tuple[int, int]] = []
+    for number, table in enumerate(corpus, 1):
+        _check_new(table.id, seen)
+        before = known.get(table.id)
+        if before is None or before[2] != digest(table, index.fields):
+            writer.add(table)
+            added += before is None
+            stale.extend([before[:2]] if before else [])
+        if progress is not None:
+            progress(number, len(corpus))
+    if not seen:
+        raise SourceError("the corpus holds no table")
+    gone = [place[:2] for table, place in known.items() if table not in seen]
+    change = Change(added, len(stale), len(gone), len(known) - len(stale) - len(gone))
+    if len(writer) + len(gone) == 0:
+        return index, change
+    if len(writer) + len(gone) > _MUCH * len(known) or len(index.segments) >= _MOST_SEGMENTS:
+        rebuilt = build_index(corpus, folder, index.fields, progress)
+        return rebuilt, Change(added, len(stale), len(gone), change.kept, rebuilt=True)
+    dead = [
+        np.union1d(old, [place for segment, place in (*stale, *gone) if segment == number]).astype(np.int64)
+        for number, old in enumerate(index.dead)
+    ]
+    names = [segment.folder.name for segment in index.segments]
+    if len(writer):
+        names.append(_write(writer, folder)[0])
+        dead.append(np.zeros(0, np.int64))
+    _write_manifest(folder, index.fields, index.means, names, dead)
+    return open_index(folder), change
+
+
+def open_index(folder: Path) -> StoredIndex:
+    """Open an index.
+
+    Raises:
+        SourceError: there is none, it is damaged, or another version of almanaq wrote it.
+    """
+    told = _read_manifest(folder)
+    try:
+        segments = [open_segment(folder / entry["name"]) for entry in told["segments"]]
+        dead = [np.array(entry["dead"], dtype=np.int64) for entry in told["segments"]]
+        fields, means = parse_fields(told["fields"]), dict(told["means"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SourceError(f"the index {folder} is damaged ({error}): build it again with `almanaq index`") from error
+    options = BM25Options()
+    return StoredIndex(folder, fields, means, segments, dead, options, Analyzer(options.language))
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    file = folder / MANIFEST
+    if not file.is_file():
+        raise SourceError(f"{folder} holds no index: make one with `almanaq index CORPUS --out {folder}`")
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SourceError(f"cannot read {file}: {error}; build the index again with `almanaq index`") from error
+    if not isinstance(told, dict) or told.get("format") != FORMAT:
+        raise SourceError(f"{file} is not an index of tables: name another folder")
+    if told.get("version") != VERSION:
+        raise SourceError(
+            f"the index {folder} has format version {told.get('version')}, this almanaq reads {VERSION}: "
+            "build it again with `almanaq index`"
+        )
+    return told
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder that holds something else than an index."""
+    if folder.exists() and not folder.is_dir():
+        raise SourceError(f"{folder} is a file: name a folder")
+    if folder.is_dir() and not (folder / MANIFEST).exists():
+        foreign = next((path for path in folder.iterdir() if not path.name.startswith("segment-")), None)
+        if foreign is not None:
+            raise SourceError(f"{folder} is not empty and holds no index ({foreign.name}): name another folder")
+    if (folder / MANIFEST).exists():
+        _read_manifest(folder)
+
+
+def _check_new(table: TableId, seen: set[TableId]) -> None:
+    if table in seen:
+        raise SourceError(f"table {table} stands more than once in the corpus: ids must differ")
+    seen.add(table)
+
+
+def _known(index: StoredIndex) -> dict[TableId, tuple[int, int, bytes]]:
+    """Give where each live table lies, and the hash of its content."""
+    known = {}
+    for number, (segment, dead) in enumerate(zip(index.segments, index.dead, strict=True)):
+        gone = set(dead.tolist())
+        for place, table in enumerate(segment.ids()):
+            if place not in gone:
+                known[table] = (number, place, segment.digests[place].tobytes())
+    return known
+
+
+def _write(writer: SegmentWriter, folder: Path) -> tuple[str, Mapping[str, float]]:
+    name = f"segment-{uuid.uuid4().hex[:12]}"
+    try:
+        return name, writer.write(folder / name)
+    except OSError as error:
+        shutil.rmtree(folder / name, ignore_errors=True)
+        raise SourceError(f"cannot write the index {folder}: {error}") from error
+
+
+def _write_manifest(
+    folder: Path,
+    fields: Sequence[Field],
+    means: Mapping[str, float],
+    names: Sequence[str],
+    dead: Sequence[NDArray[np.int64]],
+) -> None:
+    """Put a new manifest in the old one's place, then remove what no manifest names."""
+    told = {
+        "format": FORMAT,
+        "version": VERSION,
+        "fields": list(map(str, fields)),
+        "means": dict(means),
+        "segments": [{"name": n, "dead": d.tolist()} for n, d in zip(names, dead, strict=True)],
+    }
+    fresh = folder / f".{MANIFEST}.{os.getpid()}"
+    with fresh.open("w", encoding="utf-8") as file:
+        json.dump(told, file)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(folder / MANIFEST)
+    for path in folder.glob("segment-*"):
+        # A process that has the old segments open keeps its maps: the files live until it ends.
+        if path.name not in names:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,57 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from almanaq.cli.app import app
+from almanaq.errors import SourceError, UsageError
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, list(arguments), catch_exceptions=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    (tables / "films.csv").write_text("year,film\n1950,Rashomon\n1954,Ikiru\n")
+    (tables / "rivers.csv").write_text("river,length\nNile,6650\n")
+    return tables
+
+
+def test_index_find_update_find(folder: Path, tmp_path: Path) -> None:
+    index = str(tmp_path / "index")
+    assert run("index", str(folder), "--out", index).stdout == f"2 tables indexed in {index}\n"
+    (hit,) = json.loads(run("find", "how long is the Nile?", "--index", index, "--json").stdout)
+    assert hit["table_id"] == "rivers"
+    (folder / "lakes.csv").write_text("lake,depth\nBaikal,1642\n")
+    assert "1 added, 0 changed, 0 deleted, 2 unchanged" in run("index", str(folder), "--out", index, "--update").stdout
+    (hit,) = json.loads(run("find", "depth of Baikal", "--index", index, "--json").stdout)
+    assert set(hit) == {"database_id", "table_id", "score", "title"}
+    assert hit["table_id"] == "lakes"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("find", "q"),
+        ("find", "q", "--corpus", "x", "--index", "y"),
+        ("find", "q", "--index", "y", "--fields", "title"),
+        ("find", "q", "--index", "y", "--explain"),
+        ("find", "q", "--corpus", "x", "--retriever", "target-bm25", "--fields", "title"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...]) -> None:
+    assert isinstance(run(*arguments).exception, UsageError)
+
+
+def test_find_explains_what_matched(folder: Path) -> None:
+    shown = run("find", "Nile", "--corpus", str(folder), "--retriever", "bm25", "--explain").stdout
+    assert "row 1, river: Nile" in shown
+
+
+def test_no_index_there(tmp_path: Path, folder: Path) -> None:
+    assert isinstance(run("find", "q", "--index", str(tmp_path / "none")).exception, SourceError)
+    assert isinstance(run("index", str(folder), "--out", str(tmp_path / "none"), "--update").exception, SourceError)

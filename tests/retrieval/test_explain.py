@@ -1,0 +1,19 @@
+from small_corpora import FILMS
+
+from almanaq.corpus.serialize import parse_fields
+from almanaq.retrieval.explain import explained
+
+
+def test_fields_and_cells_that_matched_are_named() -> None:
+    lines = explained("Which Kurosawa film is Rashomon?", FILMS, parse_fields("title,cells"))
+    assert lines == [
+        "title: Films of Akira Kurosawa",
+        "  matched: kurosawa, film",
+        "cells: 1950 | Rashomon / 1954 | Seven Samurai",
+        "  matched: rashomon",
+        "  row 1, Film: Rashomon",
+    ]
+
+
+def test_fields_that_are_not_declared_are_not_shown() -> None:
+    assert explained("films", FILMS, parse_fields("header")) == ["header: Year | Film", "  matched: film"]

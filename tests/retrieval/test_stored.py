@@ -1,0 +1,147 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_corpora import CORPUS, FILMS, RIVERS, TEAMS, table
+
+from almanaq.errors import SourceError, UsageError
+from almanaq.retrieval import stored
+from almanaq.retrieval.bm25 import BM25
+from almanaq.retrieval.stored import MANIFEST, Change, build_index, open_index, update_index
+
+FIELDS = ["title", "header", "cells"]
+
+
+def word(number: int) -> str:
+    return f"q{'abcde'[number // 10]}{'fghijklmno'[number % 10]}"
+
+
+MANY = tuple(table(f"t{number}", f"title {number}", ("a", "b"), [(word(number), "y")]) for number in range(40))
+
+
+def found(index, question: str) -> list[str]:
+    return [hit.id.table for hit in index.search([question], 50)[0]]
+
+
+def test_it_ranks_and_scores_as_the_index_in_memory(tmp_path: Path) -> None:
+    build_index(CORPUS, tmp_path / "i", FIELDS)
+    opened, memory = open_index(tmp_path / "i"), BM25().index(CORPUS, FIELDS)
+    for question in ("films of Kurosawa", "river length 6650", "Lyon 1950 club", "zzz", ""):
+        (mine,), (theirs,) = opened.search([question], 3), memory.search([question], 3)
+        assert [hit.id for hit in mine] == [hit.id for hit in theirs]
+        np.testing.assert_allclose([h.score for h in mine], [h.score for h in theirs], rtol=1e-5)
+
+
+def test_it_keeps_what_is_shown(tmp_path: Path) -> None:
+    index = build_index(CORPUS, tmp_path / "i", FIELDS)
+    ((named, _),) = index.find("Kurosawa", 5)
+    assert (named.id, named.title, named.header) == (FILMS.id, FILMS.title, FILMS.header)
+
+
+def test_an_update_writes_what_changed_only(tmp_path: Path) -> None:
+    build_index(MANY, tmp_path / "i", FIELDS)
+    before = {path.name for path in (tmp_path / "i").glob("segment-*")}
+    changed = replace(MANY[3], rows=(("walrus", "y"),))
+    new = table("new", "A penguin")
+    index, change = update_index((*MANY[:3], changed, *MANY[5:], new), tmp_path / "i")
+    assert change == Change(added=1, changed=1, deleted=1, kept=38)
+    assert len(index) == 40
+    assert before < {path.name for path in (tmp_path / "i").glob("segment-*")}
+    assert found(index, "walrus") == ["t3"]
+    assert found(index, "penguin") == ["new"]
+    assert found(index, word(3)) == found(index, word(4)) == []
+    assert found(index, word(7)) == ["t7"]
+
+
+def test_an_update_without_change_writes_nothing(tmp_path: Path) -> None:
+    build_index(CORPUS, tmp_path / "i", FIELDS)
+    before = (tmp_path / "i" / MANIFEST).stat().st_mtime_ns
+    _, change = update_index(CORPUS, tmp_path / "i")
+    assert change == Change(kept=3)
+    assert (tmp_path / "i" / MANIFEST).stat().st_mtime_ns == before
+
+
+def test_much_change_builds_anew(tmp_path: Path) -> None:
+    build_index(CORPUS, tmp_path / "i", FIELDS)
+    index, change = update_index([FILMS, table("x", "walrus")], tmp_path / "i")
+    assert change.rebuilt
+    assert len(index.segments) == 1
+    assert found(index, "walrus") == ["x"]
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.lists(st.sets(st.integers(0, 39)), min_size=1, max_size=4))
+def test_updates_end_where_a_fresh_build_does(tmp_path_factory, steps: list[set[int]]) -> None:
+    folder = tmp_path_factory.mktemp("index")
+    build_index(MANY, folder, FIELDS)
+    corpus = list(MANY)
+    for step in steps:
+        corpus = [replace(t, title=f"{t.title} again") if i in step else t for i, t in enumerate(MANY)]
+        index, _ = update_index(corpus, folder)
+    fresh = BM25().index(corpus, FIELDS)
+    for question in ("again", word(7), "title 12"):
+        assert set(found(index, question)) == {hit.id.table for hit in fresh.search([question], 50)[0]}
+
+
+@pytest.mark.parametrize("step", ["_write", "_write_manifest"])
+def test_a_crash_leaves_the_old_index_whole(tmp_path: Path, monkeypatch, step: str) -> None:
+    build_index(MANY, tmp_path / "i", FIELDS)
+    real = getattr(stored, step)
+
+    def crash(*arguments):
+        if step == "_write":
+            real(*arguments)  # the segment is there, the manifest is not
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stored, step, crash)
+    with pytest.raises(KeyboardInterrupt):
+        update_index((*MANY, table("new", "penguin")), tmp_path / "i")
+    monkeypatch.undo()
+    assert found(open_index(tmp_path / "i"), "penguin") == []
+    assert len(open_index(tmp_path / "i")) == len(MANY)
+    index, _ = update_index((*MANY, table("new", "penguin")), tmp_path / "i")
+    assert found(index, "penguin") == ["new"]
+    assert len(list((tmp_path / "i").glob("segment-*"))) == 2  # what the crash left is gone
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no table"):
+        build_index([], tmp_path / "i", FIELDS)
+    with pytest.raises(SourceError, match="d/films stands more than once"):
+        build_index([FILMS, FILMS], tmp_path / "i", FIELDS)
+    with pytest.raises(SourceError, match="holds no index"):
+        open_index(tmp_path / "none")
+    with pytest.raises(UsageError, match="did you mean 'cells'"):
+        build_index(CORPUS, tmp_path / "i", ["cels"])
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").write_text("x")
+    with pytest.raises(SourceError, match=r"holds no index \(mine.txt\)"):
+        build_index(CORPUS, tmp_path / "other", FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ("{", "cannot read"),
+        ("[]", "is not an index"),
+        ('{"format": "else"}', "is not an index"),
+        ('{"format": "almanaq-table-index", "version": 99}', "version 99, this almanaq reads 1"),
+        ('{"format": "almanaq-table-index", "version": 1}', "is damaged"),
+    ],
+)
+def test_foreign_and_damaged_indexes(tmp_path: Path, manifest: str, message: str) -> None:
+    (tmp_path / MANIFEST).write_text(manifest)
+    with pytest.raises(SourceError, match=message):
+        open_index(tmp_path)
+
+
+def test_a_segment_that_is_cut_off_is_damaged(tmp_path: Path) -> None:
+    build_index((RIVERS, TEAMS), tmp_path / "i", FIELDS)
+    (entry,) = json.loads((tmp_path / "i" / MANIFEST).read_text())["segments"]
+    (tmp_path / "i" / entry["name"] / "names.jsonl").write_bytes(b"")
+    with pytest.raises(SourceError, match=r"damaged .*names are cut off"):
+        open_index(tmp_path / "i")
