@@ -136,12 +136,22 @@ def translate(tree: exp.Query) -> exp.Query:
             node.replace(exp.TryCast(this=node.this.copy(), to=node.to.copy()))
     for comparison in _inner_first(tree, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In):
         _type_compared(comparison)
+    for comparison in _inner_first(tree, exp.EQ, exp.NEQ):
+        _know_nothing_of_null_arrays(comparison)
     for division in _inner_first(tree, exp.Div):
         if not any(_fractional(side) for side in (division.left, division.right)):
             division.replace(exp.IntDiv(this=division.left.copy(), expression=division.right.copy()))
     for call in _inner_first(tree, exp.Anonymous):
         _rename(call)
     return tree
+
+
+def _know_nothing_of_null_arrays(comparison: exp.Expr) -> None:
+    """Any comparison with `ANY` of a NULL array is NULL in PostgreSQL; DuckDB finds nothing in it."""
+    array = comparison.expression.this if isinstance(comparison.expression, exp.Any) else None
+    if array is not None and array.find(exp.Column) is not None:
+        known = exp.not_(exp.Is(this=array.copy(), expression=exp.null()))
+        comparison.replace(exp.Case(ifs=[exp.If(this=known, true=comparison.copy())]))
 
 
 def _inner_first(tree: exp.Expr, *kinds: type[exp.Expr]) -> list[exp.Expr]:
