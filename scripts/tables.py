@@ -40,7 +40,47 @@ def questions() -> str:
     return _markdown(("", "model", "right restaurants"), rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"retrieval": retrieval, "questions": questions}
+def candidates() -> str:
+    """The paper's cut-off on the sample: the share of the exact rows found when only k candidates are verified."""
+    measured = json.loads((EXPERIMENTS / "candidates" / "recall.json").read_text())
+    cutoffs = list(next(iter(measured.values()))["recall_of_what_fits"])
+    rows = [(name, *(f"{found['recall_of_what_fits'][k]:.2f}" for k in cutoffs)) for name, found in measured.items()]
+    return _markdown(("embedder", *(f"k = {k}" for k in cutoffs)), rows)
+
+
+def calls() -> str:
+    """Model calls of the benchmark's tasks, beside those of other plans for the same rows."""
+    tasks = json.loads((ROOT / "benchmarks" / "text_calls" / "results.json").read_text())["tasks"]
+    rows = [
+        (
+            task["task"],
+            *(str(task.get(key, "–")) for key in ("naive", "dnf", "floor")),
+            str(task["speculation_1"]["calls"]),
+            str(task["default"]["calls"]),
+        )
+        for task in tasks
+    ]
+    return _markdown(("task", "naive", "DNF (the paper's)", "floor", "ours, speculation 1", "ours, default"), rows)
+
+
+def overhead() -> str:
+    """Our time and memory without the model over the database's own, on a million rows."""
+    measured = json.loads((ROOT / "benchmarks" / "overhead" / "results.json").read_text())["a_million_rows"]
+    rows = []
+    for case in (value for value in measured.values() if isinstance(value, dict)):
+        own, ours = case["database"], case["table"]
+        times = (f"{own['median_ms']:.1f} ms", f"{ours['median_ms']:.1f} ms", f"{ours['time_ratio']:.2f}")
+        rows.append((f"`{case['predicate']}`", *times, f"{ours['memory_ratio']:.2f}"))
+    return _markdown(("structured predicate", "database", "with a text predicate", "time ratio", "memory ratio"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "retrieval": retrieval,
+    "questions": questions,
+    "candidates": candidates,
+    "calls": calls,
+    "overhead": overhead,
+}
 
 
 def documents() -> Iterator[tuple[Path, str, str]]:

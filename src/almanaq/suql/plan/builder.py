@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sqlglot import exp, parse_one
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
-from almanaq.suql.catalog.relations import Catalog, Relation
-from almanaq.suql.catalog.sources import find_cte, find_source, from_items
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.sources import find_source, from_items
 from almanaq.suql.plan import blocks, joins
+from almanaq.suql.plan.common_tables import CommonTables
+from almanaq.suql.plan.outputs import number_outputs
 from almanaq.suql.plan.predicates import conjuncts, weakest
 from almanaq.suql.plan.references import (
     aliased,
@@ -23,17 +24,16 @@ from almanaq.suql.plan.references import (
     repoint,
     table,
 )
-from almanaq.suql.plan.sites import FROM_ALIAS, Site, SiteCollector, text_unit
+from almanaq.suql.plan.sites import text_unit
 from almanaq.suql.plan.stages import (
     ORDINAL,
     ROW,
-    EvidenceSource,
     LogicalPlan,
     LogicalStage,
     Materialize,
     Output,
-    TextBlock,
 )
+from almanaq.suql.plan.text_blocks import text_block
 from almanaq.suql.syntax.text_functions import has_text, nested_queries, own_text_calls
 
 OUTER = "_outer"
@@ -45,23 +45,22 @@ def build_plan(tree: exp.Query, names: Sequence[str], catalog: Catalog, links: t
     builder = _Builder(catalog)
     root = exp.Subquery(this=tree.copy())
     compiled = builder.query(root.this)
-    output, evidence = builder.output(compiled)
-    stages = tuple(builder.with_ctes(stage) for stage in builder.stages)
-    return LogicalPlan(stages, Output(builder.attach_ctes(output), tuple(names), evidence), links)
+    output, evidence = number_outputs(compiled, builder.blocks)
+    stages = tuple(builder.common.attach_to_stage(stage) for stage in builder.stages)
+    return LogicalPlan(stages, Output(builder.common.attach(output), tuple(names), evidence), links)
 
 
 class _Builder:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._ctes: dict[str, exp.CTE] = {}
-        self._recursive = False
         self._count = 0
-        self._blocks: set[str] = set()
+        self.common = CommonTables(self._name, self.query)
+        self.blocks: set[str] = set()
         self.stages: list[LogicalStage] = []
 
     def query(self, query: exp.Query) -> exp.Query:
         """Compile a query that refers to nothing outside; give an equivalent one without text functions."""
-        self._hoist_ctes(query)
+        self.common.hoist(query)
         if not has_text(query):
             return query
         if isinstance(query, exp.Subquery):
@@ -127,42 +126,19 @@ class _Builder:
         """Turn a plain block into a stage; give the SELECT that reads its table."""
         name = self._name("block")
         labels = [item.alias_or_name for item in block.expressions]
-        relations = _relations(block, self._catalog)
-        row_id = self._row_id(block)
-        columns = _refer_to_from(block)
-        collector = SiteCollector()
-        outputs = tuple(collector.replace(item.unalias()) for item in block.expressions)
-        where = collector.replace(block.args["where"].this) if block.args.get("where") is not None else None
-        keys = block.args["order"].expressions if block.args.get("order") is not None else ()
-        order = tuple(collector.replace(node) for node in keys)
-        source = exp.Select(**{clause: block.args.get(clause) for clause in ("from_", "joins", "laterals")})
-        evidence = tuple(e for site in collector.sites for e in _evidence(site, columns, relations))
-        self.stages.append(
-            TextBlock(
-                name,
-                source,
-                tuple(columns.items()),
-                outputs,
-                where,
-                order,
-                block.args.get("limit"),
-                block.args.get("offset"),
-                collector.sites,
-                evidence,
-                row_id,
-            )
-        )
-        self._blocks.add(name)
+        stage = text_block(name, block, self._catalog, self._row_id(block))
+        self.stages.append(stage)
+        self.blocks.add(name)
         reader = exp.Select(
             expressions=[aliased(column(name, f"c{i}"), label) for i, label in enumerate(labels)],
             from_=exp.From(this=table(name)),
         )
-        return reader.order_by(column(name, ORDINAL), copy=False) if order else reader
+        return reader.order_by(column(name, ORDINAL), copy=False) if stage.order else reader
 
     def _row_id(self, block: exp.Select) -> exp.Expr | None:
         """Give the row id expression of the block's relation, when it reads just one base table."""
         items = list(from_items(block))
-        if len(items) != 1 or not isinstance(items[0], exp.Table) or items[0].name in self._ctes:
+        if len(items) != 1 or not isinstance(items[0], exp.Table) or items[0].name in self.common:
             return None
         relation = self._catalog.find(items[0].name)
         if relation is None or relation.row_id is None:
@@ -322,92 +298,9 @@ class _Builder:
         inner.replace(self.query(inner))
         self._decorrelate(block)
 
-    # Common table expressions
-
-    def _hoist_ctes(self, query: exp.Query) -> None:
-        """Take a query's WITH away and keep its members under names of their own."""
-        with_ = query.args.get("with_")
-        if with_ is None:
-            return
-        self._recursive |= bool(with_.args.get("recursive"))
-        for cte in list(with_.expressions):
-            name = self._name(f"cte_{cte.alias}")
-            for reference in [t for t in query.find_all(exp.Table) if find_cte(t) is cte]:
-                reference.set("this", quoted(name))
-            cte.args["alias"].set("this", quoted(name))
-            if has_text(cte.this):
-                cte.this.replace(self.query(cte.this))
-            self._ctes[name] = cte
-        query.set("with_", None)
-
-    def attach_ctes(self, query: exp.Query) -> exp.Query:
-        """Give a query the members of WITH that it needs."""
-        query.set("with_", self._needed_ctes([query]))
-        return query
-
-    def with_ctes(self, stage: LogicalStage) -> LogicalStage:
-        """Give a stage the members of WITH that its SQL needs."""
-        if isinstance(stage, Materialize):
-            return replace(stage, select=self.attach_ctes(stage.select))
-        parts = [stage.source, *stage.outputs, *stage.order, *([stage.where] if stage.where is not None else [])]
-        parts += [node for site in stage.sites for node in (site.document, site.question)]
-        return replace(stage, with_=self._needed_ctes(parts))
-
-    def _needed_ctes(self, nodes: list[exp.Expr]) -> exp.With | None:
-        needed: set[str] = set()
-        pending = list(nodes)
-        while pending:
-            for name in {t.name for t in pending.pop().find_all(exp.Table) if t.name in self._ctes} - needed:
-                needed.add(name)
-                pending.append(self._ctes[name])
-        members = [cte.copy() for name, cte in self._ctes.items() if name in needed]
-        return exp.With(expressions=members, recursive=self._recursive) if members else None
-
-    # The result
-
-    def output(self, query: exp.Query) -> tuple[exp.Query, tuple[tuple[str, str], ...]]:
-        """Number the result's columns and add a hidden one that leads to the evidence, where rows can be told apart."""
-        at: exp.Expr = query
-        while isinstance(at, exp.Subquery):
-            at = at.this
-        if not isinstance(at, exp.Select):
-            return query, ()
-        blocks.expand_output_names(at)
-        at.set("expressions", [aliased(item.unalias(), f"c{i}") for i, item in enumerate(at.expressions)])
-        evidence: list[tuple[str, str]] = []
-        for item in from_items(at):
-            name = _block_read(item, self._blocks)
-            if name is None:
-                continue
-            hidden = f"e{len(evidence)}"
-            row = _expose_row(item, name)
-            if blocks.is_aggregated(at):
-                at.append("expressions", aliased(exp.ArrayAgg(this=row), hidden))
-            elif not at.args.get("distinct"):
-                at.append("expressions", aliased(row, hidden))
-            else:
-                continue
-            evidence.append((name, hidden))
-        return query, tuple(evidence)
-
     def _name(self, kind: str) -> str:
         self._count += 1
         return f"_{kind}_{self._count}"
-
-
-def _block_read(item: exp.Expr, names: set[str]) -> str | None:
-    """Give the text block that a FROM item reads row by row, directly or through a derived table."""
-    if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Select) and blocks.is_plain(item.this):
-        source = item.this.args.get("from_")
-        item = source.this if source is not None and not item.this.args.get("joins") else item
-    return item.name if isinstance(item, exp.Table) and item.name in names else None
-
-
-def _expose_row(item: exp.Expr, name: str) -> exp.Expr:
-    """Give the expression for a block's row id above a FROM item, passing it through a derived table."""
-    if isinstance(item, exp.Subquery):
-        item.this.append("expressions", aliased(column(name, ROW), ROW))
-    return column(item.alias_or_name, ROW)
 
 
 def _qualified(expression: str, alias: str) -> exp.Expr:
@@ -454,20 +347,6 @@ def _keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> Non
             unit.replace(exp.LogicalOr(this=unit.copy()))
 
 
-def _refer_to_from(block: exp.Select) -> dict[str, exp.Column]:
-    """Write a plain block's references to its FROM through FROM_ALIAS; give what each name stands for."""
-    clauses = ("from_", "joins", "laterals")
-    parts = [node for key, value in block.args.items() if key not in clauses for node in _nodes(value)]
-    references = own_columns(block, *parts)
-    columns = {carried_name(c): c.copy() for c in references}
-    repoint(references, lambda c: column(FROM_ALIAS, carried_name(c)))
-    return columns
-
-
-def _nodes(value: object) -> list[exp.Expr]:
-    return [node for node in (value if isinstance(value, list) else [value]) if isinstance(node, exp.Expr)]
-
-
 def _references_from_above(block: exp.Select, cut: int) -> list[exp.Column]:
     """Give the columns of a block's FROM items up to its join number `cut` that are named outside those items."""
     items = list(from_items(block))[: cut + 1]
@@ -475,23 +354,3 @@ def _references_from_above(block: exp.Select, cut: int) -> list[exp.Column]:
     before = [*items, *(block.args.get("joins") or [])[:cut]]
     inside = {id(c) for item in before for c in item.find_all(exp.Column)}
     return [c for c in own_columns(block) if id(find_source(c.table, c)) in kept and id(c) not in inside]
-
-
-def _relations(block: exp.Select, catalog: Catalog) -> dict[str, Relation]:
-    """Give the relation of each alias in FROM that names a base table."""
-    tables = [item for item in from_items(block) if isinstance(item, exp.Table)]
-    found = {item.alias_or_name: catalog.find(item.name) for item in tables}
-    return {alias: relation for alias, relation in found.items() if relation is not None}
-
-
-def _evidence(site: Site, columns: dict[str, exp.Column], relations: dict[str, Relation]) -> list[EvidenceSource]:
-    """Give where a site's document stands, if it is a plain column of a relation; its key joins the block's columns."""
-    reference = columns.get(site.document.name) if isinstance(site.document, exp.Column) else None
-    if reference is None or reference.table not in relations:
-        return []
-    relation = relations[reference.table]
-    spelled = relation.column(reference.name)
-    key = [column(reference.table, name.lower()) for name in relation.key]
-    columns.update({carried_name(node): node for node in key})
-    names = tuple(map(carried_name, key))
-    return [EvidenceSource(site.id, relation.name, spelled.name if spelled else reference.name, names)]

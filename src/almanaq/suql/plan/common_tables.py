@@ -1,0 +1,69 @@
+"""The members of WITH, kept apart from the query so that each stage carries those that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sqlglot import exp
+
+from almanaq.suql.catalog.sources import find_cte
+from almanaq.suql.plan.references import quoted
+from almanaq.suql.plan.stages import LogicalStage, Materialize
+from almanaq.suql.syntax.text_functions import has_text
+
+
+class CommonTables:
+    """The members of WITH met so far, under names of their own.
+
+    Args:
+        name: gives a new name of a kind.
+        compile_query: gives an equivalent of a query without text functions.
+    """
+
+    def __init__(self, name: Callable[[str], str], compile_query: Callable[[exp.Query], exp.Query]) -> None:
+        self._name, self._compile = name, compile_query
+        self._members: dict[str, exp.CTE] = {}
+        self._recursive = False
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def hoist(self, query: exp.Query) -> None:
+        """Take a query's WITH away and keep its members."""
+        with_ = query.args.get("with_")
+        if with_ is None:
+            return
+        self._recursive |= bool(with_.args.get("recursive"))
+        for cte in list(with_.expressions):
+            name = self._name(f"cte_{cte.alias}")
+            for reference in [t for t in query.find_all(exp.Table) if find_cte(t) is cte]:
+                reference.set("this", quoted(name))
+            cte.args["alias"].set("this", quoted(name))
+            if has_text(cte.this):
+                cte.this.replace(self._compile(cte.this))
+            self._members[name] = cte
+        query.set("with_", None)
+
+    def attach(self, query: exp.Query) -> exp.Query:
+        """Give a query the members that it needs."""
+        query.set("with_", self._needed([query]))
+        return query
+
+    def attach_to_stage(self, stage: LogicalStage) -> LogicalStage:
+        """Give a stage the members that its SQL needs."""
+        if isinstance(stage, Materialize):
+            return replace(stage, select=self.attach(stage.select))
+        parts = [stage.source, *stage.outputs, *stage.order, *([stage.where] if stage.where is not None else [])]
+        parts += [node for site in stage.sites for node in (site.document, site.question)]
+        return replace(stage, with_=self._needed(parts))
+
+    def _needed(self, nodes: list[exp.Expr]) -> exp.With | None:
+        needed: set[str] = set()
+        pending = list(nodes)
+        while pending:
+            for name in {t.name for t in pending.pop().find_all(exp.Table) if t.name in self._members} - needed:
+                needed.add(name)
+                pending.append(self._members[name])
+        members = [cte.copy() for name, cte in self._members.items() if name in needed]
+        return exp.With(expressions=members, recursive=self._recursive) if members else None

@@ -1,0 +1,75 @@
+"""Plain SELECT blocks with text functions → stages."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.suql.catalog.sources import from_items
+from almanaq.suql.plan.references import carried_name, column, own_columns, repoint
+from almanaq.suql.plan.sites import FROM_ALIAS, Site, SiteCollector
+from almanaq.suql.plan.stages import EvidenceSource, TextBlock
+
+
+def text_block(name: str, block: exp.Select, catalog: Catalog, row_id: exp.Expr | None) -> TextBlock:
+    """Give the stage that a plain block becomes.
+
+    Args:
+        row_id: identifies a row of FROM, when that is just one base table with row ids.
+    """
+    relations = _relations(block, catalog)
+    columns = _refer_to_from(block)
+    collector = SiteCollector()
+    outputs = tuple(collector.replace(item.unalias()) for item in block.expressions)
+    where = collector.replace(block.args["where"].this) if block.args.get("where") is not None else None
+    keys = block.args["order"].expressions if block.args.get("order") is not None else ()
+    order = tuple(collector.replace(node) for node in keys)
+    source = exp.Select(**{clause: block.args.get(clause) for clause in ("from_", "joins", "laterals")})
+    evidence = tuple(e for site in collector.sites for e in _evidence(site, columns, relations))
+    return TextBlock(
+        name,
+        source,
+        tuple(columns.items()),
+        outputs,
+        where,
+        order,
+        block.args.get("limit"),
+        block.args.get("offset"),
+        collector.sites,
+        evidence,
+        row_id,
+    )
+
+
+def _refer_to_from(block: exp.Select) -> dict[str, exp.Column]:
+    """Write a plain block's references to its FROM through FROM_ALIAS; give what each name stands for."""
+    clauses = ("from_", "joins", "laterals")
+    parts = [node for key, value in block.args.items() if key not in clauses for node in _nodes(value)]
+    references = own_columns(block, *parts)
+    columns = {carried_name(c): c.copy() for c in references}
+    repoint(references, lambda c: column(FROM_ALIAS, carried_name(c)))
+    return columns
+
+
+def _nodes(value: object) -> list[exp.Expr]:
+    return [node for node in (value if isinstance(value, list) else [value]) if isinstance(node, exp.Expr)]
+
+
+def _relations(block: exp.Select, catalog: Catalog) -> dict[str, Relation]:
+    """Give the relation of each alias in FROM that names a base table."""
+    tables = [item for item in from_items(block) if isinstance(item, exp.Table)]
+    found = {item.alias_or_name: catalog.find(item.name) for item in tables}
+    return {alias: relation for alias, relation in found.items() if relation is not None}
+
+
+def _evidence(site: Site, columns: dict[str, exp.Column], relations: dict[str, Relation]) -> list[EvidenceSource]:
+    """Give where a site's document stands, if it is a plain column of a relation; its key joins the block's columns."""
+    reference = columns.get(site.document.name) if isinstance(site.document, exp.Column) else None
+    if reference is None or reference.table not in relations:
+        return []
+    relation = relations[reference.table]
+    spelled = relation.column(reference.name)
+    key = [column(reference.table, name.lower()) for name in relation.key]
+    columns.update({carried_name(node): node for node in key})
+    names = tuple(map(carried_name, key))
+    return [EvidenceSource(site.id, relation.name, spelled.name if spelled else reference.name, names)]
