@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from almanaq.agent.conversation import Agent, Response
     from almanaq.agent.history import Turn
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
+    from almanaq.models.registry import ModelSettings
     from almanaq.suql.catalog.relations import Catalog
     from almanaq.suql.databases.protocol import Database
     from almanaq.suql.engine import Engine
@@ -39,6 +40,7 @@ def connect(
     passages: int | None = None,
     candidates: int | None = None,
     concurrency: int = 64,
+    batch: int | None = None,
 ) -> Connection:
     """Open a source and give a connection to it; nothing is downloaded and nothing is written to the source.
 
@@ -51,6 +53,8 @@ def connect(
             finding tables, and shared words for the order of similarity, which then costs nothing.
         schema: a TOML file with column kinds and descriptions; None: `SOURCE.almanaq.toml` where it exists.
         cache: keep replies on disk, shared by processes; False still merges equal calls within a query.
+        batch: most questions on one text, or short texts with one question, that share a call of a language model;
+            None: each is asked alone.
 
     The other arguments are those of `Options`, and hold for every query of the connection.
 
@@ -67,9 +71,10 @@ def connect(
 
     options = Options(order, speculation, max_calls, strict, link, deadline, passages, candidates, concurrency)
     check_options(options)
+    settings = batch_settings(batch, model)
     database = open_database(source, schema=schema)
     try:
-        models = open_models(model, embedder=embedder, cache=cache)
+        models = open_models(model, embedder=embedder, cache=cache, settings=settings)
     except BaseException:
         database.close()
         raise
@@ -92,6 +97,24 @@ def check_options(options: Options) -> None:
             raise UsageError(f"{name}: {value!r} is out of range; give a number of {bound} or more")
     if options.deadline is not None and not options.deadline > 0:
         raise UsageError(f"deadline: {options.deadline!r} is out of range; give seconds, more than 0")
+
+
+def batch_settings(batch: int | None, model: str | Reader | LanguageModel | Models) -> ModelSettings | None:
+    """Give the settings under which calls are shared; raise UsageError where there is no call that could be."""
+    if batch is None:
+        return None
+    from almanaq.models.batching import Batching
+    from almanaq.models.protocols import LanguageModel
+    from almanaq.models.registry import ModelSettings
+
+    if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
+        raise UsageError(f"batch: {batch!r} is out of range; give a whole number of 1 or more")
+    if model == "local" or not isinstance(model, str | LanguageModel):
+        kind = "local" if model == "local" else type(model).__name__
+        raise UsageError(
+            f"batch: the model {kind!r} has no calls that could be shared; give a language model, as openai:MODEL"
+        )
+    return ModelSettings(batching=Batching(questions=batch, texts=batch))
 
 
 def bounded(models: Models, deadline: float | None) -> Models:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from almanaq.agent.prompted_parser import PromptedParser
 from almanaq.agent.prompting import make, version
 from almanaq.agent.responder import Found, respond_prompt
 from almanaq.agent.schema_text import examples, schema_text
+from almanaq.models.cached import request_key
 from almanaq.models.protocols import Prompt
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.execution.result import Evidence
@@ -22,6 +24,15 @@ from . import worlds
 from .scripted import Script
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prompts" / "agent"
+
+SAID = {
+    "parse_restaurants": ("somewhere romantic",),
+    "parse_films_repair": ("oldest film", "SELECT titel", "no column named"),
+    "parse_history": ("the second one", "cheap food?", "Two places.", "Golden Wok"),
+    "respond": ("romantic?", "Nonna's", "Candles on each table", "I did not use", "whose reviews say yes"),
+    "chat": ("hello",),
+}
+"""For each prompt, what comes from people, rows and models."""
 
 
 def parser() -> PromptedParser:
@@ -53,7 +64,8 @@ def prompts() -> dict[str, Prompt]:
 
 @pytest.mark.parametrize("name", sorted(prompts()))
 def test_golden(name):
-    text = "\n\n".join(f"## {m.role}\n{m.content}" for m in prompts()[name].messages) + "\n"
+    prompt = prompts()[name]
+    text = "\n\n".join(f"## {m.role}\n{m.content}" for m in prompt.messages).replace(prompt.fence, "f" * 16) + "\n"
     path = GOLDEN / f"{name}.txt"
     if os.environ.get("ALMANAQ_WRITE_GOLDEN"):
         path.write_text(text, encoding="utf-8")
@@ -62,6 +74,35 @@ def test_golden(name):
 
 def test_a_prompt_carries_the_hash_of_its_file():
     assert prompts()["chat"].version == version("chat") != version("parse")
+
+
+@pytest.mark.parametrize("name", sorted(prompts()))
+def test_each_request_has_a_fence_of_its_own_that_is_no_part_of_its_identity(name):
+    one, other = prompts()[name], prompts()[name]
+    assert re.fullmatch(r"[0-9a-f]{16}", one.fence)
+    assert one.fence != other.fence
+    assert request_key("m", one) == request_key("m", other)
+    assert one.messages[0] == other.messages[0]
+
+
+@pytest.mark.parametrize("name", sorted(prompts()))
+def test_what_people_and_rows_say_stands_inside_the_fence(name):
+    prompt = prompts()[name]
+    user = prompt.messages[1].content
+    fenced = rf"<untrusted {prompt.fence}>\n(.*?)\n</untrusted {prompt.fence}>"
+    inside, outside = " ".join(re.findall(fenced, user, re.DOTALL)), re.sub(fenced, "", user, flags=re.DOTALL)
+    assert prompt.fence not in outside
+    for said in SAID[name]:
+        assert said in inside
+        assert said not in outside
+
+
+def test_the_schema_comes_before_what_is_new_in_each_request():
+    """Servers that keep what they computed for a prefix read the schema and the examples once."""
+    user = [parser().prompt(question, Catalog((worlds.EATERIES,))).messages[1].content for question in ("a", "b")]
+    shared = next(n for n, (a, b) in enumerate(zip(*user, strict=True)) if a != b)
+    assert user[0][:shared].endswith("<untrusted ")
+    assert "CREATE TABLE" in user[0][:shared]
 
 
 def enum(size: int) -> Catalog:

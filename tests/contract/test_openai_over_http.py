@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from almanaq.testing import Faults, StandInServer
+from almanaq.testing import Faults, StandInServer, replies_from
 
 SUQL = "SELECT name FROM places WHERE answer(notes, 'are dogs welcome?') = 'Yes'"
 TEXTS = 3  # the fourth note is empty, and nothing is asked about it
@@ -60,6 +60,18 @@ def test_the_cache_asks_nothing_twice(almanaq, server, places):
     assert server.ledger.calls == TEXTS
     ask(almanaq, server, places, "--no-cache")
     assert server.ledger.calls == 2 * TEXTS
+
+
+def test_a_batch_makes_fewer_calls(almanaq, places, conforms, refused):
+    with StandInServer(replies_from(lambda text, _: "Yes" if "Dogs" in text else "No")) as server:
+        run = ask(almanaq, server, places, "--batch", "8")
+        assert (run.returncode, run.stderr) == (0, "")
+        record = json.loads(run.stdout)
+        conforms("sql", record)
+        assert record["rows"] == [["Coda"]]
+        assert record["trace"]["text_calls"] == TEXTS
+        assert server.ledger.calls < TEXTS
+        refused(ask(almanaq, server, places, "--batch", "8", model="local"), 2, "batch", "local")
 
 
 def test_a_budget_refuses_before_the_first_call(almanaq, server, places, refused):

@@ -8,13 +8,13 @@ import duckdb
 import pytest
 
 import almanaq
-from almanaq.errors import BudgetExceeded
+from almanaq.errors import BudgetExceeded, UsageError
 from almanaq.models.batching import Batching
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Models
 from almanaq.models.registry import ModelSettings, open_models
 from almanaq.models.replay import Recording, file_hash, read_bundle, replay_models, write_bundle
-from almanaq.testing import Faults, StandInServer, replies_from
+from almanaq.testing import Faults, FunctionModel, StandInServer, replies_from
 
 PRICE = Price(3.0, 9.0)
 SUQL = "SELECT id FROM places WHERE answer(notes, 'are dogs welcome?') = 'Yes'"
@@ -184,3 +184,30 @@ def test_private_columns_reach_no_server(
         with opened as connection, pytest.raises(almanaq.AlmanaqError, match=f"{column} is private"):
             connection.sql(SUQL + condition)
         assert server.ledger.calls == 0
+
+
+@pytest.mark.parametrize(("batch", "most"), [(None, ROWS), (1, ROWS), (4, ROWS // 2), (8, ROWS // 3)])
+def test_connect_shares_calls_when_asked_to(
+    source: Path, monkeypatch: pytest.MonkeyPatch, batch: int | None, most: int
+) -> None:
+    """The rows and what was asked stay the same; only the requests that the server gets become fewer."""
+    with StandInServer(replies_from(dogs)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with almanaq.connect(str(source), model="openai:m", cache=False, batch=batch) as connection:
+            result = connection.sql(SUQL)
+    assert sorted(result.rows) == RIGHT
+    assert result.trace.text_calls == ROWS
+    assert result.trace.physical_calls == server.ledger.calls <= most
+    assert server.ledger.calls == ROWS or (batch or 1) > 1
+
+
+@pytest.mark.parametrize("batch", [0, -1, 2.5, True, "8"])
+def test_a_batch_out_of_range_is_refused(source: Path, batch: object) -> None:
+    with pytest.raises(UsageError, match=r"batch: .* whole number of 1 or more"):
+        almanaq.connect(str(source), model="openai:m", batch=batch)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("model", ["local", FunctionModel(dogs)])
+def test_a_batch_without_a_language_model_is_refused(source: Path, model: str | FunctionModel) -> None:
+    with pytest.raises(UsageError, match="no calls that could be shared"):
+        almanaq.connect(str(source), model=model, batch=8)

@@ -10,7 +10,7 @@ from typing import Any
 
 from almanaq.agent.history import Turn
 from almanaq.agent.parser import Failure, Parsed
-from almanaq.agent.prompting import complete, make
+from almanaq.agent.prompting import complete, forget, make
 from almanaq.agent.schema_text import examples, schema_text
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
@@ -58,6 +58,7 @@ class PromptedParser:
             reply = read_reply(completion.text)
             if reply is not None:
                 return _parsed(reply, usage)
+            forget(self._model, prompt)
         raise ModelCallError(
             f"{self._model.name} gave no readable query in {_ATTEMPTS} replies "
             f"(the last began {completion.text[:60]!r}); ask again, or choose another model with --model"

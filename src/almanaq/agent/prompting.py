@@ -1,27 +1,20 @@
-"""Makes prompts from the template files in `prompts/`, and gets a model's reply from ordinary code."""
+"""Makes the agent's prompts from the files in `prompts/`, and gets a model's reply from ordinary code."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
-from almanaq.models.protocols import Completion, LanguageModel, Message, Prompt
+from almanaq.models.prompts import prompt_file
+from almanaq.models.protocols import Completion, LanguageModel, Prompt
 
-_FOLDER = Path(__file__).parent / "prompts"
+_PACKAGE = "almanaq.agent.prompts"
 
 
 def make(name: str, values: Mapping[str, object], schema: Mapping[str, object] | None = None) -> Prompt:
-    """Give the prompt of template `prompts/NAME.jinja`: its block `system`, then its block `user`."""
-    template = _template(name)
-    context = template.new_context(dict(values))
-    texts = {role: "".join(template.blocks[role](context)).strip() for role in ("system", "user")}
-    return Prompt(name, version(name), (Message("system", texts["system"]), Message("user", texts["user"])), schema)
+    """Give the prompt of the file `prompts/NAME.jinja`, with what people and rows say inside a fence of its own."""
+    return prompt_file(name, _PACKAGE).prompt(values, schema=schema)
 
 
 def complete(model: LanguageModel, prompt: Prompt) -> Completion:
@@ -34,23 +27,11 @@ def complete(model: LanguageModel, prompt: Prompt) -> Completion:
         return pool.submit(lambda: asyncio.run(model.complete(prompt))).result()
 
 
+def forget(model: LanguageModel, prompt: Prompt) -> None:
+    """Drop the kept reply to a prompt, where the model keeps any: it was of no use, and is to be asked for anew."""
+    getattr(model, "forget", lambda _: None)(prompt)
+
+
 def version(name: str) -> str:
     """Give the hash of a prompt file, part of every cache key."""
-    return hashlib.sha256((_FOLDER / f"{name}.jinja").read_bytes()).hexdigest()[:12]
-
-
-def fence(value: object) -> str:
-    """Give data as JSON that cannot end the tags around it: whatever it says, it stays data."""
-    return json.dumps(value, ensure_ascii=False, default=str).replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-@lru_cache(maxsize=16)
-def _template(name: str) -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    # Prompts are plain text: escaping for HTML would spoil them. Data goes in through `fence`.
-    environment = Environment(
-        loader=FileSystemLoader(_FOLDER), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["fence"] = fence
-    return environment.get_template(f"{name}.jinja")
+    return prompt_file(name, _PACKAGE).version

@@ -56,6 +56,10 @@ OrderOption = Annotated[
 Strict = Annotated[
     bool | None, typer.Option("--strict", help="Fail on a model call that failed, rather than count it as unknown.")
 ]
+Batch = Annotated[
+    int | None,
+    typer.Option("--batch", metavar="N", min=1, help="Ask up to N short texts, or questions on a text, in one call."),
+]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither read nor write the cache of replies.")]
 NoLink = Annotated[bool, typer.Option("--no-link", help="Compare literals with ENUM columns as they are written.")]
 
@@ -77,6 +81,7 @@ class Request:
     link: bool = True
     passages: int | None = None
     candidates: int | None = None
+    batch: int | None = None
 
 
 @contextmanager
@@ -111,6 +116,7 @@ def connected(request: Request) -> Iterator[Connection]:
         passages=request.passages,
         candidates=request.candidates,
         concurrency=settings.concurrency,
+        batch=request.batch,
     ) as connection:
         warn(connection.warnings)
         yield connection

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from almanaq.cli.options import (
+    Batch,
     Db,
     Deadline,
     Embedder,
@@ -64,6 +65,7 @@ def sql(
         int | None,
         typer.Option("--candidates", metavar="K", min=1, help="Approximate: try the K most similar rows only."),
     ] = None,
+    batch: Batch = None,
     no_cache: NoCache = False,
     no_link: NoLink = False,
 ) -> None:
@@ -79,7 +81,7 @@ def sql(
     check_out(out)
     request = Request(
         db, model, embedder, schema, max_calls, speculation, order, strict, deadline,
-        not no_cache, not no_link, passages, candidates,
+        not no_cache, not no_link, passages, candidates, batch,
     )  # fmt: skip
     with connected(request) as connection:
         if explain or analyze:

@@ -24,3 +24,7 @@ class DeadlineModel:
             raise ModelCallError(
                 f"{self.name} did not reply within {self._seconds:g} s; give it more with --deadline"
             ) from error
+
+    def forget(self, prompt: Prompt) -> None:
+        """Drop the reply to a prompt that turned out to be of no use, where the model keeps replies."""
+        getattr(self._model, "forget", lambda _: None)(prompt)

@@ -14,13 +14,18 @@ from importlib.resources import files
 from almanaq.models.protocols import Message, Prompt
 
 _SPLIT = "\n---user---\n"
-_FENCE = re.compile(r"<(?=\s*/?\s*(?:untrusted|data|document|passage|system|user|assistant|\|))", re.IGNORECASE)
+_FENCE = re.compile(r"<(?=\s*/?\s*(?:untrusted|schema|data|document|passage|system|user|assistant|\|))", re.IGNORECASE)
 """The start of anything that looks like one of our fences or like a chat's role marker."""
 
 
 def escape(text: str) -> str:
     """Give untrusted text in which nothing can be taken for a fence: its opening bracket becomes a similar sign."""
     return _FENCE.sub("\u2039", text)
+
+
+def json_rows(value: object) -> str:
+    """Give untrusted data as JSON on one line, so that nothing in it can be taken for a fence or for another line."""
+    return escape(json.dumps(value, ensure_ascii=False, default=str))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +63,9 @@ def prompt_file(name: str, package: str = "almanaq.models.prompts") -> PromptFil
     """Give the prompt in `name.jinja` of a package.
 
     The file is cut at its `---user---` line before anything is filled in, so that no row can move the cut. In
-    templates, every value that comes from a row, a person or a model goes through the filter `escape_rows`, and rows
-    stand between `<untrusted {{ fence }}>` and `</untrusted {{ fence }}>`.
+    templates, every value that comes from a row, a person or a model goes through the filter `escape_rows`, or
+    `json_rows` where it is no text or must stay on its line, and rows stand between `<untrusted {{ fence }}>` and
+    `</untrusted {{ fence }}>`.
     """
     import jinja2
 
@@ -69,5 +75,6 @@ def prompt_file(name: str, package: str = "almanaq.models.prompts") -> PromptFil
     # Nothing here is HTML: rows are escaped by `escape`, in the way that a prompt needs.
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["escape_rows"] = escape
+    environment.filters["json_rows"] = json_rows
     environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
     return PromptFile(name, version, environment.from_string(system).render, environment.from_string(user).render)

@@ -1,0 +1,1 @@
+"""The agent's prompts, in the form that `almanaq.models.prompts` describes."""
