@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 _QUOTED = re.compile(r"('(?:[^']|'')*')")
 _QUALIFIER = re.compile(r'(?:"[^"]+"|\b[A-Za-z_]\w*)\.(?=["A-Za-z_])')
+_TEXT_CAST = re.compile(r"CAST\((\w+) AS TEXT(?:\[\])?\)")
 _SOURCE = re.compile(r"rows: SELECT .*? FROM (?P<from>.*?)(?: WHERE (?P<where>.*?))?(?: ORDER BY (?P<order>.*))?$")
 
 
@@ -39,7 +40,8 @@ def _without_row_id(order: str) -> str:
 
 
 def _plain(sql: str) -> str:
-    """Write conditions without qualifiers and quoted names; text in quotes stays."""
+    """Write conditions without qualifiers, quoted names and the casts that an engine needs; text in quotes stays."""
     parts = _QUOTED.split(sql)
     parts[::2] = [_QUALIFIER.sub("", part).replace('"', "").replace(" NULLS LAST", "") for part in parts[::2]]
+    parts[::2] = [_TEXT_CAST.sub(r"\1", part) for part in parts[::2]]
     return "".join(parts)
