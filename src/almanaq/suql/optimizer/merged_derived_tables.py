@@ -14,8 +14,8 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
     Before: `SELECT name FROM (SELECT * FROM r WHERE answer(…) = 'Yes') AS d LIMIT 3` asks for every row of r.
     After: `SELECT name FROM r WHERE answer(…) = 'Yes' LIMIT 3` stops at the third.
 
-    A block without grouping, DISTINCT, windows, ORDER BY or LIMIT gives the same rows in place as apart. Queries with an
-    outer join are left alone: there, an output like `coalesce(a, 'x')` is NULL for rows without a match, and would
+    A block without grouping, DISTINCT, windows, ORDER BY or LIMIT gives the same rows in place as apart. Queries with
+    an outer join are left alone: there, an output like `coalesce(a, 'x')` is NULL for rows without a match, and would
     not be if it were computed after the join. So are recursive ones.
     """
     recursive = any(with_.args.get("recursive") for with_ in tree.find_all(exp.With))
