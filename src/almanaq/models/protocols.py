@@ -13,6 +13,8 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from almanaq.models.prices import Price
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -163,10 +165,16 @@ class Linker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models that one connection uses; `language` is None where there is no language model (`local`)."""
+    """The models that one connection uses.
+
+    Attributes:
+        language: None where there is no language model (`local`).
+        price: what its tokens cost; None: unknown, or nothing where the reader is not paid.
+    """
 
     name: str
     reader: Reader
     linker: Linker
     embedder: Embedder
     language: LanguageModel | None = None
+    price: Price | None = None

@@ -200,4 +200,4 @@ def _prompted_models(model: LanguageModel, embedder: Embedder, settings: ModelSe
         from almanaq.models.batching import BatchingReader
 
         reader = BatchingReader(plain, language, settings.batching, cache=getattr(language, "cache", None))
-    return Models(model.name, reader, PromptedLinker(language), embedder, language)
+    return Models(model.name, reader, PromptedLinker(language), embedder, language, settings.price)

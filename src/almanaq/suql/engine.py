@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -30,7 +30,7 @@ from almanaq.suql.execution.why_not import WhyNot, why_not, why_not_plan
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
 from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan
-from almanaq.suql.plan.estimate import estimate
+from almanaq.suql.plan.estimate import Estimate, estimate
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.stages import LogicalPlan, Plan
 from almanaq.suql.syntax.parse import parse
@@ -123,7 +123,8 @@ class Engine:
         logical = self.logical_plan(query, parameters, options=chosen)
         plan = lower(optimize(logical, self._rules))
         shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
-        return explain_plan(plan, estimate(plan, self.catalog), steps=shown, approximate=_approximate(chosen))
+        estimates = estimate(plan, self.catalog)
+        return explain_plan(plan, estimates, steps=shown, approximate=_approximate(chosen), cost=self._cost())
 
     def analyze(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with expected and actual figures side by side."""
@@ -131,13 +132,14 @@ class Engine:
         plan = self.plan(query, parameters, options=chosen)
         runner = self._runner()
         result, report = run_now(runner.run(plan, chosen, suql=query))
-        actual = report.figures()
+        actual = report.figures(result.trace.spending)
         actual["result"] = {
             "rows": len(result.rows),
             "calls": result.trace.text_calls,
             "seconds": round(result.trace.seconds, 3),
         }
-        return explain_plan(plan, estimate(plan, self.catalog), actual=actual, approximate=_approximate(chosen))
+        estimates = estimate(plan, self.catalog)
+        return explain_plan(plan, estimates, actual=actual, approximate=_approximate(chosen), cost=self._cost())
 
     def why_not(
         self,
@@ -173,6 +175,13 @@ class Engine:
         )
         with self._database.session() as session:
             return [str(value) for value in session.fetch(sql)["v"].to_pylist()]
+
+    def _cost(self) -> Callable[[Estimate], float | None] | None:
+        """Give what an estimate's calls cost; None where calls cost nothing."""
+        price = self._models.price
+        if not self._models.reader.paid:
+            return None
+        return lambda expected: None if price is None else round(price.of(expected.tokens, expected.output_tokens), 6)
 
     def _runner(self) -> Runner:
         return Runner(Means(self._database, self.catalog, self._models, self._similarity))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,12 +58,14 @@ def explain_plan(
     steps: Sequence[tuple[str, LogicalPlan]] = (),
     actual: dict[str, dict[str, Any]] | None = None,
     approximate: bool = False,
+    cost: Callable[[Estimate], float | None] | None = None,
 ) -> Explanation:
     """Lay out a plan.
 
     Args:
         steps: the plan after each rule, for EXPLAIN VERBOSE.
         actual: what each stage did, by name, for ANALYZE.
+        cost: gives the dollars of a text stage, None where prices are unknown; without it, calls cost nothing.
     """
     done = actual or {}
     lines = [
@@ -77,7 +79,8 @@ def explain_plan(
             lines.append(StageLine("sql", stage.name, what, {"rows": expected.rows}, done.get(stage.name)))
         else:
             kind = "text filter" if stage.predicate is not None else "text projection"
-            figures = {"rows": expected.rows, "calls": expected.calls, "tokens": expected.tokens}
+            money = cost(expected) if cost is not None else 0.0
+            figures = {"rows": expected.rows, "calls": expected.calls, "tokens": expected.tokens, "money": money}
             lines.append(
                 StageLine(
                     kind,
@@ -210,10 +213,13 @@ def _unlinked(block: TextBlock, links: tuple[Link, ...]) -> TextBlock:
 
 
 def _figures(values: dict[str, Any]) -> str:
-    return (
-        ", ".join(f"{value:,} {key}" if isinstance(value, int) else f"{key} {value}" for key, value in values.items())
-        or "-"
-    )
+    return ", ".join(_figure(key, value) for key, value in values.items()) or "-"
+
+
+def _figure(key: str, value: Any) -> str:
+    if key == "money":
+        return "price unknown" if value is None else f"${value:.4f}"
+    return f"{value:,} {key}" if isinstance(value, int) else f"{key} {value}"
 
 
 def _indent(text: str) -> list[str]:

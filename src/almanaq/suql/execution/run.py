@@ -13,8 +13,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.errors import BudgetExceeded
-from almanaq.models.protocols import Models
-from almanaq.models.spending import Spending, operator
+from almanaq.models.protocols import Models, Usage
+from almanaq.models.spending import Line, Spending, operator
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database, Session
 from almanaq.suql.execution.calls import TextCalls
@@ -57,11 +57,14 @@ class RunReport:
     text: dict[str, StageCounts] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def figures(self) -> dict[str, dict[str, Any]]:
-        """Give what each stage took, as EXPLAIN shows it."""
+    def figures(self, spent: Sequence[Line] = ()) -> dict[str, dict[str, Any]]:
+        """Give what each stage took, as EXPLAIN shows it; `spent` holds the tokens and money of paid calls."""
         found: dict[str, dict[str, Any]] = {name: {"rows": rows} for name, rows in self.rows.items()}
         for name, counts in self.text.items():
+            usage = sum((line.usage for line in spent if line.operator == name), Usage())
+            tokens = usage.input_tokens + usage.output_tokens
             found[name] = {"rows": counts.passed, "candidates": counts.candidates, "calls": counts.calls}
+            found[name] |= {"tokens": tokens, "money": usage.money}
         for name, seconds in self.seconds.items():
             found[name]["seconds"] = round(seconds, 4)
         return found

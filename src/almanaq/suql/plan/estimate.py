@@ -17,6 +17,7 @@ TEXT_SELECTIVITY = 0.25
 """The share of rows that a text condition is expected to keep, before any is asked."""
 _EQUALITY, _OTHER, _UNKNOWN_ROWS = 0.1, 0.33, 1000
 _TOKENS_PER_CALL = 400
+_OUTPUT_TOKENS_PER_CALL = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,11 @@ class Estimate:
     rows: int
     calls: int = 0
     tokens: int = 0
+
+    @property
+    def output_tokens(self) -> int:
+        """The tokens that the replies are expected to have."""
+        return self.calls * _OUTPUT_TOKENS_PER_CALL
 
 
 def estimate(plan: Plan, catalog: Catalog, known_rows: Mapping[str, int] | None = None) -> dict[str, Estimate]:
