@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -47,7 +46,6 @@ class TextCalls:
         self._replies: dict[bytes, asyncio.Task[Outcome]] = {}
         self.usage = Usage()
         self.made = self.cached = self.unknown = self.unparsed = 0
-        self.sent: Counter[str] = Counter()
         self._spellings: dict[str, str] = {}
         self._unified: dict[str, str] = {}
 

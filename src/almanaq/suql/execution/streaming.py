@@ -52,9 +52,10 @@ def _goes_on_row_by_row(plan: Plan, number: int) -> bool:
     if not isinstance(stage, TextStage) or stage.predicate is None or not isinstance(output.select, exp.Select):
         return False
     selects = [other.select if isinstance(other, Materialize) else other.source for other in rest]
-    skipping = any(select.args.get("offset") for select in selects)
+    cut = any(select.args.get("offset") or (select.args.get("limit") and stage.enough is None) for select in selects)
+    sorted_ = output.select.args.get("order") is not None and not stage.ordered
     blocks = {other.block for other in rest if isinstance(other, TextStage)} | {block for block, _ in output.evidence}
-    return blocks == {stage.block} and not skipping and is_plain(output.select)
+    return blocks == {stage.block} and not cut and not sorted_ and is_plain(output.select)
 
 
 def _nothing(plan: Plan) -> tuple[pa.Table, tuple[Any, ...]]:

@@ -8,7 +8,16 @@ from __future__ import annotations
 from sqlglot import exp
 
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.references import aliased, carried_name, column, own_columns, quoted, repoint, take_rows
+from almanaq.suql.plan.references import (
+    aliased,
+    carried_name,
+    column,
+    own_columns,
+    quoted,
+    repoint,
+    take_rows,
+    where_of,
+)
 from almanaq.suql.plan.sites import is_nested_call, text_unit
 from almanaq.suql.syntax.text_functions import has_text, is_text_call, nested_queries, own_nodes, own_text_calls
 
@@ -84,7 +93,7 @@ def split_nested_calls(block: exp.Select, name: str) -> bool:
     nested = [call for call in own_text_calls(block) if is_nested_call(call)]
     if not nested:
         return False
-    above = [part for part in conjuncts(_where(block)) if any(is_nested_call(call) for call in own_text_calls(part))]
+    above = [part for part in conjuncts(where_of(block)) if any(is_nested_call(call) for call in own_text_calls(part))]
     calls = [inner for call in nested for argument in call.expressions for inner in own_text_calls(argument)]
     innermost = [text_unit(call) for call in calls if not is_nested_call(call)]
     derive(block, name, innermost, above)
@@ -213,16 +222,11 @@ def _compute_below(units: list[exp.Expr], name: str) -> dict[str, exp.Expr]:
 def _drop_conjuncts(block: exp.Select, above: list[exp.Expr]) -> list[exp.Expr]:
     if not above:
         return []
-    rest = [part for part in conjuncts(_where(block)) if not any(part is kept for kept in above)]
+    rest = [part for part in conjuncts(where_of(block)) if not any(part is kept for kept in above)]
     for part in above:
         part.parent = block
     block.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
     return above
-
-
-def _where(block: exp.Select) -> exp.Expr | None:
-    clause = block.args.get("where")
-    return clause.this if clause is not None else None
 
 
 def _clauses(block: exp.Select) -> list[tuple[str, exp.Expr]]:

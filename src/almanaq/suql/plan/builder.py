@@ -23,6 +23,7 @@ from almanaq.suql.plan.references import (
     quoted,
     repoint,
     table,
+    where_of,
 )
 from almanaq.suql.plan.sites import text_unit
 from almanaq.suql.plan.stages import (
@@ -226,7 +227,7 @@ class _Builder:
         on = [join.args["on"] for join in block.args.get("joins") or () if join.args.get("on") is not None]
         if not (sides & {"RIGHT", "FULL"} or any(has_text(part) for part in on)):
             return
-        parts = conjuncts(_where(block))
+        parts = conjuncts(where_of(block))
         inner = blocks.derive(block, self._name("joined"), [], parts)
         if is_correlated(inner):
             raise UnsupportedError(
@@ -287,7 +288,7 @@ class _Builder:
         name = self._name("rows")
         _keep_grouped_verdicts(block, own_text_calls(block))
         outside = [call for call in own_text_calls(block) if not _in_where(call, block)]
-        above = [part for part in conjuncts(_where(block)) if any(has_text(q) for q in nested_queries(part))]
+        above = [part for part in conjuncts(where_of(block)) if any(has_text(q) for q in nested_queries(part))]
         inner = blocks.derive(block, name, [text_unit(call) for call in outside], above)
         first = inner.args.get("from_")
         moved = [exp.Join(this=_lateral_if_correlated(first.this.pop()), kind="CROSS")] if first is not None else []
@@ -313,11 +314,6 @@ def _qualified(expression: str, alias: str) -> exp.Expr:
 
 def _row_number() -> exp.Expr:
     return exp.Window(this=exp.RowNumber())
-
-
-def _where(block: exp.Select) -> exp.Expr | None:
-    clause = block.args.get("where")
-    return clause.this if clause is not None else None
 
 
 def _in_where(node: exp.Expr, block: exp.Select) -> bool:

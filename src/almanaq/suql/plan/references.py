@@ -65,6 +65,12 @@ def repoint(references: list[exp.Column], target: Callable[[exp.Column], exp.Exp
         reference.replace(target(reference))
 
 
+def where_of(block: exp.Select) -> exp.Expr | None:
+    """Give the condition of a block's WHERE."""
+    clause = block.args.get("where")
+    return clause.this if clause is not None else None
+
+
 def take_rows(block: exp.Select) -> exp.Select:
     """Move the clauses that make a block's rows into a new SELECT without outputs; the block keeps the others."""
     inner = exp.Select()

@@ -24,7 +24,6 @@ class Site:
     Attributes:
         document, question: expressions over the block's FROM.
         compared: the literals it is compared with here; the i-th has the verdict column `{id}_{i}`.
-        used: whether its value is needed, beyond verdicts.
         needed: condition without text under which the output looks at it; None: always.
     """
 
@@ -35,7 +34,6 @@ class Site:
     type: AnswerType
     options: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
-    used: bool = False
     needed: exp.Expr | None = None
 
     @property
@@ -88,7 +86,6 @@ class SiteCollector:
         literals, comparison = compared_literals(unit, type_)
         site = self._sites[key]
         if comparison is None:
-            self._sites[key] = replace(site, used=True)
             column = text_column(site.id)
             if isinstance(unit, exp.Cast) and type_ != "text":
                 unit.set("this", column)
