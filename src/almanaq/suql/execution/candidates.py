@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from almanaq.suql.databases.protocol import Session
+from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import ROW, SiteInput
 
 _BATCH = 2048
@@ -57,7 +58,7 @@ class PassageSelection:
         self.read += min(len(passages), self._most)
         if len(passages) <= self._most:
             return tuple(range(len(passages)))
-        scores = await asyncio.to_thread(self._similarity.scores, question, passages)
+        scores = await in_thread(self._similarity.scores, question, passages)
         best = np.argsort(-scores, kind="stable")[: self._most]
         return tuple(sorted(int(i) for i in best))
 
@@ -82,7 +83,7 @@ class CandidateStream:
             found = next(self._rows, None)
             if found is not None:
                 return found
-            batch = await asyncio.to_thread(self._next_batch)
+            batch = await in_thread(self._next_batch)
             if batch is None:
                 raise StopAsyncIteration
             self._rows = iter(_rows(batch, self._number))
@@ -92,7 +93,7 @@ class CandidateStream:
         """Stop the database."""
         close: Callable[[], None] | None = getattr(self._batches, "close", None)
         if close is not None:
-            await asyncio.to_thread(close)
+            await in_thread(close)
 
     def _next_batch(self) -> pa.RecordBatch | None:
         if self._batches is None:
@@ -127,12 +128,19 @@ async def similar_candidates(
     Args:
         most: keep only so many (approximate, by the user's choice).
     """
-    candidates = [candidate async for candidate in CandidateStream(session, sql)]
-    totals = np.zeros(len(candidates), dtype=np.float64)
-    for item in inputs:
-        totals += await asyncio.to_thread(_best_scores, item, candidates, similarity)
-    order = np.argsort(-totals, kind="stable")
-    return [candidates[i] for i in order[: most if most is not None else len(order)]]
+
+
+    def ordered() -> list[Candidate]:
+        candidates: list[Candidate] = []
+        for batch in session.stream(sql, _BATCH):
+            candidates.extend(_rows(batch, len(candidates)))
+        totals = np.zeros(len(candidates), dtype=np.float64)
+        for item in inputs:
+            totals += _best_scores(item, candidates, similarity)
+        order = np.argsort(-totals, kind="stable")
+        return [candidates[i] for i in order[: most if most is not None else len(order)]]
+
+    return await in_thread(ordered)
 
 
 def constraint_of(item: SiteInput) -> str | None:
