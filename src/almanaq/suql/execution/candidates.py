@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -128,7 +127,6 @@ async def similar_candidates(
     Args:
         most: keep only so many (approximate, by the user's choice).
     """
-
 
     def ordered() -> list[Candidate]:
         candidates: list[Candidate] = []
