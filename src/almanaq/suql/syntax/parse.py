@@ -179,7 +179,7 @@ def _fetch_as_limit(tree: exp.Expr) -> None:
 
 def _unclosed(text: str) -> QuerySyntaxError:
     """Point at the quote or the comment that is never closed."""
-    literals = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/"""
+    literals = r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|--[^\n]*|/\*.*?\*/"""
     start = next((m.start() for m in re.finditer(rf"{literals}|(?P<open>'|\"|/\*)", text, re.S) if m["open"]), None)
     message = "not a SUQL query: what begins here is never closed" if start is not None else "the query cannot be read"
     return QuerySyntaxError(message, query=text, start=start, end=start)
