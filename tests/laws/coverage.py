@@ -80,7 +80,7 @@ def _structure(tree: exp.Expr) -> set[str]:
     found = set()
     simple = {exp.Limit: "limit", exp.Offset: "offset", exp.CTE: "cte", exp.Unnest: "unnest", exp.Any: "any"}
     simple |= {exp.Exists: "exists", exp.Lateral: "lateral", exp.Star: "star"}
-    simple |= {kind: "grouping sets" for kind in (exp.Rollup, exp.Cube, exp.GroupingSets)}
+    simple |= dict.fromkeys((exp.Rollup, exp.Cube, exp.GroupingSets), "grouping sets")
     for kind, name in simple.items():
         if any(not isinstance(n.parent, exp.Count) for n in tree.find_all(kind)):
             found.add(name)
