@@ -21,8 +21,8 @@ def find_binaries() -> Path | None:
 
 
 @contextmanager
-def run_server(binaries: Path) -> Iterator[str]:
-    """Run a server for the length of the block; give the URL of its superuser."""
+def run_server(binaries: Path) -> Iterator[tuple[str, Path]]:
+    """Run a server for the length of the block; give the URL of its superuser, and its log."""
     account = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
     home = Path(tempfile.mkdtemp(prefix="almanaq-pg-"))
     if account:
@@ -39,7 +39,7 @@ def run_server(binaries: Path) -> Iterator[str]:
         start = [binaries / "pg_ctl", "-D", data, "-o", options, "-l", home / "log", "-w", "start"]
         subprocess.run(start, **run)  # type: ignore[call-overload]
         try:
-            yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+            yield f"postgresql://postgres@127.0.0.1:{port}/postgres", home / "log"
         finally:
             subprocess.run([binaries / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **run)  # type: ignore[call-overload]
     finally:
