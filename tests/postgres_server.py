@@ -13,6 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+LOCKED = "locked"
+"""The one user who needs a password."""
+
+
 def find_binaries() -> Path | None:
     """Give the folder of initdb and pg_ctl, None where there is no PostgreSQL."""
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: float(p.parent.name), reverse=True)
@@ -36,6 +40,8 @@ def run_server(binaries: Path) -> Iterator[tuple[str, Path]]:
     options = f"-p {port} -k {home} -c listen_addresses=127.0.0.1 -c fsync=off"
     try:
         subprocess.run(create, **run)  # type: ignore[call-overload]
+        rules = data / "pg_hba.conf"
+        rules.write_text(f"host all {LOCKED} 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
         start = [binaries / "pg_ctl", "-D", data, "-o", options, "-l", home / "log", "-w", "start"]
         subprocess.run(start, **run)  # type: ignore[call-overload]
         try:

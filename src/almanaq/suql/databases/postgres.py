@@ -71,8 +71,6 @@ class PostgresDatabase:
     """A Database on a PostgreSQL server; sessions read one snapshot each and write nothing but temporary tables."""
 
     dialect = "postgres"
-    bytewise: bool
-    """Whether the database compares text by its bytes of itself (semantics 7); else it is told to."""
 
     def __init__(self, url: str, *, schema: Schema | None = None) -> None:
         self._url, self._schema = url, schema or Schema()
@@ -113,8 +111,12 @@ class PostgresDatabase:
                 connection.close()
         connection = connect(self._url)
         connection.autocommit = True  # the session writes BEGIN itself
-        register_enums(connection, self._enums)
-        return PostgresSession(connection, arrays, self._give_back, deadline)
+        try:
+            register_enums(connection, self._enums)
+            return PostgresSession(connection, arrays, self._give_back, deadline)
+        except driver().Error as error:
+            connection.close()
+            raise SourceError(f"{self.name} gives no transaction: {first_line(error)}") from error
 
     def close(self) -> None:
         """Close the connections that lie idle."""

@@ -283,7 +283,10 @@ class PostgresSession:
             return DatabaseError("the query was interrupted")
         if self._connection.closed or self._connection.broken:
             return DatabaseError("the connection to PostgreSQL was lost while the query ran; run it again")
-        return DatabaseError(first_line(error).replace(self._prefix, ""))
+        said = first_line(error).replace(self._prefix, "")
+        if "temporary tables in database" in said:
+            said += ": results between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
+        return DatabaseError(said)
 
 
 def quote(*names: str) -> str:
