@@ -78,8 +78,8 @@ def test_an_unknown_database_is_named(postgres_server: PostgresServer) -> None:
         almanaq.connect(postgres_server.url.rsplit("/", 1)[0] + "/nothing_here")
 
 
-def test_a_wrong_password_is_refused_by_the_server_and_not_printed(
-    url: str, capsys: pytest.CaptureFixture[str]
+def test_a_wrong_password_is_refused_and_not_printed(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(url, f"DROP ROLE IF EXISTS {LOCKED}")
     run(url, f"CREATE ROLE {LOCKED} LOGIN PASSWORD 'right%word'")
@@ -90,7 +90,9 @@ def test_a_wrong_password_is_refused_by_the_server_and_not_printed(
         with pytest.raises(SourceError, match='password authentication failed for user "locked"') as caught:
             almanaq.connect(url.replace("postgres@", f"{LOCKED}:{wrong}@"))
         assert "er22" not in f"{caught.value!r} {caught.value.__cause__!r}"
-        assert main(["sql", "SELECT 1", "--db", url.replace("postgres@", f"{LOCKED}:{wrong}@")]) == 1
+        refused = url.replace("postgres@", f"{LOCKED}:{wrong}@")
+        monkeypatch.setattr("sys.argv", ["almanaq", "sql", "SELECT 1", "--db", refused])
+        assert main() == 1
         printed = capsys.readouterr()
         assert "password authentication failed" in printed.err
         assert "er22" not in printed.err + printed.out
@@ -113,9 +115,9 @@ def test_rights_taken_away_while_a_query_runs_are_an_error(url: str) -> None:
     run(url, "CREATE ROLE passing LOGIN")
     run(url, "GRANT SELECT ON t TO passing")
     model = on_call(5, lambda: run(url, "REVOKE SELECT ON t FROM passing"))
-    with connect(url.replace("postgres@", "passing@"), model) as con:
-        with pytest.raises(DatabaseError, match="permission denied for table t"):
-            con.sql(SUQL)
+    as_passing = url.replace("postgres@", "passing@")
+    with connect(as_passing, model) as con, pytest.raises(DatabaseError, match="permission denied for table t"):
+        con.sql(SUQL)
     assert temporary_tables(url) == []
 
 
@@ -141,9 +143,9 @@ def test_a_stream_that_is_cut_off_does_not_look_whole(url: str) -> None:
         async for row in con.stream(SUQL):
             seen.append(row)
 
-    with connect(url, on_call(150, lambda: run(url, kill)), concurrency=4) as con:
-        with pytest.raises(DatabaseError, match="lost"):
-            asyncio.run(read(con))
+    cut_off = on_call(150, lambda: run(url, kill))
+    with connect(url, cut_off, concurrency=4) as con, pytest.raises(DatabaseError, match="lost"):
+        asyncio.run(read(con))
     assert 0 < len(seen) < 200
     assert temporary_tables(url) == []
 

@@ -134,6 +134,6 @@ def test_candidates_are_the_nearest_in_the_database(url: str, tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize(("vectors", "said"), [("nowhere", "no column 'nowhere'"), ("id", "'id' is integer")])
 def test_vectors_have_to_be_vectors(url: str, tmp_path: Path, vectors: str, said: str) -> None:
-    with open_with(url, tmp_path, f'[t.columns.body]\nvectors = "{vectors}"\n') as con:
-        with pytest.raises(SourceError, match=said):
-            assert con.engine.catalog
+    named = f'[t.columns.body]\nvectors = "{vectors}"\n'
+    with open_with(url, tmp_path, named) as con, pytest.raises(SourceError, match=said):
+        assert con.engine.catalog
