@@ -267,6 +267,12 @@ def _require(file: Path, columns: Sequence[str]) -> None:
         raise SourceError(f"{file} lacks the column {missing[0]!r}; it has: {', '.join(names)}")
 
 
+def read_columns(file: Path, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Give columns of a Parquet file; raises SourceError when it cannot be read or lacks one."""
+    _require(file, names)
+    return _columns(file, names)
+
+
 def _columns(file: Path, names: Sequence[str]) -> dict[str, list[Any]]:
     parquet = _open(file)
     present = [name for name in names if name in parquet.schema_arrow.names]
