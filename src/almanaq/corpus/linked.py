@@ -33,7 +33,8 @@ class LinkedTables:
 
     def __init__(self, folder: DatasetFolder, split: str | None = None) -> None:
         self._corpus = folder.corpus(split)
-        self._links = _links(folder.corpus_file)
+        self._links = {table: links for file in self._corpus.files for table, links in _links(file).items()}
+        self._path = folder.path
         self._passages = _passages(folder.path / "passages.parquet")
         self._tables = {table.id: table for table in self._corpus}
 
@@ -47,11 +48,11 @@ class LinkedTables:
         """Give one table; raises SourceError when it is not in the corpus or its links do not fit its cells."""
         table = self._tables.get(table_id)
         if table is None:
-            raise SourceError(f"{self._corpus.file}: no table {table_id}")
+            raise SourceError(f"{self._path}: no table {table_id}")
         links = self._links.get(table_id, ())
         shape = [len(row) for row in table.rows]
         if [len(row) for row in links] != shape:
-            raise SourceError(f"{self._corpus.file}: the links of table {table_id} do not have the shape of its cells")
+            raise SourceError(f"{self._path}: the links of table {table_id} do not have the shape of its cells")
         return LinkedTable(table, links, self._passages.get(table_id.table, {}))
 
 
