@@ -16,31 +16,40 @@ from itertools import pairwise
 from almanaq.benchmark.hybridqa.relation import HybridRelation
 from almanaq.models.words import STOPWORDS, stem, words
 
-FEATURES = (
-    "cell", "cell_who", "cell_when", "cell_where", "cell_count", "cell_what",
-    "row_in_cells", "row_in_passages", "row_best_passage", "row_names", "row_cell_mentioned", "row_pairs", "row_extreme",
-    "cell_header_asked", "cell_header_in_question", "cell_said", "cell_type_fits", "cell_type_misfits", "cell_elsewhere",
-    "cell_first", "cell_unexplained",
-    "info_header_asked", "info_header_in_question", "info_said", "info_unexplained", "info_type_fits", "info_asked_word",
-    "info_first", "info_cell_mentioned", "info_names", "info_length",
-)  # fmt: skip
+FEATURES = tuple(
+    """cell cell_who cell_when cell_where cell_count cell_what
+    row_in_cells row_in_passages row_best_passage row_names row_cell_mentioned row_pairs row_extreme
+    cell_header_asked cell_header_in_question cell_said cell_type_fits cell_type_misfits cell_elsewhere cell_first
+    cell_unexplained
+    info_header_asked info_header_in_question info_said info_unexplained info_type_fits info_asked_word info_first
+    info_cell_mentioned info_names info_length""".split()
+)
 """The numbers that describe a place, in the order of a model's weights."""
 
-_SUPERLATIVES = {
-    "first": -1, "earliest": -1, "oldest": -1, "lowest": -1, "least": -1, "smallest": -1, "fewest": -1, "shortest": -1,
-    "last": 1, "latest": 1, "recent": 1, "newest": 1, "highest": 1, "most": 1, "largest": 1, "greatest": 1, "best": 1,
-    "longest": 1, "biggest": 1, "tallest": 1, "top": -1, "youngest": 1,
-}  # fmt: skip
-_KINDS = (
-    ("count", re.compile(r"\bhow (?:many|much|far|long|old|tall|high|large|big|often)\b|\bnumber of\b|\bpopulation\b", re.I)),
-    ("when", re.compile(r"\bwhen\b|\b(?:what|which|in) (?:\w+ )?(?:year|date|day|month|season)\b|\byear\b|\bdate\b", re.I)),
-    ("where", re.compile(r"\bwhere\b|\b(?:what|which) (?:city|town|country|state|place|location|county|region|venue)\b", re.I)),
-    ("who", re.compile(r"\bwho\b|\bwhom\b|\bwhose\b|\b(?:what|which) (?:player|person|athlete|driver|actor)\b", re.I)),
-)  # fmt: skip
-_ASKED = re.compile(
-    r"\b(?:what|which|whose)\b((?: (?!is\b|are\b|was\b|were\b|did\b|does\b|do\b|has\b|had\b)[\w'-]+){1,4})?", re.I
+_LOW = frozenset("first earliest oldest lowest least smallest fewest shortest top".split())
+_HIGH = frozenset(
+    "last latest recent newest highest most largest greatest best longest biggest tallest youngest".split()
 )
-_OF = re.compile(r"\b(?:what|which|who) (?:is|are|was|were) the ((?:[\w'-]+ ){0,3}?[\w'-]+) (?:of|for|in|that|who|whose|on|at|from|with|to|by)\b", re.I)  # fmt: skip
+_WHAT = r"\b(?:what|which)"
+_KINDS = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        ("count", r"\bhow (?:many|much|far|long|old|tall|high|large|big|often)\b|\bnumber of\b|\bpopulation\b"),
+        ("when", r"\bwhen\b|\b(?:what|which|in) (?:\w+ )?(?:year|date|day|month|season)\b|\byear\b|\bdate\b"),
+        ("where", rf"\bwhere\b|{_WHAT} (?:city|town|country|state|place|location|county|region|venue)\b"),
+        ("who", rf"\bwho\b|\bwhom\b|\bwhose\b|{_WHAT} (?:player|person|athlete|driver|actor)\b"),
+    )
+)
+_VERBS = "is are was were did does do has had".split()
+_ASKED = re.compile(
+    rf"\b(?:what|which|whose)\b((?: (?!{'|'.join(rf'{verb}{chr(92)}b' for verb in _VERBS)})[\w'-]+){{1,4}})?",
+    re.IGNORECASE,
+)
+_OF = re.compile(
+    r"\b(?:what|which|who) (?:is|are|was|were) the ((?:[\w'-]+ ){0,3}?[\w'-]+) "
+    r"(?:of|for|in|that|who|whose|on|at|from|with|to|by)\b",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"[0-9][0-9,.]*")
 _YEAR = re.compile(r"\b1[0-9]{3}\b|\b20[0-9]{2}\b")
 
@@ -63,6 +72,7 @@ class AskedFor:
         names: stems of its names and numbers.
         asked: stems of the noun that is asked for.
         kind: count, when, where, who or what.
+        extremes: 1 for each word such as "most", -1 for each such as "first".
     """
 
     stems: tuple[str, ...]
@@ -79,7 +89,7 @@ def read_question(question: str) -> AskedFor:
     found = _OF.search(question) or _ASKED.search(question)
     asked = frozenset(stem(w) for w in words(found[1] or "") if w not in STOPWORDS) if found else frozenset()
     kind = next((name for name, pattern in _KINDS if pattern.search(question)), "what")
-    extremes = tuple(_SUPERLATIVES[w] for w in words(question) if w in _SUPERLATIVES)
+    extremes = tuple(1 if w in _HIGH else -1 for w in words(question) if w in _HIGH | _LOW)
     return AskedFor(tuple(dict.fromkeys(map(stem, said))), frozenset(capital), asked, kind, extremes)
 
 

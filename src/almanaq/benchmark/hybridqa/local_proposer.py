@@ -63,7 +63,11 @@ def write_query(question: str, spot: Spot, fields: Sequence[Field], relation: Hy
 def _key(fields: Sequence[Field], spot: Spot, relation: HybridRelation) -> list[str]:
     """Give columns whose values together stand in that row only, or in the fewest rows that any do."""
     columns = {field.name: relation.arrow.column(field.name).to_pylist() for field in fields}
-    names = [f.name for i, f in enumerate(fields) if columns[f.name][spot.row] is not None and (spot.info or i != spot.column)]
+    names = [
+        f.name
+        for i, f in enumerate(fields)
+        if columns[f.name][spot.row] is not None and (spot.info or i != spot.column)
+    ]
     alike = set(range(relation.arrow.num_rows))
     chosen: list[str] = []
     while len(alike) > 1 and names:
@@ -83,5 +87,7 @@ def _equals(relation: HybridRelation, name: str, row: int) -> str:
     if isinstance(value, bool | int | float):
         return f"{sql.name(name)} = {value}"
     text = sql.text(str(value))
-    cast = "" if name not in relation.spelled else f"::{next(c.type for c in relation.report.columns if c.name == name)}"
+    cast = (
+        "" if name not in relation.spelled else f"::{next(c.type for c in relation.report.columns if c.name == name)}"
+    )
     return f"{sql.name(name)} = {text}{cast}"

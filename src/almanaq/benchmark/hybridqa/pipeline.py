@@ -1,4 +1,4 @@
-"""Question → SUQL → rows → short answer, with queries that are mended or relaxed when they fail (paper, section 6.1)."""
+"""Question → SUQL → rows → short answer; queries that fail are mended or relaxed (paper, section 6.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.execution.result import Result, Trace
 
 TRIES = 3
-"""Queries written for a question: the first, and two more where it gives no rows or is refused (paper: up to 2 tries)."""
+"""Queries written for a question: the first, and two more where it gives no rows or is refused (as in the paper)."""
 
 _ROWS_KEPT = 3
 
@@ -119,19 +119,21 @@ class HybridPipeline:
             tried: list[Tried] = []
             traces: list[Trace] = []
             while len(tried) < self._tries:
-                suql = self._proposer.propose(question, asked, tuple(tried))
-                if suql is None:
-                    break
+                suql: str | None = ""
                 try:
+                    suql = self._proposer.propose(question, asked, tuple(tried))
+                    if suql is None:
+                        break
                     result = connection.sql(suql)
+                    traces.append(result.trace)
+                    answer = self._shortener.shorten(question, result, asked) if _holds(result) else ""
                 except AlmanaqError as error:
                     if isinstance(error, ModelError | BudgetExceeded) and not isinstance(error, ModelCallError):
                         raise
-                    outcome: Literal["refused", "failed"] = "refused" if isinstance(error, QueryError) else "failed"
-                    tried.append(Tried(suql, outcome, str(error)))
+                    tried.append(
+                        Tried(suql or "", "refused" if isinstance(error, QueryError) else "failed", str(error))
+                    )
                     continue
-                traces.append(result.trace)
-                answer = self._shortener.shorten(question, result, asked) if _holds(result) else ""
                 tried.append(Tried(suql, "rows" if answer else "empty"))
                 if answer:
                     return _prediction(answer, suql, tried, traces, result, relation)
