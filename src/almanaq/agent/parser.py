@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from almanaq.agent.history import Turn
+from almanaq.agent.history import Turn, TurnKind
 from almanaq.models.protocols import Usage
 from almanaq.suql.catalog.relations import Catalog
 
@@ -23,6 +23,9 @@ class Parsed:
         unused: words of the question that the query leaves out.
         corrections: (as written, as understood) for misspelt names and values.
         usage: what the model calls cost.
+        kind: what the asker does, where the parser found out more than the classifier said.
+        notes: sentences that say how references to earlier turns were understood.
+        keep: conditions of the query that must not be relaxed, beside those on keys and names.
     """
 
     status: ParseStatus
@@ -31,6 +34,9 @@ class Parsed:
     unused: tuple[str, ...] = ()
     corrections: tuple[tuple[str, str], ...] = ()
     usage: Usage = field(default_factory=Usage)
+    kind: TurnKind = "new"
+    notes: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
