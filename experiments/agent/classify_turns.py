@@ -1,6 +1,6 @@
 """How well the local classifier tells turns apart: macro F1 over `turns.toml`, one half of it.
 
-    python experiments/agent/classify_turns.py [--half dev|held-out] [--errors] [--write]
+python experiments/agent/classify_turns.py [--half dev|held-out] [--errors] [--write]
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def main() -> None:
     print(json.dumps(results, indent=2))
     if arguments.write:
         path = HERE / "classify_turns.json"
-        kept = json.loads(path.read_text()) if path.exists() else {"command": "python experiments/agent/classify_turns.py"}
+        kept = (
+            json.loads(path.read_text()) if path.exists() else {"command": "python experiments/agent/classify_turns.py"}
+        )
         path.write_text(json.dumps(kept | {arguments.half: results}, indent=2) + "\n")
 
 

@@ -17,9 +17,9 @@ FILMS = {
             "director_id": [1, 2, 2, 3],
             "plot": [
                 "Two sisters cross a frozen lake to find their father, whom they have not seen for twenty years.",
-                "A mailman opens letters that are not his, and answers them one by one until somebody comes to see him.",
+                "A mailman opens letters that are not his, and answers them one by one until somebody comes.",
                 "Something lives below the house, and it knows the names of all the children who ever slept there.",
-                "Workers harvest salt by hand on the last coast where that is done, and tell of their lives as they go.",
+                "Workers harvest salt by hand on the last coast where that is done, and tell of their lives.",
             ],
         }
     ),
@@ -53,7 +53,11 @@ STAFF = {
         }
     ),
     "departments": pa.table(
-        {"dept_id": [1, 2, 3], "dept_name": ["Research", "Finance", "Marketing"], "city": ["Berlin", "Madrid", "Berlin"]}
+        {
+            "dept_id": [1, 2, 3],
+            "dept_name": ["Research", "Finance", "Marketing"],
+            "city": ["Berlin", "Madrid", "Berlin"],
+        }
     ),
 }
 SOURCES = {"r": "sample:restaurants", "f": FILMS, "s": STAFF}

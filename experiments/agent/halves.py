@@ -1,4 +1,4 @@
-"""Which of our turns, questions and conversations are held out: sorted by the SHA-256 of their words, every second one."""
+"""Which of our turns, questions and conversations are held out: every second one by the SHA-256 of its words."""
 
 from __future__ import annotations
 

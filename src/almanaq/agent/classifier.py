@@ -38,7 +38,8 @@ class PromptedClassifier:
 
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> TurnKind:
         """Give talk, world (for what no table can hold) or new; follow-ups are the parser's to tell apart."""
-        if small_talk(question) is not None:
+        asked_back = bool(history) and history[-1].status == "clarify"
+        if small_talk(question) is not None and not asked_back:
             return "talk"
         earlier = [{"question": t.question[:_ANSWER_LENGTH], "answer": t.answer[:_ANSWER_LENGTH]} for t in history]
         tables = [f"{r.name} ({', '.join(c.name for c in r.columns[:12])})" for r in catalog.relations[:_TABLES_SHOWN]]

@@ -35,6 +35,9 @@ __all__ = ["REPAIRS", "Agent", "Response", "tables_of"]
 REPAIRS = 2
 """How often a query that does not bind is written anew."""
 
+_LOCAL_TABLES = 200
+"""Relations of one database that words are linked to at once, without a language model."""
+
 Steps = Generator[Event, None, Response]
 
 
@@ -83,6 +86,9 @@ class Agent:
         self._tables = tables or WordChooser()
         local = LocalDialogue(engine)
         self._classifier = classifier or (PromptedClassifier(language) if language else local)
+        # Where all relations fit its prompt, a parser with a language model tells in the same call what needs no data.
+        self._most = MOST_TABLES if language else _LOCAL_TABLES
+        self._always_classify = classifier is not None or (language is None and parser is None)
         self._parser: SemanticParser = parser or (PromptedParser(language, shots=shots) if language else local)
         self._relaxer = relaxer or (PromptedRelaxer(language) if language else LocalRelaxer())
         self._responder: Responder = responder or (PromptedResponder(language) if language else LocalResponder())
@@ -113,8 +119,10 @@ class Agent:
     def _steps(self, question: str, history: History) -> Steps:
         if small_talk(question) == "empty":
             return Response("no_query", self._responder.no_data(question, self._engine.catalog), kind="talk")
-        catalog = self._catalog(question, history)
-        kind = self._classifier.classify(question, catalog, history)
+        catalog, large = self._catalog(question, history)
+        kind: TurnKind = "new"
+        if large or self._always_classify:
+            kind = self._classifier.classify(question, catalog, history)
         if kind in NO_DATA:
             return Response("no_query", self._responder.no_data(question, self._engine.catalog), kind=kind)
         if not catalog.relations:
@@ -127,12 +135,13 @@ class Agent:
             ran = yield from self._relax(question, catalog, ran)
         return (yield from self._reply(question, kind, ran, history))
 
-    def _catalog(self, question: str, history: History) -> Catalog:
-        """Give the relations to show the parser: all where they fit, else those the conversation is about."""
+    def _catalog(self, question: str, history: History) -> tuple[Catalog, bool]:
+        """Give the relations to show the parser, and whether they are only those that the conversation is about."""
         catalog = self._engine.catalog
-        if len(catalog.relations) <= MOST_TABLES:
-            return catalog
-        return relevant(question, catalog, history, self._tables)
+        several = len({r.location[:-1] for r in catalog.relations}) > 1
+        if len(catalog.relations) <= (MOST_TABLES if several else self._most):
+            return catalog, False
+        return relevant(question, catalog, history, self._tables), True
 
     def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Ran | Response]:
         """Have a query written, and run it; written anew with the compiler's words when it is refused."""
@@ -190,9 +199,8 @@ class Agent:
             return False
 
     def _without_query(self, question: str, parsed: Parsed) -> Response:
-        status = "clarify" if parsed.status == "clarify" else "no_query"
         answer = parsed.reply or self._responder.no_data(question, self._engine.catalog)
-        return Response(status, answer, kind=parsed.kind)
+        return Response("no_query" if parsed.status == "query" else parsed.status, answer, kind=parsed.kind)
 
     def _reply(self, question: str, kind: TurnKind, ran: _Ran, history: History) -> Steps:
         result, rows = ran.result, tuple(ran.result.rows)
@@ -210,6 +218,7 @@ class Agent:
             result.trace,
             kind=ran.parsed.kind if kind == "new" else kind,
             shown=None if ran.empty else ran.shown,
+            meant=ran.parsed.suql if ran.relaxed else None,
         )
         notes = _notes(ran.parsed, result.trace)
         found = Found(question, searched, response.columns, rows, result.evidence, notes, ran.relaxed)

@@ -39,7 +39,8 @@ def describe(suql: str, shown: Sequence[Shown] = ()) -> str:
     if not isinstance(tree, exp.Select) or tree.args.get("with_"):
         return suql
     names = {(s.columns[0], str(key[0])): name for s in shown for key, name in zip(s.keys, s.names, strict=True)}
-    return _select(tree.transform(lambda node: _by_name(node, names)) if names else tree)
+    changed = tree.transform(lambda node: _by_name(node, names)) if names else tree
+    return _select(changed) if isinstance(changed, exp.Select) else suql
 
 
 def condition_words(condition: exp.Expr) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-TurnKind = Literal[
-    "talk", "world", "new", "another", "compare", "best", "detail", "replace", "narrow", "drop", "count"
-]
+TurnKind = Literal["talk", "world", "new", "another", "compare", "best", "detail", "replace", "narrow", "drop", "count"]
 """What an asker does with a turn: the labels of experiments/agent/turns.toml."""
 
 NO_DATA: frozenset[TurnKind] = frozenset({"talk", "world"})
@@ -46,6 +44,7 @@ class Turn:
         suql: the query that ran, None when none did.
         entities: for each row shown, in order, the column and value that name it.
         shown: the same rows with their keys; None when the rows are no rows of one relation.
+        meant: the query before one of its conditions was left out to find rows; None when none was.
     """
 
     question: str
@@ -55,6 +54,7 @@ class Turn:
     entities: tuple[Key, ...] = ()
     kind: TurnKind = "new"
     shown: Shown | None = None
+    meant: str | None = None
 
 
 History = tuple[Turn, ...]

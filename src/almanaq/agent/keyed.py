@@ -58,11 +58,13 @@ def with_keys(suql: str, catalog: Catalog) -> Keyed | None:
         return None
     table = tree.args["from_"].this.alias_or_name
     added = [
-        exp.alias_(exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(table, quoted=True)), f"{_KEY}{i}")
+        exp.alias_(
+            exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(table, quoted=True)), f"{_KEY}{i}"
+        )
         for i, name in enumerate(relation.key)
     ]
     tree.set("expressions", [*tree.expressions, *added])
-    return Keyed(tree.sql("postgres"), relation.name, relation.key)
+    return Keyed(tree.sql("postgres", normalize_functions=False), relation.name, relation.key)
 
 
 def without_keys(result: Result, keyed: Keyed, suql: str) -> tuple[Result, Shown]:

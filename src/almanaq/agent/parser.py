@@ -10,7 +10,7 @@ from almanaq.agent.history import Turn, TurnKind
 from almanaq.models.protocols import Usage
 from almanaq.suql.catalog.relations import Catalog
 
-ParseStatus = Literal["query", "no_query", "clarify"]
+ParseStatus = Literal["query", "no_query", "clarify", "no_result"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,8 @@ class Parsed:
     """What a parser made of a question.
 
     Attributes:
-        status: `query` with `suql`; `no_query` when the question needs no data; `clarify` asks back with `reply`.
+        status: `query` with `suql`; `no_query` when the question needs no data; `clarify` asks back with `reply`;
+            `no_result` says with `reply` why no row can be what was asked for.
         reply: what to say when there is no query; "" leaves it to the responder.
         unused: words of the question that the query leaves out.
         corrections: (as written, as understood) for misspelt names and values.

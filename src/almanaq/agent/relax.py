@@ -56,9 +56,9 @@ class Query:
         self._tree = sqlglot.parse_one(suql, read="postgres")
         where = self._tree.args.get("where")
         self._parts = list(where.this.flatten()) if where and isinstance(where.this, exp.And) else []
-        self.conditions = tuple(part.sql("postgres") for part in self._parts)
+        self.conditions = tuple(map(_text, self._parts))
         relation = main_relation(self._tree, catalog)
-        kept = {sqlglot.parse_one(text, read="postgres").sql("postgres") for text in keep}
+        kept = {_text(sqlglot.parse_one(text, read="postgres")) for text in keep}
         self.free: tuple[int, ...] = ()
         if relation is not None:
             self._relation = relation
@@ -89,7 +89,7 @@ class Query:
             loosened.insert(i, sqlglot.parse_one(replacement, read="postgres"))
         tree = self._tree.copy()
         tree.set("where", exp.Where(this=exp.and_(*loosened)) if loosened else None)
-        return tree.sql("postgres")
+        return _text(tree)
 
     def skeleton(self, i: int) -> str:
         """Give a query for any row that passes the structured conditions other than i; it costs no model call."""
@@ -100,7 +100,11 @@ class Query:
         tree.set("expressions", [exp.alias_(exp.Literal.number(1), "found")])
         tree.set("where", exp.Where(this=exp.and_(*kept)) if kept else None)
         tree.set("limit", exp.Limit(expression=exp.Literal.number(1)))
-        return tree.sql("postgres")
+        return _text(tree)
+
+
+def _text(tree: exp.Expr) -> str:
+    return tree.sql("postgres", normalize_functions=False)
 
 
 def _identifies(part: exp.Expr, relation: Relation) -> bool:
@@ -119,6 +123,7 @@ class LocalRelaxer:
 
     def relax(self, question: str, query: Query, tried: Sequence[int], finds: Finds) -> tuple[int, Loosened] | None:
         """Give the first in the order: numbers and prices, texts from the last to the first, values, places."""
+        del question
         open_ = sorted((i for i in query.free if i not in tried), key=lambda i: (_firmness(query, i), -i))
         chosen = next((i for i in open_ if finds(query.skeleton(i))), None)
         return None if chosen is None else (chosen, Loosened(query.without(chosen), query.words(chosen)))
@@ -163,7 +168,7 @@ def _loosened(query: Query, chosen: int, replacement: str | None) -> Loosened:
     if replacement and replacement.strip():
         try:
             other = sqlglot.parse_one(f"SELECT 1 WHERE {replacement}", read="postgres").args["where"].this
-            return Loosened(query.without(chosen, other.sql("postgres")), f"{said} (now: {condition_words(other)})")
+            return Loosened(query.without(chosen, _text(other)), f"{said} (now: {condition_words(other)})")
         except (sqlglot.errors.SqlglotError, KeyError):
             pass
     return Loosened(query.without(chosen), said)

@@ -79,6 +79,7 @@ class LocalResponder:
 
     def no_table(self, question: str, catalog: Catalog) -> str:
         """Say that no table fits, and what the source holds."""
+        del question
         return f"I searched nothing: no table of this source seems to hold that. {holds(catalog)}"
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Status = Literal["answered", "no_result", "no_query", "clarify", "failed"]
 _REMEMBERED = 20
-_OWN = ("question", "error", "kind", "shown")
+_OWN = ("question", "error", "kind", "shown", "meant")
 """Fields for callers in Python, which are no keys of `ask --json`."""
 
 
@@ -31,6 +31,7 @@ class Response:
         error: what failed, for callers that want the exception; the message is in `answer`.
         kind: what the asker did with the question.
         shown: the keys of the rows, for later turns that refer to them.
+        meant: where a condition was left out, the query with it: what later turns go on from.
     """
 
     status: Status
@@ -47,11 +48,12 @@ class Response:
     error: AlmanaqError | None = field(default=None, compare=False)
     kind: TurnKind = "new"
     shown: Shown | None = None
+    meant: str | None = None
 
     def turn(self) -> Turn:
         """Give what a conversation remembers of this reply."""
         keys: tuple[Key, ...] = tuple((self.columns[0], str(row[0])) for row in self.rows[:_REMEMBERED] if row)
-        return Turn(self.question, self.suql, self.answer, self.status, keys, self.kind, self.shown)
+        return Turn(self.question, self.suql, self.answer, self.status, keys, self.kind, self.shown, self.meant)
 
     def as_dict(self) -> dict[str, Any]:
         """Give the keys of `ask --json`; rows keep Python values."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from almanaq.agent.history import SEARCHES, Shown, Turn
+from almanaq.agent.local.cues import cue
 
 _ORDINALS = {
     "first": 0,
@@ -25,19 +26,14 @@ _ORDINALS = {
     "final": -1,
 }
 _NUMBERS = {"one": 0, "two": 1, "three": 2, "four": 3, "five": 4}
-_THING = r"(?: (?:one|place|spot|restaurant|person|film|movie|result|option|entry|row|item|guy|lady|man|woman|employee))?"
+_THING = (
+    r"(?: (?:one|place|spot|restaurant|person|film|movie|result|option|entry|row|item|guy|lady|man|woman|employee))?"
+)
 _ORDINAL = re.compile(rf"\b(?:the |that |this )?({'|'.join(_ORDINALS)})\b(?! (?:time|best|rated|name)){_THING}")
 _NUMBERED = re.compile(r"(?:\b(?:number|no\.?|option|result) |#)(\d|one|two|three|four|five)\b")
-_ONE = re.compile(
-    r"\b(?:that|this|the same) (?:one|place|spot|restaurant|person|film|movie|result|option|guy|lady|man|woman|employee)\b"
-    r"|\b(?:it|it's|its|itself|he|he's|she|she's|him|his|her|hers|they|they're|their|theirs)\b"
+_THERE = re.compile(
+    r"(?<!is )(?<!are )(?<!were )(?<!was )(?<!'s )\bthere\b(?! (?:is|are|was|were|any|something|anything))"
 )
-_EXPLETIVE = re.compile(
-    r"\b(?:is|was|does|will|would|could|can|make|do|try) it (?:be |have |need )?(?:true|possible|rain|matter|for|that|important|ok|fine|instead)\b"
-    r"|\bneed for it\b|\bmake it\b|\bdo it for\b|\btime is it\b|\bit (?:does|do|did|is|'s|should|must|needs?|has|have|needn't|need|would|isn't|doesn't)(?:n't| not)?(?: also)?"
-    r" (?:matter|have to|need to|important|be nice|be great|necessary)\b"
-)
-_THERE = re.compile(r"(?<!is )(?<!are )(?<!were )(?<!was )(?<!'s )\bthere\b(?! (?:is|are|was|were|any|something|anything))")
 _ALL = re.compile(r"\b(?:them|these|those|both|all of them|the (?:three|two|four|five))\b")
 
 
@@ -57,8 +53,8 @@ class Reference:
 
 def refers(text: str) -> bool:
     """Say whether a turn in lower case speaks of one row (or "they" of the rows) shown before."""
-    plain = _EXPLETIVE.sub(" ", text)
-    return bool(_ORDINAL.search(plain) or _NUMBERED.search(plain) or _ONE.search(plain) or _THERE.search(plain))
+    plain = cue("expletive").sub(" ", text)
+    return bool(_ORDINAL.search(plain) or _NUMBERED.search(plain) or cue("one").search(plain) or _THERE.search(plain))
 
 
 def shown_before(history: Sequence[Turn]) -> bool:
@@ -79,7 +75,7 @@ def resolve(text: str, history: Sequence[Turn]) -> Reference | None:
         found = _latest(history, need) or _latest(history, 1 if position <= 0 else position + 1)
         return Reference(_rows(found, [position]), words) if found else None
     found = _latest(history, 1)
-    match = _ONE.search(folded) or _ALL.search(folded) or _THERE.search(folded)
+    match = cue("one").search(folded) or _ALL.search(folded) or _THERE.search(folded)
     return Reference(found, match.group() if match else "") if found else None
 
 
@@ -87,7 +83,7 @@ def spans(text: str) -> list[tuple[int, int]]:
     """Give where a turn's words stand that mean rows shown before, in order and without overlaps."""
     folded = text.casefold().replace("\u2019", "'")
     found: list[tuple[int, int]] = []
-    for pattern in (_NUMBERED, _ORDINAL, _ONE, _THERE):
+    for pattern in (_NUMBERED, _ORDINAL, cue("one"), _THERE):
         for match in pattern.finditer(folded):
             if not any(start < match.end() and match.start() < end for start, end in found):
                 found.append(match.span())
