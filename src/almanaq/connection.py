@@ -46,8 +46,8 @@ def connect(
 
     Args:
         source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON Lines or Parquet files, one such file,
-            `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, or an
-            ibis backend.
+            `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, an
+            ibis backend, or an opened Database.
         model: `local` (no language model), `openai:MODEL`, or an object with the methods of a Reader or LanguageModel.
         embedder: `lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own for
             finding tables, and shared words for the order of similarity, which then costs nothing.

@@ -25,7 +25,7 @@ def open_database(source: Any, *, schema: str | Path | None = None) -> Database:
     Args:
         source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON Lines or Parquet files, one such file,
             `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, or an
-            ibis backend on one.
+            ibis backend on one, or an opened Database.
         schema: a schema file; None: `SOURCE.almanaq.toml` where it exists.
 
     Raises:
@@ -94,11 +94,16 @@ def _open_object(source: Any, schema: Schema | None) -> Database:
     import duckdb
 
     from almanaq.suql.databases.duckdb import open_connection
+    from almanaq.suql.databases.protocol import Database
 
+    if isinstance(source, Database):
+        if schema is not None:
+            raise UsageError(f"an opened database ({source.name}) has its schema already: leave schema out")
+        return source
     raw = source if isinstance(source, duckdb.DuckDBPyConnection) else getattr(source, "con", None)
     if isinstance(raw, duckdb.DuckDBPyConnection):
         return open_connection(raw, schema=schema)
     raise UsageError(
         f"a {type(source).__name__} is no source: "
-        "pass a path, a URL, a mapping of names to tables, or a duckdb connection"
+        "pass a path, a URL, a mapping of names to tables, a duckdb connection, or a Database"
     )
