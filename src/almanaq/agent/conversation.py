@@ -21,7 +21,7 @@ from almanaq.agent.responder import Found, LocalResponder, PromptedResponder, Re
 from almanaq.agent.response import Response, failed
 from almanaq.agent.shots import Examples
 from almanaq.agent.small_talk import small_talk
-from almanaq.agent.tables import MOST_TABLES, ChooseTables, WordChooser, relevant, tables_of
+from almanaq.agent.tables import MOST_TABLES, ChooseTables, relevant, tables_of
 from almanaq.errors import AlmanaqError, QueryError
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.relations import Catalog
@@ -62,7 +62,7 @@ class Agent:
     Args:
         engine: runs queries.
         models: with a language model, it parses and words the replies; without one, words are linked to the schema.
-        tables: chooses relations where the source has more than fit; by shared words unless given.
+        tables: chooses relations where the source has more than fit; by BM25 unless given.
         classifier, parser, relaxer, responder: replace the ones that `models` calls for.
         options: how queries are run.
         shots: examples of questions with their SUQL, for the prompt of a language model.
@@ -83,7 +83,7 @@ class Agent:
     ) -> None:
         language = models.language
         self._engine, self._options = engine, options
-        self._tables = tables or WordChooser()
+        self._tables = tables
         local = LocalDialogue(engine)
         self._classifier = classifier or (PromptedClassifier(language) if language else local)
         # Where all relations fit its prompt, a parser with a language model tells in the same call what needs no data.
@@ -141,6 +141,11 @@ class Agent:
         several = len({r.location[:-1] for r in catalog.relations}) > 1
         if len(catalog.relations) <= (MOST_TABLES if several else self._most):
             return catalog, False
+        if self._tables is None:
+            from almanaq.retrieval.bm25 import BM25
+            from almanaq.retrieval.choose import TableChooser
+
+            self._tables = TableChooser(BM25())
         return relevant(question, catalog, history, self._tables), True
 
     def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Ran | Response]:

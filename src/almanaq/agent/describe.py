@@ -201,7 +201,8 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
 
 
 def words(identifier: str) -> str:
-    """Give an identifier as people read it: `num_reviews` is "number of reviews"."""
+    """Give an identifier as people read it: `num_reviews` is "number of reviews", `sales.orders` is "orders"."""
+    identifier = identifier.rpartition(".")[2] or identifier
     spoken = re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", identifier).strip().lower()
     return re.sub(r"^num (?=\w)", "number of ", spoken)
 
