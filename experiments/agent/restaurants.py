@@ -1,8 +1,8 @@
 """Our questions and conversations over the sample, judged by its ground truth.
 
-    python experiments/agent/restaurants.py --parser script|local --reader truth|local [--half dev|held-out|both] [--write]
+    python experiments/agent/restaurants.py --parser script|local --reader truth|local [--half dev|held-out|both]
 
-`script`: a stand-in for a language model that writes right SUQL, whose references it reads off its prompts (scripted.py).
+`script`: a stand-in for a language model that writes right SUQL; references it reads off its prompts (scripted.py).
 `truth`: texts are read by the sample's ground truth. Replies that left out a condition, and say so, count as empty.
 """
 
@@ -109,7 +109,7 @@ def conversations(agent: Agent, writer: Writer, which: str, *, errors: bool) -> 
 def _right(
     turn: Mapping[str, Any], shown: Sequence[Sequence[int]], search: Mapping[str, Any], since: int = 0
 ) -> list[int]:
-    """Give the ids that are right for a turn, after the rows that were shown before it; since the search, `since` on."""
+    """Give the ids that are right for a turn, after the rows shown before it (those from `since` on, since its search)."""
     kind = turn["kind"]
     if kind == "detail":
         if "row" not in turn:
@@ -149,7 +149,9 @@ def _half(name: str, words: str, which: str) -> list[dict[str, Any]]:
 
 
 def _print(words: str, response: Response, right: Sequence[int]) -> None:
-    print(f"{words}\n   {response.kind} {response.status} {response.suql}\n   gave {given(response)}, right {list(right)[:6]}")
+    print(
+        f"{words}\n   {response.kind} {response.status} {response.suql}\n   gave {given(response)}, right {list(right)[:6]}"
+    )
 
 
 if __name__ == "__main__":

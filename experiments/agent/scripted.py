@@ -67,22 +67,29 @@ class Writer:
         if "where" in self.turn and self.turn["kind"] != "count":
             self._search = self.turn
         needs = suql is not None
-        return Completion(json.dumps({"reasoning": "", "suql": suql, "needs_data": needs, "clarify": None}), Usage(calls=1))
+        return Completion(
+            json.dumps({"reasoning": "", "suql": suql, "needs_data": needs, "clarify": None}), Usage(calls=1)
+        )
 
     def suql(self, turn: Mapping[str, Any], prompt: str) -> str | None:
         """Give the right query for a turn, None for one that needs no data."""
-        earlier = [[int(i) for i in SHOWN.findall(line)] for line in prompt.splitlines() if line.startswith("Earlier turn")]
+        earlier = [
+            [int(i) for i in SHOWN.findall(line)] for line in prompt.splitlines() if line.startswith("Earlier turn")
+        ]
         lists = [ids for ids in earlier if ids]
         kind = turn["kind"]
         if kind in ("talk", "world"):
             return None
         if kind == "detail":
             ids = _pointed(turn, lists)
-            asked = f", answer(reviews, '{QUESTIONS[turn['attribute']]}')" if "attribute" in turn else ", address, price"
+            asked = (
+                f", answer(reviews, '{QUESTIONS[turn['attribute']]}')" if "attribute" in turn else ", address, price"
+            )
             return f"SELECT name{asked} FROM restaurants WHERE {_among(ids)}"
         if kind == "best":
             column, direction = turn["order"].split()
-            return f"SELECT name, {column} FROM restaurants WHERE {_among(lists[-1])} ORDER BY {_ranked(column)} {direction} LIMIT 1"
+            order = f"ORDER BY {_ranked(column)} {direction} LIMIT 1"
+            return f"SELECT name, {column} FROM restaurants WHERE {_among(lists[-1])} {order}"
         if kind == "another":
             seen = sorted({i for ids in lists for i in ids})
             return search(self._search, f"NOT ({_among(seen)})")

@@ -77,7 +77,7 @@ def best(ids: Sequence[int], order: str, limit: int) -> list[int]:
 
 
 def given(response: Response) -> list[int]:
-    """Give the ids of the restaurants in a reply; none where it left out a condition and says so: these are near misses."""
+    """Give the ids of the restaurants in a reply; none where it left out a condition: it says that these are others."""
     if response.status != "answered" or response.relaxed or response.shown is None:
         return []
     return [int(key[0]) for key in response.shown.keys]

@@ -106,7 +106,7 @@ class Agent:
             response = yield from self._steps(question, tuple(history))
         except AlmanaqError as error:
             response = failed(question, error)
-        if response.status != "answered":
+        if response.status not in ("answered", "failed"):
             yield TextWritten(response.answer)
         yield Finished(replace(response, question=question))
 

@@ -48,7 +48,7 @@ class RowsFound:
 
 @dataclass(frozen=True, slots=True)
 class TextWritten:
-    """A piece of the reply's text; all pieces in order are `Response.answer`."""
+    """A piece of the reply's text; all in order are `Response.answer`. A reply that failed has none, but its error."""
 
     kind: ClassVar[str] = "text"
     text: str

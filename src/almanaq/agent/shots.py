@@ -31,6 +31,18 @@ def examples_path(source: str | Path) -> Path:
     return path.parent / f"{path.resolve().name if path.is_dir() else path.name}.examples.toml"
 
 
+def find_examples(source: object) -> Examples:
+    """Give the examples that lie beside a source, () when there are none."""
+    if not isinstance(source, str | Path):
+        return ()
+    if str(source).startswith("sample:"):
+        from almanaq.sample import examples_path as bundled
+
+        return read_examples(bundled(str(source).removeprefix("sample:")))
+    path = examples_path(Path(source).expanduser())
+    return read_examples(path) if path.is_file() else ()
+
+
 def read_examples(path: str | Path) -> Examples:
     """Give the examples of a file; raises SourceError that says which entry is at fault."""
     path = Path(path)
