@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-
 LOCKED = "locked"
 """The one user who needs a password."""
 

@@ -14,7 +14,7 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _ESCAPES = re.compile(r"\\(.)", re.DOTALL)
 _NOT_RE2 = re.compile(r"\(\?(?:=|!|<)|\\[1-9]|\\[mM]|\[\[:[<>]:\]\]")
 _DIVISION = {
-    "mysql": "TRUNCATE({} / {}, 0)",
+    "mysql": "({} DIV {})",
     "trino": "({} / {})",
     "clickhouse": "intDiv({}, {})",
     "snowflake": "TRUNC({} / {})",
