@@ -230,5 +230,5 @@ def test_an_error_is_one_line_that_says_what(database: Database) -> None:
         with pytest.raises(DatabaseError, match="nothing_here") as caught:
             session.fetch(f"SELECT nothing_here FROM {places(database)}")
         assert "\n" not in str(caught.value)
-        with pytest.raises(DatabaseError, match="convert|invalid input|Truncated incorrect"):
+        with pytest.raises(DatabaseError, match=r"convert|invalid input|Truncated incorrect"):
             list(session.stream(f"SELECT CAST('x' || x AS INTEGER) AS i FROM {numbers(database, 3, 'r(x)')}"))

@@ -162,7 +162,7 @@ def _oracle(parts: Parts) -> Opened:
 
 
 def _imported(name: str) -> Retriever:
-    """Give the retriever that `module:object` names: an object with `index`, or a class of such objects."""
+    """Give the retriever that `module:object` names: ours, or one of the kinds that adapters knows."""
     module_name, _, path = name.partition(":")
     try:
         found: object = importlib.import_module(module_name)
@@ -172,10 +172,9 @@ def _imported(name: str) -> Retriever:
         if not hasattr(found, part):
             raise UsageError(f"retriever {name!r}: {module_name} has no {part!r}{suggest(part, dir(found))}")
         found = getattr(found, part)
-    made = found() if isinstance(found, type) else found
-    if not callable(getattr(made, "index", None)):
-        raise UsageError(f"retriever {name!r} is no retriever: it has no method index(corpus, fields)")
-    return made  # type: ignore[return-value]
+    from almanaq.retrieval.adapters import adapt
+
+    return adapt(found, name)
 
 
 RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {

@@ -37,6 +37,7 @@ from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
 from almanaq.suql.syntax.parse import parse
 
 T = TypeVar("T")
+_PLANS_KEPT = 100
 
 
 class Engine:
@@ -59,6 +60,7 @@ class Engine:
     ) -> None:
         self._database, self._options, self._rules = database, options or Options(), rules
         self._models, self._query_rules = models, query_rules
+        self._plans: dict[tuple[str, str, bool], Plan] = {}
         self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder().embed)
 
     @property
@@ -93,7 +95,14 @@ class Engine:
 
     def plan(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Plan:
         """Give the plan of a query; asks neither the database nor a model."""
-        return lower(optimize(self.logical_plan(query, parameters, options=options), self._rules))
+        key = (query, repr(parameters), (options or self._options).link)
+        known = self._plans.get(key)
+        if known is None:
+            known = lower(optimize(self.logical_plan(query, parameters, options=options), self._rules))
+            if len(self._plans) >= _PLANS_KEPT:
+                self._plans.pop(next(iter(self._plans)), None)
+            self._plans[key] = known
+        return known
 
     def logical_plan(
         self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
@@ -42,6 +42,7 @@ class Session(Protocol):
         """Drop every temporary table of this session and end its streams."""
 
 
+@runtime_checkable
 class Database(Protocol):
     """An engine with one source attached, read-only."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -12,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from almanaq.suql.databases.protocol import Session
+from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import ROW, SiteInput
 
 _BATCH = 2048
@@ -60,7 +60,7 @@ class PassageSelection:
         self.read += min(len(passages), self._most)
         if len(passages) <= self._most:
             return tuple(range(len(passages)))
-        scores = await asyncio.to_thread(self._similarity.scores, question, passages)
+        scores = await in_thread(self._similarity.scores, question, passages)
         best = np.argsort(-scores, kind="stable")[: self._most]
         return tuple(sorted(int(i) for i in best))
 
@@ -85,7 +85,7 @@ class CandidateStream:
             found = next(self._rows, None)
             if found is not None:
                 return found
-            batch = await asyncio.to_thread(self._next_batch)
+            batch = await in_thread(self._next_batch)
             if batch is None:
                 raise StopAsyncIteration
             self._rows = iter(_rows(batch, self._number))
@@ -95,7 +95,7 @@ class CandidateStream:
         """Stop the database."""
         close: Callable[[], None] | None = getattr(self._batches, "close", None)
         if close is not None:
-            await asyncio.to_thread(close)
+            await in_thread(close)
 
     def _next_batch(self) -> pa.RecordBatch | None:
         if self._batches is None:
@@ -173,7 +173,7 @@ async def most_similar(
     """Give rows, the most similar first: by the sum over text constraints of the best passage's score."""
     totals = np.zeros(len(candidates), dtype=np.float64)
     for item in inputs:
-        totals += await asyncio.to_thread(_best_scores, item, candidates, similarity)
+        totals += await in_thread(_best_scores, item, candidates, similarity)
     order = np.argsort(-totals, kind="stable")
     return [candidates[i] for i in order]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -34,6 +33,7 @@ from almanaq.suql.execution.linker import link_literals
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.result import Trace
 from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
+from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import ordered_by_vectors, tries_by_similarity
 from almanaq.suql.options import Options
 from almanaq.suql.plan.blocks import is_plain
@@ -113,7 +113,7 @@ class Run:
             started = time.perf_counter()
             if isinstance(stage, Materialize):
                 sql = self._renderer.sql(stage.select)
-                self.report.rows[stage.name] = await asyncio.to_thread(self._session.create, stage.name, sql)
+                self.report.rows[stage.name] = await in_thread(self._session.create, stage.name, sql)
                 self._renderer.add_table(stage.name)
             else:
                 with operator(stage.name):
@@ -122,7 +122,7 @@ class Run:
 
     async def output(self, select: exp.Query) -> tuple[pa.Table, tuple[Any, ...]]:
         """Run the last SELECT; give its rows and the evidence for each."""
-        return self._finish(await asyncio.to_thread(self._session.fetch, self._renderer.sql(select)))
+        return self._finish(await in_thread(self._session.fetch, self._renderer.sql(select)))
 
     @property
     def stopped(self) -> BudgetExceeded | None:
@@ -161,7 +161,7 @@ class Run:
         if not self._asked and self._budget is not None:
             distinct = None
             if stage.enough is None:
-                distinct = await asyncio.to_thread(count_distinct_texts, stage, self._session, self._renderer)
+                distinct = await in_thread(count_distinct_texts, stage, self._session, self._renderer)
             total = expected_calls(self._plan, stage, self._means.catalog, self.report.rows, distinct)
             refuse_over_budget(total, self._budget)
         self._asked = True
@@ -192,8 +192,9 @@ class Run:
         """Keep the evidence of a stage's rows, and make its table."""
         for row in rows:
             self._evidence.add(stage.block, row)
-        await asyncio.to_thread(self._session.store, name, self._table(stage, rows))
-        self._renderer.add_table(name, empty=not rows)
+        if stage.predicate is None or not self._renderer.add_rows(name, [row.row for row in rows]):
+            await in_thread(self._session.store, name, self._table(stage, rows))
+            self._renderer.add_table(name, empty=not rows)
 
     def _rows_are_sure(self, stage: TextStage) -> bool:
         """Say whether each row that passed a stopped filter is in the full result: nothing above looks across rows."""
@@ -209,7 +210,7 @@ class Run:
         most = self._options.candidates if stage.predicate is not None else None
         by_similarity = tries_by_similarity(stage, self._options)
         if by_similarity or most is not None:
-            select, unused = await asyncio.to_thread(ordered_by_vectors, stage, self._means.catalog, similarity)
+            select, unused = await in_thread(ordered_by_vectors, stage, self._means.catalog, similarity)
             self._warnings += unused
             if select is not None:
                 select = select if most is None else select.limit(most, copy=False)
