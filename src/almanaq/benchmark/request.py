@@ -9,7 +9,7 @@ from pathlib import Path
 from almanaq.benchmark.tasks import find_task
 from almanaq.corpus.serialize import DEFAULT_FIELDS
 from almanaq.errors import UsageError
-from almanaq.models.protocols import Embedder
+from almanaq.models.protocols import Embedder, LanguageModel
 from almanaq.retrieval.protocols import Retriever
 
 CUTOFFS = (1, 5, 10, 50)
@@ -28,6 +28,7 @@ class RunRequest:
         cache: the folder of cached vectors; None keeps them in memory.
         distractors: tables of the dataset `distractors_from` to add to the corpus; None: none, or for the needle in
             the haystack all.
+        model: opens a language model by name, for retrievers that need one.
     """
 
     task: str
@@ -46,6 +47,7 @@ class RunRequest:
     distractors: int | None = None
     distractors_from: str = DISTRACTORS
     made: Retriever | None = None
+    model: Callable[[str], LanguageModel] | None = None
 
 
 def check_request(request: RunRequest) -> None:

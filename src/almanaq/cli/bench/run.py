@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from almanaq.cli.bench.output import Json, counter, cutoffs, find_modules_here, print_scores, tell
-from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener
+from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener, model_opener
 
 
 def register(bench: typer.Typer) -> None:
@@ -68,6 +68,7 @@ def run(
         cache=default_cache_folder(),
         distractors=distractors,
         distractors_from=distractors_from,
+        model=model_opener(),
     )
     scores = runner.run(request, progress=counter("questions"))
     tell(scores.config.note)
