@@ -18,7 +18,7 @@ from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import AlmanaqError, BenchmarkError
 from almanaq.models.protocols import Embedder
-from almanaq.retrieval.protocols import Retriever, TableIndex
+from almanaq.retrieval.protocols import Ranking, Retriever, TableIndex
 
 BATCH = 256
 """Questions asked at once. A resumed run asks the same batches, so that it computes the same digits."""
@@ -93,7 +93,8 @@ class Search:
             fault = _fault(ranking, self.ids)
             if fault:
                 raise BenchmarkError(f"retriever {name}, question {question.id!r}: {fault}")
-            records.append(Record(question.id, question.gold, tuple(ranking[: self.config.depth])))  # type: ignore[arg-type]
+            hits: Ranking = tuple(ranking[: self.config.depth])  # type: ignore[arg-type]
+            records.append(Record(question.id, question.gold, hits, question.text))
         return records
 
     def _sample(self, index: TableIndex, questions: Sequence[Question], embedder: Embedder | None) -> None:
