@@ -172,10 +172,7 @@ def _spent(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _found(record: Record) -> Found:
-    return Found(
-        [(hit.id.database, hit.id.table) for hit in record.hits],
-        [database for database, _ in route_databases(record.hits)],
-    )
+    return Found([hit.id for hit in record.hits], [database for database, _ in route_databases(record.hits)])
 
 
 def _provenance(config: RunConfig) -> dict[str, Any]:
