@@ -27,6 +27,20 @@ def run(
         str | None, typer.Option("--fields", help=f"What is indexed of a table; default {DEFAULT_FIELDS}.")
     ] = None,
     k: Annotated[str, typer.Option("--k", metavar="K,K,…", help="Cutoffs of the measures.")] = "1,5,10,50",
+    context_k: Annotated[
+        int, typer.Option("--context-k", metavar="N", help="Tables that the generator is handed.")
+    ] = 10,
+    generator: Annotated[
+        str,
+        typer.Option(
+            "--generator",
+            metavar="NAME",
+            help="What replies: local, openai:MODEL, majority, not-enough, first-cell or module:object.",
+        ),
+    ] = "local",
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Hand the generator the hints that BIRD gives with its questions.")
+    ] = False,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N questions.")] = None,
     distractors: Annotated[
         int | None, typer.Option("--distractors", metavar="N", help="Add N tables of another dataset to the corpus.")
@@ -42,7 +56,10 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that RUN_DIR holds.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a retriever over a dataset; RUN_DIR gets its configuration, a record per query, and the measures."""
+    """Run a retriever, and a generator where the task asks for replies, over a dataset.
+
+    RUN_DIR gets the configuration, a record per query as it goes, and the measures.
+    """
     from almanaq.benchmark import runner
     from almanaq.benchmark.request import RunRequest
     from almanaq.corpus.serialize import parse_fields
@@ -69,6 +86,9 @@ def run(
         distractors=distractors,
         distractors_from=distractors_from,
         model=model_opener(),
+        generator=generator,
+        context_k=context_k,
+        evidence=evidence,
     )
     scores = runner.run(request, progress=counter("questions"))
     tell(scores.config.note)
