@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from almanaq.cli.bench.output import Json, counter, cutoffs, print_scores, tell
+from almanaq.cli.bench.output import Json, counter, cutoffs, find_modules_here, print_scores, tell
 from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener
 
 
@@ -49,6 +49,7 @@ def run(
     from almanaq.retrieval.registry import check_fields_apply
     from almanaq.retrieval.vectors import default_cache_folder
 
+    find_modules_here()
     if fields is not None:
         check_fields_apply(retriever)
     request = RunRequest(

@@ -49,6 +49,8 @@ class Database(Protocol):
     name: str
     dialect: str
     """sqlglot's name of the engine's dialect."""
+    bytewise: bool
+    """Whether the engine compares and orders text by its bytes of itself (semantics 7); else it is told to."""
 
     def catalog(self) -> Catalog: ...
 

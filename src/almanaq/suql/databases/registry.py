@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from almanaq.corpus.readers import DUCKDB, SQLITE, is_sqlite
+from almanaq.corpus.readers import DUCKDB, SQLITE, holds_rows, is_sqlite, sqlite_files
 from almanaq.corpus.tabular import TABULAR, find_path
 from almanaq.errors import SourceError, UnsupportedError, UsageError, suggest
 from almanaq.suql.catalog.schema_file import Schema, read_schema, schema_path
@@ -24,6 +24,7 @@ def open_database(source: Any, *, schema: str | Path | None = None) -> Database:
 
     Args:
         source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON Lines or Parquet files, one such file,
+            a folder of SQLite files,
             `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, or an
             ibis backend on one, or an opened Database.
         schema: a schema file; None: `SOURCE.almanaq.toml` where it exists.
@@ -55,6 +56,10 @@ def _open_text(source: str, schema: Schema | None) -> Database:
 
 def _open_path(path: Path, schema: Schema | None) -> Database:
     suffix = path.suffix.lower()
+    if path.is_dir() and not holds_rows(path) and sqlite_files(path):
+        from almanaq.suql.databases.files import open_sqlite_folder
+
+        return open_sqlite_folder(path, schema=schema)
     if path.is_dir() or suffix in TABULAR:
         from almanaq.suql.databases.files import open_files
 

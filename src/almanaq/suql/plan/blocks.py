@@ -148,7 +148,7 @@ def split_groups(block: exp.Select, name: str) -> bool:
     """
     if not is_aggregated(block) or not _reads_groups(block):
         return False
-    keys = _group_keys(block)
+    keys = sorted(_group_keys(block), key=lambda key: -len(list(key.walk())))  # a key may be part of another
     having = block.args.get("having")
     group = block.args.get("group")
     block.set("having", None)
