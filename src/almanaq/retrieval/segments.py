@@ -24,6 +24,7 @@ from almanaq.retrieval.bm25 import BM25Options, PostingsWriter
 from almanaq.retrieval.words import Analyzer
 
 DIGEST_BYTES = 16
+_RANGES = 10_000
 _ARRAYS = ("terms", "starts", "tables", "weights", "offsets", "digests")
 
 
@@ -94,23 +95,23 @@ class SegmentWriter:
         self._postings.add(table)
         shown = [table.id.database, table.id.table, table.title, table.section, list(table.header)]
         self._names.append(json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
-        self._digests.append(digest(table, tuple(self._postings.postings)))
+        self._digests.append(digest(table, tuple(self._postings.words)))
 
     def write(self, folder: Path) -> Mapping[str, float]:
         """Write the segment, flushed to the disk; give the mean lengths that were used."""
         folder.mkdir(parents=True)
         means = dict(self.means or self._postings.means())
-        keys, found, held = self._postings.summed(self.options, means)
+        made = self._postings.postings(self.options, means)
         hashes = np.array([term_hash(term) for term in self._postings.terms], dtype=np.uint64)
         order = np.argsort(hashes)
-        starts = np.concatenate([[0], np.cumsum(held)]).astype(np.int64)
+        held = made.held[order]
         # Terms are numbered as they come, their postings lie in that order: bring both into the order of hashes.
-        take = _ranges(starts[order], held[order])
+        starts = made.starts()[:-1][order]
         arrays: dict[str, NDArray[Any]] = {
             "terms": hashes[order],
-            "starts": np.concatenate([[0], np.cumsum(held[order])]).astype(np.int64),
-            "tables": (keys % max(1, len(self)))[take].astype(np.int32),
-            "weights": found[take].astype(np.float32),
+            "starts": np.concatenate([[0], np.cumsum(held)]).astype(np.int64),
+            "tables": _taken(made.tables, starts, held),
+            "weights": _taken(made.weights, starts, held),
             "offsets": np.concatenate([[0], np.cumsum([len(name) for name in self._names])]).astype(np.int64),
             "digests": np.frombuffer(b"".join(self._digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES),
         }
@@ -151,11 +152,17 @@ def count_terms(question: str, analyzer: Analyzer) -> Counter[int]:
     return Counter(term_hash(term) for term in analyzer.terms(question))
 
 
-def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give the positions of ranges, end to end."""
-    ends = np.cumsum(lengths)
-    shifts = np.repeat(starts - np.concatenate([[0], ends[:-1]]), lengths) if len(lengths) else starts
-    return (np.arange(int(ends[-1]) if len(ends) else 0) + shifts).astype(np.int64)
+def _taken(values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[Any]:
+    """Give ranges of an array, end to end; their positions are made for some thousands of ranges at a time."""
+    taken = np.empty_like(values)
+    done = 0
+    for first in range(0, len(starts), _RANGES):
+        some = slice(first, first + _RANGES)
+        ends = np.cumsum(lengths[some])
+        shifts = np.repeat(starts[some] - (ends - lengths[some]), lengths[some])
+        taken[done : done + len(shifts)] = values[np.arange(len(shifts)) + shifts]
+        done += len(shifts)
+    return taken
 
 
 def _flush(file: Any) -> None:

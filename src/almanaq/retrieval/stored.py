@@ -24,7 +24,8 @@ from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import SourceError
 from almanaq.retrieval.bm25 import BM25Options
 from almanaq.retrieval.protocols import Hit, Ranking
-from almanaq.retrieval.ranking import check_k, top_k
+from almanaq.retrieval.pruning import Part, Term, best_tables
+from almanaq.retrieval.ranking import check_k
 from almanaq.retrieval.segments import Named, Segment, SegmentWriter, count_terms, digest, open_segment
 from almanaq.retrieval.words import Analyzer
 
@@ -74,33 +75,33 @@ class StoredIndex:
     def find(self, question: str, k: int) -> list[tuple[Named, float]]:
         """Give the k best tables with what is shown of them, best first."""
         check_k(k)
-        scores = self._scores(question)
-        bases = np.cumsum([0, *map(len, self.segments)])
-        found = []
-        for place in top_k(scores, k):
-            number = int(np.searchsorted(bases, place, side="right")) - 1
-            found.append((self.segments[number].named(int(place - bases[number])), float(scores[place])))
-        return found
+        places, scores = best_tables(self._terms(question), sum(map(len, self.segments)), k, self._dead())
+        return [(self.named(int(place)), float(score)) for place, score in zip(places, scores, strict=True)]
 
-    def _scores(self, question: str) -> NDArray[np.float32]:
-        terms = count_terms(question, self.analyzer)
+    def named(self, place: int) -> Named:
+        """Give what is shown of the table with a number, counted through all segments."""
+        bases = self._bases()
+        number = int(np.searchsorted(bases, place, side="right")) - 1
+        return self.segments[number].named(place - int(bases[number]))
+
+    def _terms(self, question: str) -> list[Term]:
         size = sum(map(len, self.segments))
-        where = {term: [segment.find(term) for segment in self.segments] for term in terms}
-        scores = np.zeros(size, dtype=np.float32)
-        for term, times in terms.items():
-            held = sum(part.stop - part.start for part in where[term])
-            worth = np.float32(times * np.log1p((size - held + 0.5) / (held + 0.5)))
-            base = 0
-            for segment, part in zip(self.segments, where[term], strict=True):
-                own = scores[base : base + len(segment)]
-                own[segment.tables[part]] += segment.weights[part] * worth
-                base += len(segment)
-        base = 0
-        for segment, dead in zip(self.segments, self.dead, strict=True):
-            scores[base + dead] = 0
-            base += len(segment)
-        scores[scores == 0] = -np.inf
-        return scores
+        made = []
+        for term, times in count_terms(question, self.analyzer).items():
+            parts = []
+            for base, segment in zip(self._bases(), self.segments, strict=True):
+                where = segment.find(term)
+                if where.stop > where.start:
+                    parts.append(Part(int(base), segment.tables[where], segment.weights[where]))
+            held = sum(len(part.tables) for part in parts)
+            made.append(Term(np.float32(times * np.log1p((size - held + 0.5) / (held + 0.5))), parts))
+        return made
+
+    def _bases(self) -> NDArray[np.int64]:
+        return np.cumsum([0, *map(len, self.segments)])[:-1]
+
+    def _dead(self) -> NDArray[np.int64]:
+        return np.concatenate([base + dead for base, dead in zip(self._bases(), self.dead, strict=True)])
 
 
 def build_index(corpus: Corpus, folder: Path, fields: Sequence[str], progress: Progress | None = None) -> StoredIndex:
