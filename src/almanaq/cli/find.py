@@ -44,7 +44,7 @@ def find(
     retriever: Annotated[str, typer.Option("--retriever", metavar="NAME", help="How to search.")] = "hybrid",
     embedder: Annotated[
         str | None,
-        typer.Option("--embedder", metavar="NAME", help="lexical, local, openai:MODEL, a path or a hub name."),
+        typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the text that is indexed of each table, and what matched.")
