@@ -24,11 +24,17 @@ _LOOKED_UP = 16
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A term's postings in one segment, whose first table is number `base` of all."""
+    """A term's postings in one segment, whose first table is number `base` of all.
+
+    Attributes:
+        total, squares: the sums of the weights and of their squares.
+    """
 
     base: int
     tables: NDArray[np.int32]
     weights: NDArray[np.float32]
+    total: float = 0.0
+    squares: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +57,24 @@ class Term:
             scores[part.base : part.base + int(part.tables[-1]) + 1][part.tables] += part.weights * self.worth
 
     def add_to(self, scores: Scores, places: NDArray[np.intp]) -> None:
-        """Add the term's score to those of some tables, given in order."""
+        """Add the term's score to the scores of some tables, whose places are given in order."""
         for part in self.parts:
             first, after = np.searchsorted(places, [part.base, part.base + int(part.tables[-1]) + 1])
             wanted = (places[first:after] - part.base).astype(np.int32)
             found = np.searchsorted(part.tables, wanted)
             held = part.tables[found] == wanted
-            scores[places[first:after][held]] += part.weights[found[held]] * self.worth
+            scores[first:after][held] += part.weights[found[held]] * self.worth
 
 
-def best_tables(
-    terms: Sequence[Term], size: int, k: int, dead: NDArray[np.int64]
-) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+def score_tables(terms: Sequence[Term], places: NDArray[np.intp]) -> Scores:
+    """Give the scores of some tables, whose places are given in order."""
+    scores = np.zeros(len(places), dtype=np.float32)
+    for term in sorted(terms, key=lambda term: -term.worth):
+        term.add_to(scores, places)
+    return scores
+
+
+def best_tables(terms: Sequence[Term], size: int, k: int, dead: NDArray[np.int64]) -> tuple[NDArray[np.intp], Scores]:
     """Give the places of the k best of `size` tables that hold a term, best first, and their scores.
 
     Equal scores are in the order of places; `dead` are places that count no more.
@@ -71,20 +83,29 @@ def best_tables(
     left = np.cumsum([term.worth for term in reversed(rarest_first)])[::-1]
     scores = np.zeros(size, dtype=np.float32)
     scores[dead] = -np.inf
-    places: NDArray[np.intp] | None = None
     for number, term in enumerate(rarest_first):
-        if places is None and number and len(term) > _LONG:
+        if number and len(term) > _LONG:
             lacking = _kth_best(scores, k) - left[number] * _ROUNDING
             if lacking > 0:
                 places = np.flatnonzero(scores >= lacking)
-        if places is None or len(places) * _LOOKED_UP > len(term):
-            term.add_all(scores)
-        else:
-            term.add_to(scores, places)
-    if places is None:
-        places = np.flatnonzero(scores > 0)
-    ranked = places[top_k(scores[places], k)]
-    return ranked, scores[ranked]
+                if len(places) * _LOOKED_UP < sum(map(len, rarest_first[number:])):
+                    return _ranked(_finished(scores, places, rarest_first[number:]), places, k)
+        term.add_all(scores)
+    places = np.flatnonzero(scores > 0)
+    return _ranked(scores[places], places, k)
+
+
+def _finished(scores: Scores, places: NDArray[np.intp], terms: Sequence[Term]) -> Scores:
+    """Give the scores of the places that are left, the last terms looked up."""
+    left = scores[places]
+    for term in terms:
+        term.add_to(left, places)
+    return left
+
+
+def _ranked(scores: Scores, places: NDArray[np.intp], k: int) -> tuple[NDArray[np.intp], Scores]:
+    best = top_k(scores, k)
+    return places[best], scores[best]
 
 
 _ROUNDING = 1.000_01
