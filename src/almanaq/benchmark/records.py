@@ -13,6 +13,9 @@ from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError
 from almanaq.retrieval.protocols import Hit, Ranking
 
+CONFIG, RECORDS, TIMINGS, METRICS = "config.json", "records.jsonl", "timings.jsonl", "metrics.json"
+"""The files of a run folder. Two runs of one configuration differ in their timings alone."""
+
 _DIGITS = 6  # of a score: enough to order by, and the same on every machine that computes in float32
 
 
@@ -39,7 +42,7 @@ def read_records(file: Path) -> Iterator[Record]:
     Raises:
         BenchmarkError: a whole line is not a record.
     """
-    for number, line in enumerate(_whole_lines(file), 1):
+    for number, line in enumerate(whole_lines(file), 1):
         try:
             fields: dict[str, Any] = json.loads(line)
             hits = tuple(Hit(TableId(database, table), score) for database, table, score in fields["hits"])
@@ -53,7 +56,7 @@ class Appender:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        whole = sum(len(line) for line in _whole_lines(file))
+        whole = sum(len(line) for line in whole_lines(file))
         if file.exists() and file.stat().st_size > whole:
             os.truncate(file, whole)
 
@@ -78,7 +81,20 @@ def write_whole(file: Path, text: str) -> None:
         raise BenchmarkError(f"cannot write {file}: {error}") from error
 
 
-def _whole_lines(file: Path) -> Iterator[bytes]:
+def make_folder(out: Path) -> None:
+    """Make a run folder. Raises BenchmarkError when it cannot be made or holds anything else."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        # What a stopped start left unfinished is nobody's.
+        foreign = next((entry.name for entry in out.iterdir() if entry.suffix != ".part"), None)
+    except OSError as error:
+        raise BenchmarkError(f"cannot make the run folder {out}: {error}") from error
+    if foreign is not None:
+        raise BenchmarkError(f"{out} is not empty and holds no run ({foreign}): name another --out")
+
+
+def whole_lines(file: Path) -> Iterator[bytes]:
+    """Give the lines of a file that have their end; none where the file is not there."""
     if not file.exists():
         return
     with file.open("rb") as lines:

@@ -145,9 +145,9 @@ def embedder_opener(name: str | None) -> Callable[[], Embedder]:
 
 def read_tables(source: str) -> Corpus:
     """Open a corpus: a folder in the dataset layout, or any source that the readers know."""
-    if (Path(source) / "corpus.parquet").is_file():
-        from almanaq.corpus.dataset import open_dataset
+    from almanaq.corpus.dataset import is_dataset_folder, open_dataset
 
+    if is_dataset_folder(Path(source)):
         return open_dataset(Path(source)).corpus()
     from almanaq.corpus.readers import read_corpus
 

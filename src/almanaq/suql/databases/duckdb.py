@@ -50,6 +50,7 @@ class DuckDBDatabase:
     """
 
     dialect = "duckdb"
+    bytewise = True
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from almanaq.corpus.readers import DUCKDB, SQLITE, is_sqlite
+from almanaq.corpus.readers import DUCKDB, SQLITE, holds_rows, is_sqlite, sqlite_files
 from almanaq.corpus.tabular import TABULAR, find_path
 from almanaq.errors import SourceError, UnsupportedError, UsageError, suggest
 from almanaq.suql.catalog.schema_file import Schema, read_schema, schema_path
@@ -24,8 +24,9 @@ def open_database(source: Any, *, schema: str | Path | None = None) -> Database:
 
     Args:
         source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON Lines or Parquet files, one such file,
+            a folder of SQLite files,
             `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, or an
-            ibis backend on one.
+            ibis backend on one, or an opened Database.
         schema: a schema file; None: `SOURCE.almanaq.toml` where it exists.
 
     Raises:
@@ -55,6 +56,10 @@ def _open_text(source: str, schema: Schema | None) -> Database:
 
 def _open_path(path: Path, schema: Schema | None) -> Database:
     suffix = path.suffix.lower()
+    if path.is_dir() and not holds_rows(path) and sqlite_files(path):
+        from almanaq.suql.databases.files import open_sqlite_folder
+
+        return open_sqlite_folder(path, schema=schema)
     if path.is_dir() or suffix in TABULAR:
         from almanaq.suql.databases.files import open_files
 
@@ -94,11 +99,16 @@ def _open_object(source: Any, schema: Schema | None) -> Database:
     import duckdb
 
     from almanaq.suql.databases.duckdb import open_connection
+    from almanaq.suql.databases.protocol import Database
 
+    if isinstance(source, Database):
+        if schema is not None:
+            raise UsageError(f"an opened database ({source.name}) has its schema already: leave schema out")
+        return source
     raw = source if isinstance(source, duckdb.DuckDBPyConnection) else getattr(source, "con", None)
     if isinstance(raw, duckdb.DuckDBPyConnection):
         return open_connection(raw, schema=schema)
     raise UsageError(
         f"a {type(source).__name__} is no source: "
-        "pass a path, a URL, a mapping of names to tables, or a duckdb connection"
+        "pass a path, a URL, a mapping of names to tables, a duckdb connection, or a Database"
     )

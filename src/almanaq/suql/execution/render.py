@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
@@ -14,6 +15,11 @@ from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.databases.protocol import Session
 from almanaq.suql.execution.collation import compare_by_bytes
 from almanaq.suql.execution.differences import write_differences
+from almanaq.suql.plan.stages import ROW
+from almanaq.suql.syntax.parse import literal
+
+_ROWS_WRITTEN_OUT = 100
+"""Row ids that are written into SQL instead of a temporary table, which takes longer for so few."""
 
 
 class Renderer:
@@ -28,6 +34,7 @@ class Renderer:
         self._types = None if bytewise else {r.name.lower(): _types(r) for r in catalog.relations}
         self._temporary: set[str] = set()
         self._empty: set[str] = set()
+        self._rows: dict[str, list[Any]] = {}
         self._links: dict[str, Link] = {}
         self._values: dict[str, tuple[str, ...]] = {}
 
@@ -42,6 +49,13 @@ class Renderer:
             )
             schema = self._session.fetch(f"SELECT * FROM {place} LIMIT 0").schema
             self._types[name] = {field.name: "text" for field in schema if str(field.type) == "string"}
+
+    def add_rows(self, name: str, rows: list[Any]) -> bool:
+        """Make a few row ids known under a name, to be written out where SQL names them; tell whether they will be."""
+        fits = 0 < len(rows) <= _ROWS_WRITTEN_OUT and self._dialect in ("duckdb", "postgres")
+        if fits:
+            self._rows[name] = rows
+        return fits
 
     def add_links(self, links: Mapping[str, Link], values: Mapping[str, tuple[str, ...]]) -> None:
         """Make known what literals were linked to."""
@@ -58,7 +72,10 @@ class Renderer:
         for join in tree.find_all(exp.Join):
             self._write_empty(join)
         for table in list(tree.find_all(exp.Table)):
-            self._place(table)
+            if table.name in self._rows:
+                table.replace(_written_out(table.alias_or_name, self._rows[table.name]))
+            else:
+                self._place(table)
         tree = write_differences(tree, self._dialect)
         try:
             return tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE)
@@ -95,6 +112,11 @@ class Renderer:
             found = relation.column(column.name) if relation is not None else None
             if found is not None:
                 column.set("this", exp.to_identifier(found.name, quoted=True))
+
+
+def _written_out(name: str, rows: list[Any]) -> exp.Values:
+    alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=[exp.to_identifier(ROW, quoted=True)])
+    return exp.Values(expressions=[exp.Tuple(expressions=[literal(row)]) for row in rows], alias=alias)
 
 
 def _types(relation: Relation) -> dict[str, str]:

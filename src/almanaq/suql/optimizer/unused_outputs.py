@@ -43,7 +43,8 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
         for item in block.expressions:
             if item.alias_or_name not in read and not _is_ordered_by(item, block):
                 for call in outermost_text_calls(item):
-                    if block.args.get("group") is not None and call.find_ancestor(exp.AggFunc, exp.Query) is block:
+                    around = call.find_ancestor(exp.AggFunc, exp.Query)
+                    if block.args.get("group") is not None and (around is block or isinstance(around, exp.Grouping)):
                         continue  # part of a grouping key, which the output must go on to equal
                     call.replace(exp.cast(exp.null(), "text"))
                     changed = True

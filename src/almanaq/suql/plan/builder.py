@@ -117,6 +117,7 @@ class _Builder:
         name = self._name("part")
         return (
             blocks.split_groups(block, name)
+            or blocks.split_sets(block, name)
             or blocks.split_windows(block, name)
             or blocks.split_nested_calls(block, name)
         )
@@ -294,7 +295,9 @@ class _Builder:
         moved = [exp.Join(this=_lateral_if_correlated(first.this.pop()), kind="CROSS")] if first is not None else []
         inner.set("joins", [*moved, *(inner.args.get("joins") or [])])
         inner.set("from_", exp.From(this=table(rows)))
-        inner.append("expressions", aliased(column(rows, ROW), OUTER))
+        # Without the constant of a table that nothing else is read from, which DuckDB does not bind here.
+        kept = [item for item in inner.expressions if not isinstance(item.unalias(), exp.Literal)]
+        inner.set("expressions", [*kept, aliased(column(rows, ROW), OUTER)])
         block.where(exp.EQ(this=column(name, OUTER), expression=column(rows, ROW)), copy=False)
         inner.replace(self.query(inner))
         self._decorrelate(block)
@@ -332,15 +335,23 @@ def _lateral_if_correlated(item: exp.Expr) -> exp.Expr:
 
 
 def _keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> None:
-    """`… GROUP BY answer(a, q)` with `answer(a, q) = 'x'` above it: the verdict is the same in the whole group."""
-    group = block.args.get("group")
-    keys = group.expressions if group is not None else []
+    """`… GROUP BY answer(a, q)` with `answer(a, q) = 'x'` above it: the verdict is the same in the whole group.
+
+    Under ROLLUP and its like the key, and so the verdict, is NULL in the groups that it does not tell apart.
+    """
+    group = block.args.get("group") or exp.Group()
+    sometimes = blocks.keys_of_grouping_sets(group)
+    keys = [*group.expressions, *sometimes]
     for call in calls:
         unit = text_unit(call)
         compared = unit is not call and not isinstance(unit, exp.Cast) and call in keys
         above = unit.find_ancestor(exp.Group, exp.AggFunc, exp.Query) is block and not _in_where(unit, block)
         if compared and above:
-            unit.replace(exp.LogicalOr(this=unit.copy()))
+            verdict: exp.Expr = exp.LogicalOr(this=unit.copy())
+            if call in sometimes:
+                told_apart = exp.EQ(this=exp.Grouping(expressions=[call.copy()]), expression=exp.Literal.number(0))
+                verdict = exp.Case(ifs=[exp.If(this=told_apart, true=verdict)])
+            unit.replace(verdict)
 
 
 def _references_from_above(block: exp.Select, cut: int) -> list[exp.Column]:

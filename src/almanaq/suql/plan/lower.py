@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -27,7 +28,21 @@ def lower(plan: LogicalPlan) -> Plan:
     stages: list[Stage] = []
     for stage in plan.stages:
         stages.extend(_Lowering(stage).stages() if isinstance(stage, TextBlock) else [stage])
-    return Plan(plan.links, tuple(stages), plan.output)
+    return _with_last_inside(Plan(plan.links, tuple(stages), plan.output))
+
+
+def _with_last_inside(plan: Plan) -> Plan:
+    """Put the last table into the output as a derived table, where the output reads it once."""
+    last = plan.stages[-1] if plan.stages else None
+    if not isinstance(last, Materialize):
+        return plan
+    select = plan.output.select.copy()
+    readers = [reader for reader in select.find_all(exp.Table) if reader.name == last.name]
+    if len(readers) != 1:
+        return plan
+    alias = exp.TableAlias(this=exp.to_identifier(readers[0].alias_or_name, quoted=True))
+    readers[0].replace(exp.Subquery(this=last.select.copy(), alias=alias))
+    return replace(plan, stages=plan.stages[:-1], output=replace(plan.output, select=select))
 
 
 class _Lowering:

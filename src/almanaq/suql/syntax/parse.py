@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -65,6 +66,7 @@ _OTHER_STATEMENTS = frozenset(
         "VACUUM",
     ]
 )
+_GROUPING_SETS = (TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS)
 
 
 def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
@@ -80,7 +82,7 @@ def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
         tokens = dialect.tokenize(text)
         _refuse_other_statements(tokens)
         numbered, count = _number_placeholders(text, tokens)
-        trees = [tree for tree in dialect.parse(numbered) if tree is not None]
+        trees = [tree for tree in dialect.parse(_end_grouping_sets(numbered, dialect)) if tree is not None]
     except TokenError as error:
         raise QuerySyntaxError(f"the query cannot be read: {_first_line(error)}") from error
     except ParseError as error:
@@ -128,6 +130,20 @@ def _number_placeholders(text: str, tokens: list[Token]) -> tuple[str, int]:
             pieces += [text[last : token.start], f"${count}"]
             last = token.end + 1
     return "".join([*pieces, text[last:]]), count
+
+
+def _end_grouping_sets(text: str, dialect: Dialect) -> str:
+    """Write HAVING TRUE between `ROLLUP (…)` and LIMIT or OFFSET, which sqlglot would take for another key."""
+    tokens = dialect.tokenize(text)
+    opened: list[bool] = []
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        if token.token_type == TokenType.L_PAREN:
+            opened.append(before is not None and before.token_type in _GROUPING_SETS)
+        elif token.token_type == TokenType.R_PAREN and opened and opened.pop():
+            if after is not None and after.token_type in (TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH):
+                inserted = text[: token.end + 1] + " HAVING TRUE" + text[token.end + 1 :]
+                return _end_grouping_sets(inserted, dialect)
+    return text
 
 
 def _refuse_other_statements(tokens: list[Token]) -> None:
