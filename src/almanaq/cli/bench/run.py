@@ -51,7 +51,7 @@ def run(
     seed: Annotated[int, typer.Option("--seed", help="Of what is drawn by chance.")] = 0,
     embedder: Annotated[
         str | None,
-        typer.Option("--embedder", metavar="NAME", help="lexical, local, openai:MODEL, a path or a hub name."),
+        typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that RUN_DIR holds.")] = False,
     as_json: Json = False,
