@@ -68,7 +68,7 @@ def find(
     elif fields is not None:
         raise UsageError("--fields does not go with --index: they were chosen when the index was made")
     else:
-        found = _search_index(question, index, k, _How(retriever, fields, embedder))
+        found = _search_index(question, index, k, _How(retriever, fields, embedder, max_calls))
     _print(found, as_json)
     if explain:
         _explain(question, str(corpus), [table.id for table, _ in found], DEFAULT_FIELDS if fields is None else fields)
