@@ -173,10 +173,10 @@ def _canceller(backend: Any, connect: Callable[[], Any]) -> Callable[[], None]:
     number = backend.con.thread_id()
 
     def kill() -> None:
-        other = connect()
         with suppress(Exception):  # the connection has gone, and its statement with it
+            other = connect()
             other.raw_sql(f"KILL QUERY {number}").close()
-        other.disconnect()
+            other.disconnect()
 
     return kill
 
