@@ -46,7 +46,7 @@ def find(
     retriever: Annotated[str, typer.Option("--retriever", metavar="NAME", help="How to search.")] = "hybrid",
     embedder: Annotated[
         str | None,
-        typer.Option("--embedder", metavar="NAME", help="lexical, local, openai:MODEL, a path or a hub name."),
+        typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
     ] = None,
     max_calls: MaxCalls = None,
     nearest: Annotated[
@@ -71,9 +71,7 @@ def find(
     elif fields is not None:
         raise UsageError("--fields does not go with --index: they were chosen when the index was made")
     else:
-        from almanaq.retrieval.stored import open_index
-
-        found = open_index(index).find(question, k)
+        found = _search_index(question, index, k, _How(retriever, fields, embedder, max_calls))
     _print(found, as_json)
     if explain:
         _explain(question, str(corpus), [table.id for table, _ in found], DEFAULT_FIELDS if fields is None else fields)
@@ -100,6 +98,21 @@ class _How:
     embedder: str | None
     max_calls: int | None
     nearest: bool
+
+
+def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[Named, float]]:
+    """Search by words, and by vectors where the index has them."""
+    from almanaq.retrieval.stored import open_index
+    from almanaq.retrieval.stored_hybrid import StoredHybrid
+
+    if how.retriever not in ("hybrid", "bm25"):
+        raise UsageError(f"--index is searched by hybrid or bm25, not by {how.retriever}: use --corpus for others")
+    if how.embedder is not None:
+        raise UsageError("--embedder does not go with --index: it was chosen when the index was made")
+    index = open_index(folder)
+    if how.retriever == "bm25" or not index.recipe.embedder:
+        return index.find(question, k)
+    return StoredHybrid(index, embedder_opener(index.recipe.embedder)()).find(question, k)
 
 
 def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:

@@ -111,6 +111,12 @@ def folder_files(folder: Path) -> dict[TableId, Path]:
     return files
 
 
+def holds_rows(folder: Path) -> bool:
+    """Tell whether a folder or a sub-folder of it holds a file of rows."""
+    below = (p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    return any(list_tabular(place) for place in [folder, *below])
+
+
 def _folder(folder: Path, rows: int | None) -> SourceTables:
     files = folder_files(folder)
     return SourceTables(tuple(files), lambda table_id: _file_table(files[table_id], table_id, rows))
@@ -137,6 +143,13 @@ def connect_sqlite(path: Path) -> sqlite3.Connection:
         connection.close()
         raise SourceError(f"{path.name} is not a SQLite database ({error})") from error
     return connection
+
+
+def sqlite_files(folder: Path) -> list[Path]:
+    """Give the SQLite files of a folder and of its sub-folders, by their paths; hidden ones are left out."""
+    below = (p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    found = [p for place in [folder, *below] for p in place.iterdir() if p.is_file() and not p.name.startswith(".")]
+    return sorted(p for p in found if p.suffix.lower() in SQLITE)
 
 
 def sqlite_tables(connection: sqlite3.Connection) -> list[str]:

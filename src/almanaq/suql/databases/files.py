@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -16,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from almanaq.corpus.inference import ColumnReport, LoadReport, infer_column
-from almanaq.corpus.readers import connect_sqlite, folder_files, quote, sqlite_keys, sqlite_tables
+from almanaq.corpus.readers import connect_sqlite, folder_files, quote, sqlite_files, sqlite_keys, sqlite_tables
 from almanaq.corpus.table import TableId
 from almanaq.corpus.tabular import DELIMITED, PARQUET, Header, clean_header, open_parquet, read_header, read_rows
 from almanaq.errors import SourceError
+from almanaq.suql.catalog.reading import relation_names
 from almanaq.suql.catalog.schema_file import ColumnSchema, ForeignKey, RelationSchema, Schema
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
 
@@ -179,20 +181,54 @@ def open_sqlite(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
     DATE, DATETIME or TIME is read so; where numbers and text are mixed, the column is a number when 95 % of its cells
     are (the others NULL, counted in the report), else text.
     """
+    return _open_sqlites({"data": path}, path.name, schema)
+
+
+def open_sqlite_folder(folder: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
+    """Load the SQLite files of a folder and of its sub-folders, each into a schema named after the file.
+
+    A table whose name another file has, too, is called `file.table`. Files without a table are left out.
+
+    Raises:
+        SourceError: no file holds a table, two files have one name, or a file is at fault.
+    """
+    files: dict[str, Path] = {}
+    for path in sqlite_files(folder):
+        if path.stem in files:
+            raise SourceError(
+                f"{str(path)!r} and {str(files[path.stem])!r} would both be the database {path.stem!r}; rename one"
+            )
+        files[path.stem] = path
+    return _open_sqlites(files, folder.resolve().name, schema)
+
+
+def _open_sqlites(files: Mapping[str, Path], name: str, schema: Schema | None) -> DuckDBDatabase:
     connection = duckdb.connect()
-    connection.execute("CREATE SCHEMA data")
     reports: list[LoadReport] = []
+    declared: dict[str, RelationSchema] = {}
+    tables = {place: _sqlite_names(path) for place, path in files.items()}
+    if not any(tables.values()):
+        raise SourceError(f"{name} holds no table")
+    called = relation_names([(place, table) for place, names in tables.items() for table in names])
+    for place, path in files.items():
+        connection.execute(f"CREATE SCHEMA {quote(place)}")
+        with closing(connect_sqlite(path)) as sqlite:
+            for table in tables[place]:
+                rows, report = _sqlite_table(sqlite, path, table)
+                load_table(connection, ("memory", place, table), rows)
+                reports.append(report)
+            for table in tables[place]:
+                said = _sqlite_declared(connection, sqlite, (place, table), tables[place])
+                declared[called[place, table]] = replace(
+                    said, foreign_keys=tuple((own, called[place, to], theirs) for own, to, theirs in said.foreign_keys)
+                )
+    loaded = Loaded(tuple(reports), Schema(declared, name))
+    return DuckDBDatabase(connection, name=name, database="memory", schema=schema, loaded=loaded)
+
+
+def _sqlite_names(path: Path) -> list[str]:
     with closing(connect_sqlite(path)) as sqlite:
-        tables = sqlite_tables(sqlite)
-        if not tables:
-            raise SourceError(f"{path.name} holds no table")
-        for name in tables:
-            table, report = _sqlite_table(sqlite, path, name)
-            load_table(connection, ("memory", "data", name), table)
-            reports.append(report)
-        declared = {name: _sqlite_declared(connection, sqlite, name, tables) for name in tables}
-    loaded = Loaded(tuple(reports), Schema(declared, path.name))
-    return DuckDBDatabase(connection, name=path.name, database="memory", schema=schema, loaded=loaded)
+        return sqlite_tables(sqlite)
 
 
 def _sqlite_table(sqlite: sqlite3.Connection, path: Path, name: str) -> tuple[pa.Table, LoadReport]:
@@ -259,11 +295,12 @@ def _as_text(value: Any) -> str | None:
 
 
 def _sqlite_declared(
-    connection: duckdb.DuckDBPyConnection, sqlite: sqlite3.Connection, table: str, tables: list[str]
+    connection: duckdb.DuckDBPyConnection, sqlite: sqlite3.Connection, at: tuple[str, str], tables: list[str]
 ) -> RelationSchema:
     """Give the primary key, if the rows keep it (SQLite lets it be null), and the foreign keys that lead somewhere."""
+    database, table = at
     key, references = sqlite_keys(sqlite, table)
-    place = f"memory.data.{quote(table)}"
+    place = f"memory.{quote(database)}.{quote(table)}"
     if key:
         names = ", ".join(map(quote, key))
         null = " OR ".join(f"{quote(name)} IS NULL" for name in key)
