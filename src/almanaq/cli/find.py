@@ -49,6 +49,9 @@ def find(
         typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
     ] = None,
     max_calls: MaxCalls = None,
+    nearest: Annotated[
+        bool, typer.Option("--nearest", help="List the nearest tables even when none of them seems to fit.")
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the text that is indexed of each table, and what matched.")
     ] = False,
@@ -64,7 +67,7 @@ def find(
     if explain and (as_json or index is not None):
         raise UsageError("--explain goes with --corpus, and without --json")
     if index is None:
-        found = _search(question, str(corpus), k, _How(retriever, fields, embedder, max_calls))
+        found = _search(question, str(corpus), k, _How(retriever, fields, embedder, max_calls, nearest))
     elif fields is not None:
         raise UsageError("--fields does not go with --index: they were chosen when the index was made")
     else:
@@ -94,6 +97,7 @@ class _How:
     fields: str | None
     embedder: str | None
     max_calls: int | None
+    nearest: bool
 
 
 def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[Named, float]]:
@@ -113,6 +117,7 @@ def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[
 
 def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:
     from almanaq.corpus.serialize import parse_fields
+    from almanaq.retrieval.abstain import find as find_in
     from almanaq.retrieval.registry import Parts, check_fields_apply, open_retriever
     from almanaq.retrieval.segments import Named
     from almanaq.retrieval.vectors import default_cache_folder
@@ -125,7 +130,11 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
     if opened.note:
         print(f"almanaq: {opened.note}", file=sys.stderr)
     tables = read_tables(corpus)
-    hits = opened.retriever.index(tables, chosen).search([question], k)[0]
+    (found,) = find_in(opened.retriever.index(tables, chosen), [question], k)
+    hits = found.ranking if found.fits or how.nearest else ()
+    if found.ranking and not hits:
+        chance = f"that the nearest answers has a chance of {found.chance or 0:.0%}"
+        print(f"almanaq: no table fits: {chance}; --nearest lists what there is", file=sys.stderr)
     wanted = {hit.id for hit in hits}
     by_id = {table.id: table for table in tables if table.id in wanted} if wanted else {}
     named = {name: Named(name, each.title, each.section, each.header) for name, each in by_id.items()}
@@ -194,7 +203,7 @@ def _print(found: Sequence[tuple[Named, float]], as_json: bool) -> None:
         print(json.dumps(listed, ensure_ascii=False))
         return
     if not found:
-        print("no table fits: none shares a word with the question")
+        print("no table fits")
         return
     _print_table(found)
 

@@ -52,7 +52,7 @@ class Opened:
     """A retriever, and how its name was understood.
 
     Attributes:
-        name: the retriever that runs: `bm25` where `hybrid` was asked for without an embedder of meaning.
+        name: the retriever that runs: `hybrid-lexical` where `hybrid` was asked for without an embedder of meaning.
         embedder: the embedder's name; "" where none is used.
         note: why another than the named retriever runs; "" where it does not.
     """
@@ -117,29 +117,38 @@ def _dense_rows(parts: Parts) -> Opened:
 
 
 def _hybrid(parts: Parts) -> Opened:
-    from almanaq.retrieval.bm25 import BM25
-    from almanaq.retrieval.dense import Dense
-    from almanaq.retrieval.hybrid import Hybrid
-    from almanaq.retrieval.vectors import VectorStore
-
-    embedder = parts.embedder()
-    if embedder.name.startswith("lexical"):
-        # Two counts of the same words are no better than one.
-        note = "hybrid runs as bm25: the lexical embedder adds nothing to it; install 'almanaq[local]' or name another"
-        return Opened(BM25(), "bm25", note=note)
-    return Opened(Hybrid(BM25(), Dense(VectorStore(parts.cache, embedder))), "hybrid", embedder.name)
+    return _learned(parts, "hybrid", rows=0)
 
 
 def _rerank(parts: Parts) -> Opened:
+    from almanaq.retrieval.aspects import ROWS
+
+    return _learned(parts, "rerank", rows=ROWS)
+
+
+def _learned(parts: Parts, name: str, rows: int) -> Opened:
     from almanaq.retrieval.aspects import Aspects
     from almanaq.retrieval.rerank import Rerank
     from almanaq.retrieval.vectors import VectorStore
 
     embedder = parts.embedder()
     if embedder.name.startswith("lexical"):
-        note = "rerank runs without vectors: the lexical embedder adds nothing; install 'almanaq[local]'"
-        return Opened(Rerank(), "rerank", note=note)
-    return Opened(Rerank(aspects=Aspects(VectorStore(parts.cache, embedder))), "rerank", embedder.name)
+        # A second count of the same words is no second opinion.
+        note = f"{name} runs without vectors: the lexical embedder adds nothing; install 'almanaq[local]'"
+        return Opened(Rerank(name=name), f"{name}-lexical", note=note)
+    aspects = Aspects(VectorStore(parts.cache, embedder), rows=rows)
+    return Opened(Rerank(aspects=aspects, name=name), name, embedder.name)
+
+
+def _hybrid_untuned(parts: Parts) -> Opened:
+    from almanaq.retrieval.bm25 import BM25
+    from almanaq.retrieval.dense import Dense
+    from almanaq.retrieval.hybrid import Hybrid
+    from almanaq.retrieval.vectors import VectorStore
+
+    embedder = parts.embedder()
+    made = Hybrid(BM25(), Dense(VectorStore(parts.cache, embedder)), name="hybrid-untuned")
+    return Opened(made, "hybrid-untuned", embedder.name)
 
 
 def _judged(name: str, parts: Parts) -> Opened:
@@ -215,6 +224,7 @@ RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
     "dense": _dense,
     "dense-rows": _dense_rows,
     "hybrid": _hybrid,
+    "hybrid-untuned": _hybrid_untuned,
     "rerank": _rerank,
     **{name: _target_lexical(name) for name in TARGET_LEXICAL_NAMES},
 }
