@@ -10,7 +10,7 @@ from almanaq.benchmark.generation.protocol import Generator
 from almanaq.benchmark.tasks import find_task
 from almanaq.corpus.serialize import DEFAULT_FIELDS
 from almanaq.errors import UsageError
-from almanaq.models.protocols import Embedder
+from almanaq.models.protocols import Embedder, LanguageModel
 from almanaq.retrieval.protocols import Retriever
 
 CUTOFFS = (1, 5, 10, 50)
@@ -32,6 +32,7 @@ class RunRequest:
             takes its place. It is handed `context_k` tables, and hints of the dataset where `evidence` is set.
         distractors: tables of the dataset `distractors_from` to add to the corpus; None: none, or for the needle in
             the haystack all.
+        model: opens a language model by name, for retrievers that need one.
     """
 
     task: str
@@ -50,6 +51,7 @@ class RunRequest:
     distractors: int | None = None
     distractors_from: str = DISTRACTORS
     made: Retriever | None = None
+    model: Callable[[str], LanguageModel] | None = None
     generator: str = "local"
     replies: Generator | None = None
     context_k: int = CONTEXT_K

@@ -67,9 +67,8 @@ def _open(request: RunRequest, questions: Sequence[Question]) -> Opened:
     gold: dict[str, list[TableId]] = {}
     for question in questions:
         gold.setdefault(question.text, []).extend(question.gold)
-    parts = Parts(
-        request.embedder, request.cache, request.seed, {text: tuple(dict.fromkeys(ids)) for text, ids in gold.items()}
-    )
+    gold_ids = {text: tuple(dict.fromkeys(ids)) for text, ids in gold.items()}
+    parts = Parts(request.embedder, request.cache, request.seed, gold_ids, request.model)
     return open_retriever(request.retriever, parts)
 
 

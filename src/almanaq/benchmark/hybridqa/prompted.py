@@ -13,6 +13,7 @@ from almanaq.benchmark.hybridqa.pipeline import Asked, Tried
 from almanaq.benchmark.hybridqa.short_answer import short_answer
 from almanaq.errors import ModelCallError
 from almanaq.models.prompts import prompt_file
+from almanaq.models.prompts.schemas import SCHEMAS
 from almanaq.models.protocols import LanguageModel, Prompt
 from almanaq.suql.execution.result import Result
 
@@ -20,12 +21,6 @@ QUERY_SCHEMA = {
     "type": "object",
     "properties": {"reasoning": {"type": "string"}, "suql": {"type": "string"}},
     "required": ["reasoning", "suql"],
-    "additionalProperties": False,
-}
-SHORT_SCHEMA = {
-    "type": "object",
-    "properties": {"short": {"type": ["string", "null"]}},
-    "required": ["short"],
     "additionalProperties": False,
 }
 _PACKAGE = "almanaq.benchmark.hybridqa.prompts"
@@ -63,28 +58,26 @@ class PromptedProposer:
 
 
 class PromptedShortener:
-    """Cuts the first value of the rows to a short answer. A value of a few words is taken as it is, without a call.
+    """Cuts the first value of the rows to a short answer.
 
     Args:
-        model: completes the prompt `shorten`.
-        words: values of at most so many words are taken as they are.
+        model: completes the prompt `short_answer`.
     """
 
     name = "prompted"
 
-    def __init__(self, model: LanguageModel, *, words: int = 0) -> None:
-        self._model, self._words = model, words
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
 
     def shorten(self, question: str, rows: Result, asked: Asked) -> str:
         """Give the short answer, "" where the model finds none in the first value."""
         found = short_answer(rows.rows, rows.columns, asked.relation)
-        if not found or len(found.split()) <= self._words:
-            return found
-        prompt = prompt_file("shorten", _PACKAGE).prompt(
-            {"question": question[:_LONGEST], "found": found[:_LONGEST]}, schema=SHORT_SCHEMA
-        )
-        reply = _ask(self._model, prompt, lambda value: isinstance(value.get("short", 0), str | None))
-        return (reply["short"] or "").strip()
+        if not found:
+            return ""
+        values = {"question": question[:_LONGEST], "rows": [found[:_LONGEST]]}
+        prompt = prompt_file("short_answer").prompt(values, schema=SCHEMAS["short_answer"])
+        reply = _ask(self._model, prompt, lambda value: isinstance(value.get("answer", 0), str | None))
+        return (reply["answer"] or "").strip()
 
 
 def _ask(model: LanguageModel, prompt: Prompt, is_good: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from almanaq.cli.bench.output import Json, counter, cutoffs, find_modules_here, print_scores, tell
-from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener
+from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener, model_opener
 
 
 def register(bench: typer.Typer) -> None:
@@ -51,7 +51,7 @@ def run(
     seed: Annotated[int, typer.Option("--seed", help="Of what is drawn by chance.")] = 0,
     embedder: Annotated[
         str | None,
-        typer.Option("--embedder", metavar="NAME", help="lexical, local, openai:MODEL, a path or a hub name."),
+        typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that RUN_DIR holds.")] = False,
     as_json: Json = False,
@@ -85,6 +85,7 @@ def run(
         cache=default_cache_folder(),
         distractors=distractors,
         distractors_from=distractors_from,
+        model=model_opener(),
         generator=generator,
         context_k=context_k,
         evidence=evidence,
