@@ -20,7 +20,8 @@ from almanaq.evaluation.short_answers import exact_match
 from almanaq.retrieval.words import Analyzer
 
 CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
-FAILURES = 8
+FAILURES = 6
+_BOUNDS = ("none", "random", "oracle")  # of a comparison: their failures tell nothing
 _ABOVE = 3
 _MAIN = {"question-answering": "f1", "fact-verification": "accuracy", "text-to-sql": "execution_accuracy"}
 
@@ -117,8 +118,8 @@ def _group(members: Sequence[tuple[Path, RunConfig]], data_dir: Path | None) -> 
         measure,
         runs,
         _alike(runs, measure),
-        _slices(runs, tables),
-        [failure for run in runs[:3] for failure in _failures(run, tables)],
+        _slices(runs, measure, tables),
+        [failure for run in _telling(runs) for failure in _failures(run, tables)],
         {run.name: _errors(run) for run in runs if run.replies},
     )
 
@@ -214,7 +215,7 @@ def _tables(data_dir: Path, config: RunConfig, runs: Sequence[Run]) -> dict[Tabl
     return {table.id: table for table in corpus if table.id in wanted}
 
 
-def _slices(runs: Sequence[Run], tables: Mapping[TableId, Table]) -> list[Slice]:
+def _slices(runs: Sequence[Run], measure: str, tables: Mapping[TableId, Table]) -> list[Slice]:
     """Cut the questions by their length, by difficulty, and by their gold table's size and title."""
     per_query = {run.name: measured(run.records, [1]) for run in runs}
     cuts: dict[str, dict[str, list[str]]] = {}
@@ -227,7 +228,7 @@ def _slices(runs: Sequence[Run], tables: Mapping[TableId, Table]) -> list[Slice]
         if reply is not None and reply.slice:
             cuts.setdefault("difficulty", {}).setdefault(reply.slice, []).append(record.query_id)
     return [
-        Slice(by, name, len(ids), {run.name: _mean(per_query[run.name], ids) for run in runs})
+        Slice(by, name, len(ids), {run.name: _mean(per_query[run.name], measure, ids) for run in runs})
         for by, parts in cuts.items()
         for name, ids in sorted(parts.items())
         if len(parts) > 1
@@ -252,10 +253,16 @@ def _parts(record: Record, tables: Mapping[TableId, Table], analyzer: Analyzer) 
     return parts
 
 
-def _mean(found: PerQuery, ids: Sequence[str]) -> float:
-    column = [measure.name for measure in found.measures].index("recall")
+def _mean(found: PerQuery, name: str, ids: Sequence[str]) -> float:
+    column = [measure.name for measure in found.measures].index(name)
     place = {query: number for number, query in enumerate(found.queries)}
     return float(found.values[[place[query] for query in ids], column].mean())
+
+
+def _telling(runs: Sequence[Run]) -> list[Run]:
+    """Give the best two runs, by the curve's beginning, that are more than bounds."""
+    systems = [run for run in runs if run.scores.config.resolved not in _BOUNDS]
+    return sorted(systems, key=lambda run: -run.curve[min(run.curve)])[:2]
 
 
 def _failures(run: Run, tables: Mapping[TableId, Table]) -> list[Failure]:

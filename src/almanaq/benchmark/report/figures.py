@@ -81,6 +81,8 @@ class _Axis:
         first, last = math.floor(math.log10(max(self.low, 1e-9))), math.ceil(math.log10(max(self.high, 1e-9)))
         marks = [m * 10.0**power for power in range(first, last + 1) for m in (1, 2, 5)]
         inside = [mark for mark in marks if self.low * 0.999 <= mark <= self.high * 1.001]
+        if len(inside) > 9:
+            inside = [mark for mark in inside if math.isclose(math.log10(mark) % 1, 0, abs_tol=1e-9)]
         return inside or [self.low]
 
     def _scaled(self, value: float) -> float:

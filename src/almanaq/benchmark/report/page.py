@@ -117,6 +117,9 @@ def _figures(group: Group) -> dict[str, str]:
         )
     measure = main_measure(group.runs[0].scores.config.task)
     if measure and len(group.runs) > 1:
+        if group.runs[0].scores.config.task == "text-to-sql":  # its generator sees the best table's database alone
+            top = min(group.runs[0].scores.config.cutoffs)
+            at = f"{group.measure}@{top}"
         made[f"{measure} against retrieval: what retrieval costs the answer"] = points_figure(
             [_point(run, run.scores.metrics.get(at, 0.0), measure) for run in group.runs],
             x_label=f"{label}@{top}",
