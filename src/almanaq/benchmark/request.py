@@ -32,7 +32,7 @@ class RunRequest:
             takes its place. It is handed `context_k` tables, and hints of the dataset where `evidence` is set.
         distractors: tables of the dataset `distractors_from` to add to the corpus; None: none, or for the needle in
             the haystack all.
-        model: opens a language model by name, for retrievers that need one.
+        model: opens a language model by name, for retrievers and generators that need one.
     """
 
     task: str

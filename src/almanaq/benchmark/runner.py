@@ -93,7 +93,7 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
         questions, left_out = databases.leave_out(questions, data.corpus)
         if not questions:
             raise BenchmarkError(f"no question of {request.dataset} {request.split} can be run: {left_out}")
-    generator = request.replies or open_generator(request.generator, questions)
+    generator = request.replies or open_generator(request.generator, questions, request.model)
     return _Replying(generator, databases, questions, left_out)
 
 
