@@ -46,7 +46,7 @@ def retrieve(questions: list[Question], folder: Path, retriever: str, cache: Pat
 def pipeline_of(model: str, tries: int) -> HybridPipeline:
     models = open_models(model)
     if models.language is None:
-        return HybridPipeline(models, LocalProposer(), tries=tries)
+        return HybridPipeline(models, LocalProposer(), tries=2 * tries, readings=tries)
     return HybridPipeline(models, PromptedProposer(models.language), PromptedShortener(models.language), tries=tries)
 
 

@@ -43,7 +43,7 @@ _KINDS = tuple(
 )
 _VERBS = "is are was were did does do has had".split()
 _ASKED = re.compile(
-    rf"\b(?:what|which|whose)\b((?: (?!{'|'.join(rf'{verb}{chr(92)}b' for verb in _VERBS)})[\w'-]+){{1,4}})?",
+    rf"\b(?:what|which|whose)\b((?: (?!(?:{'|'.join(_VERBS)})\b)[\w'-]+){{1,4}})?",
     re.IGNORECASE,
 )
 _OF = re.compile(
@@ -56,7 +56,7 @@ _HEADERS = {
         member coach manager captain performer singer composer writer trainer owner opponent candidate senator champion
         gymnast swimmer skater runner host celebrity alumnus honoree laureate editor architect representative""",
     "where": """city country location place venue state town county region province nation nationality stadium arena
-        residence hometown address suburb municipality district neighborhood locality community territory headquarters""",
+        residence hometown address suburb municipality district neighborhood locality community territory""",
     "when": "year date season years opened founded established built completed born died release released time day",
     "count": """number rank population capacity points score goals total age height length area wins losses games sales
         weight distance no floors seats votes position pick attendance titles elevation""",
