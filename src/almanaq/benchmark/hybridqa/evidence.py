@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from almanaq.benchmark.hybridqa.relation import HybridRelation
 from almanaq.models.words import STOPWORDS, stem, words
@@ -322,6 +323,7 @@ class Evidence:
         }
 
 
+@lru_cache(maxsize=20_000)
 def _stems(text: str) -> tuple[str, ...]:
     return tuple(stem(word) for word in words(text) if word not in STOPWORDS)
 

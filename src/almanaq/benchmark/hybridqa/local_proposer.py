@@ -42,16 +42,24 @@ class LocalProposer:
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
         self._weights = weights or fitted_weights()
+        self._last: tuple[str, HybridRelation, Sequence[Field], list[tuple[Spot, float]]] | None = None
 
     def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Proposal | None:
         """Give the query for the likeliest place that was not asked for yet."""
-        evidence = Evidence(question, asked.relation)
         seen = {each.suql for each in tried}
-        for spot, chance in rank_spots(evidence, self._weights):
-            suql = write_query(question, spot, evidence.fields, asked.relation)
+        fields, ranked = self._ranked(question, asked.relation)
+        for spot, chance in ranked:
+            suql = write_query(question, spot, fields, asked.relation)
             if suql not in seen:
                 return Proposal(suql, chance)
         return None
+
+    def _ranked(self, question: str, relation: HybridRelation) -> tuple[Sequence[Field], list[tuple[Spot, float]]]:
+        """Give the columns and the ranked places; those of the last question are kept for its further queries."""
+        if self._last is None or self._last[0] != question or self._last[1] is not relation:
+            evidence = Evidence(question, relation)
+            self._last = (question, relation, evidence.fields, rank_spots(evidence, self._weights))
+        return self._last[2], self._last[3]
 
 
 def write_query(question: str, spot: Spot, fields: Sequence[Field], relation: HybridRelation) -> str:
