@@ -38,6 +38,7 @@ class Card:
         source: where it is published in TARGET's layout; None where it is not.
         splits: what each split holds as published.
         name_in_paper: as tables of the paper spell it.
+        sentences: whether its answers are sentences.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Card:
     source: HubSource | None = None
     splits: Mapping[str, Counts] = field(default_factory=dict)
     name_in_paper: str = ""
+    sentences: bool = False
 
     def differs(self, split: str, tables: int, questions: int) -> str:
         """Say how the data at hand differs from what was published; "" where it does not, or that is not known."""
@@ -85,6 +87,7 @@ DATASETS = (
         HubSource("target-benchmark/fetaqa-corpus", "target-benchmark/fetaqa-queries"),
         {"validation": Counts(1001, 1001), "test": Counts(2003, 2003)},
         "FeTaQA",
+        sentences=True,
     ),
     Card(
         "tabfact",

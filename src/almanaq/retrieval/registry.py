@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from almanaq.corpus.table import TableId
 from almanaq.errors import UsageError, suggest
-from almanaq.models.protocols import Embedder
+from almanaq.models.protocols import Embedder, LanguageModel
 from almanaq.retrieval.protocols import Retriever
 
 TARGET_LEXICAL_NAMES = (
@@ -23,6 +24,9 @@ TARGET_LEXICAL_NAMES = (
 )
 """OTT-QA's BM25 and TF-IDF as the TARGET paper has them; see target_lexical."""
 
+JUDGED = "rerank:"
+"""What stands before the name of a model that ranks the candidates of `rerank` anew."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -33,12 +37,14 @@ class Parts:
         cache: the folder that vectors are kept in; None keeps them in memory.
         seed: of the retriever that draws by chance.
         gold: gold tables by question, for the oracle.
+        model: opens the language model of a name such as `openai:MODEL`; None where there is none to be had.
     """
 
     embedder: Callable[[], Embedder]
     cache: Path | None = None
     seed: int = 0
     gold: Mapping[str, Sequence[TableId]] = field(default_factory=dict)
+    model: Callable[[str], LanguageModel] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +69,15 @@ def default_embedder() -> str:
 
 
 def open_retriever(name: str, parts: Parts) -> Opened:
-    """Open a retriever by its name, or by `module:object`.
+    """Open a retriever by its name, by `rerank:` and the name of a model that reads tables, or by `module:object`.
 
     Raises:
-        UsageError: there is no such retriever, module or object.
+        UsageError: there is no such retriever, model, module or object.
     """
     if name in RETRIEVERS:
         return RETRIEVERS[name](parts)
+    if name.startswith(JUDGED):
+        return _judged(name, parts)
     if ":" in name:
         return Opened(_imported(name), name)
     raise UsageError(f"unknown retriever {name!r}{suggest(name, RETRIEVERS)}")
@@ -132,6 +140,28 @@ def _rerank(parts: Parts) -> Opened:
         note = "rerank runs without vectors: the lexical embedder adds nothing; install 'almanaq[local]'"
         return Opened(Rerank(), "rerank", note=note)
     return Opened(Rerank(aspects=Aspects(VectorStore(parts.cache, embedder))), "rerank", embedder.name)
+
+
+def _judged(name: str, parts: Parts) -> Opened:
+    """Open `rerank:openai:MODEL`, or `rerank:` and the path or hub name of a cross-encoder."""
+    from almanaq.retrieval.judged import CrossEncoderJudge, Judge, Judged, LanguageModelJudge
+
+    first, model = _rerank(parts), name.removeprefix(JUDGED)
+    judge: Judge
+    if model.startswith("openai:"):
+        if parts.model is None:
+            raise UsageError(f"retriever {name!r} needs a language model, and none can be opened here")
+        judge = LanguageModelJudge(parts.model(model))
+    elif "/" in model or os.sep in model:
+        from almanaq.models.cross_encoder import CrossEncoder
+
+        judge = CrossEncoderJudge(CrossEncoder(model))
+    else:
+        raise UsageError(
+            f"retriever {name!r} names no model: write rerank:openai:MODEL, or rerank: and the path or hub name of a "
+            "cross-encoder, which has a slash"
+        )
+    return Opened(Judged(first.retriever, judge), name, first.embedder, first.note)
 
 
 def _target_lexical(name: str) -> Callable[[Parts], Opened]:

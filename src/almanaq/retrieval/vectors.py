@@ -48,10 +48,14 @@ class VectorStore:
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Give unit vectors, shape (len(texts), dimensions); equal texts are embedded once.
 
+        Vectors of an embedder that says it is `cheap` are made anew each time rather than kept.
+
         Raises:
             SourceError: the store's file cannot be read or written.
             ModelError: the embedder gives another number of vectors, another width, or a value that is no number.
         """
+        if getattr(self.embedder, "cheap", False):
+            return _embed(self.embedder, texts)
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
         found = self._read(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}

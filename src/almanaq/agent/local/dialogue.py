@@ -7,7 +7,7 @@ from typing import Any
 
 from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import Turn, TurnKind
-from almanaq.agent.local.ambiguity import ask_back
+from almanaq.agent.local.ambiguity import answered, ask_back
 from almanaq.agent.local.followups import FollowUps
 from almanaq.agent.local.linker import link
 from almanaq.agent.local.parser import LocalParser
@@ -65,7 +65,7 @@ class LocalDialogue:
         replies = kind in ("world", "narrow", "replace") or (kind == "new" and len(question.split()) <= _REPLY)
         if last is None or last.status != "clarify" or not replies:
             return question, history, kind
-        whole = f"{last.question.rstrip('?.! ')}, {question}"
+        whole = answered(last, question)
         return whole, history[:-1], turn_kind(whole, link(whole, index), history[:-1])
 
     def _known_values(self, relation: str, column: str, limit: int) -> list[str]:

@@ -78,7 +78,7 @@ class Run:
     def __init__(self, means: Means, plan: Plan, options: Options, session: Session) -> None:
         self._means, self._plan, self._options, self._session = means, plan, options, session
         database = means.database
-        self._renderer = Renderer(session, means.catalog, database.dialect, bytewise=database.bytewise)
+        self._renderer = Renderer(session, means.catalog, database.dialect, collation=database.collation)
         reader, budget = means.models.reader, call_budget(options, means.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency)
