@@ -16,6 +16,10 @@ CUTOFFS = (1, 5, 10, 50)
 DISTRACTORS = "gittables"
 
 
+def print_nothing(message: str) -> None:
+    """Take a message and leave it at that."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """What to run.
@@ -28,6 +32,7 @@ class RunRequest:
         cache: the folder of cached vectors; None keeps them in memory.
         distractors: tables of the dataset `distractors_from` to add to the corpus; None: none, or for the needle in
             the haystack all.
+        tell: is given what paid work will cost, before it starts; `max_calls` is the most of it that may be done.
     """
 
     task: str
@@ -46,6 +51,8 @@ class RunRequest:
     distractors: int | None = None
     distractors_from: str = DISTRACTORS
     made: Retriever | None = None
+    tell: Callable[[str], None] = print_nothing
+    max_calls: int | None = None
 
 
 def check_request(request: RunRequest) -> None:

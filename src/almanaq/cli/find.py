@@ -116,9 +116,13 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
     if how.fields is not None:
         check_fields_apply(how.retriever)
     chosen = parse_fields(DEFAULT_FIELDS if how.fields is None else how.fields)
-    opened = open_retriever(how.retriever, Parts(embedder_opener(how.embedder), default_cache_folder()))
+
+    def tell(message: str) -> None:
+        print(f"almanaq: {message}", file=sys.stderr)
+
+    opened = open_retriever(how.retriever, Parts(embedder_opener(how.embedder), default_cache_folder(), tell=tell))
     if opened.note:
-        print(f"almanaq: {opened.note}", file=sys.stderr)
+        tell(opened.note)
     tables = read_tables(corpus)
     hits = opened.retriever.index(tables, chosen).search([question], k)[0]
     wanted = {hit.id for hit in hits}

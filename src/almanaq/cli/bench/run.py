@@ -40,6 +40,10 @@ def run(
         typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that RUN_DIR holds.")] = False,
+    max_calls: Annotated[
+        int | None,
+        typer.Option("--max-calls", metavar="N", help="Refuse to index or embed with more model calls than N."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run a retriever over a dataset; RUN_DIR gets its configuration, a record per query, and the measures."""
@@ -68,6 +72,8 @@ def run(
         cache=default_cache_folder(),
         distractors=distractors,
         distractors_from=distractors_from,
+        tell=tell,
+        max_calls=max_calls,
     )
     scores = runner.run(request, progress=counter("questions"))
     tell(scores.config.note)
