@@ -4,9 +4,11 @@ from small_corpora import CORPUS, BagOfWords
 from almanaq.errors import UsageError
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.registry import RETRIEVERS, Parts, check_fields_apply, open_retriever
+from almanaq.testing import ScriptedModel
 
 GOLD = {"which film?": (CORPUS[0].id,)}
-PARTS = Parts(BagOfWords, seed=3, gold=GOLD)
+WRITER = ScriptedModel(lambda prompt: {"title": "a table", "summary": prompt.messages[1].content[-60:]})
+PARTS = Parts(BagOfWords, seed=3, gold=GOLD, language=WRITER)
 
 
 @pytest.mark.parametrize("name", RETRIEVERS)
@@ -60,7 +62,7 @@ def test_retrievers_of_others_by_module_and_object() -> None:
         ("hybird", "did you mean 'hybrid'"),
         ("no_such_module:x", "cannot import 'no_such_module'"),
         ("almanaq.retrieval.bm25:BM26", "has no 'BM26'; did you mean 'BM25'"),
-        ("almanaq.retrieval.bm25:WEIGHTS", "no method index"),
+        ("almanaq.retrieval.bm25:WEIGHTS", "is no retriever"),
     ],
 )
 def test_wrong_names(name: str, message: str) -> None:

@@ -33,11 +33,17 @@ Model = Annotated[
 ]
 Embedder = Annotated[
     str | None,
-    typer.Option("--embedder", metavar="NAME", help="lexical, local, openai:MODEL, a path or a hub name."),
+    typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
 ]
 Schema = Annotated[
     str | None,
     typer.Option("--schema", metavar="FILE", help="Column kinds and descriptions; default SOURCE.almanaq.toml."),
+]
+Examples = Annotated[
+    str | None,
+    typer.Option(
+        "--examples", metavar="FILE", help="Questions with their SUQL for the model; default SOURCE.examples.toml."
+    ),
 ]
 MaxCalls = Annotated[
     int | None,
@@ -82,6 +88,7 @@ class Request:
     passages: int | None = None
     candidates: int | None = None
     batch: int | None = None
+    examples: str | None = None
 
 
 @contextmanager
@@ -117,6 +124,7 @@ def connected(request: Request) -> Iterator[Connection]:
         candidates=request.candidates,
         concurrency=settings.concurrency,
         batch=request.batch,
+        examples=request.examples,
     ) as connection:
         warn(connection.warnings)
         yield connection

@@ -59,6 +59,7 @@ def explain_plan(
     actual: dict[str, dict[str, Any]] | None = None,
     approximate: bool = False,
     cost: Callable[[Estimate], float | None] | None = None,
+    order: Callable[[TextStage], str] = lambda _: "",
 ) -> Explanation:
     """Lay out a plan.
 
@@ -66,6 +67,7 @@ def explain_plan(
         steps: the plan after each rule, for EXPLAIN VERBOSE.
         actual: what each stage did, by name, for ANALYZE.
         cost: gives the dollars of a text stage, None where prices are unknown; without it, calls cost nothing.
+        order: says in which order a text stage's rows are tried; "" where it is that of its source.
     """
     done = actual or {}
     lines = [
@@ -85,7 +87,7 @@ def explain_plan(
                 StageLine(
                     kind,
                     stage.name,
-                    _describe(stage, plan.links),
+                    "\n".join(filter(None, (_describe(stage, plan.links), order(stage)))),
                     figures,
                     done.get(stage.name),
                     approximate=approximate,

@@ -22,6 +22,7 @@ from almanaq.suql.execution.candidates import (
     Listed,
     PassageSelection,
     Similarity,
+    SimilarWindows,
     similar_candidates,
 )
 from almanaq.suql.execution.columns import boolean_column, id_column, text_column
@@ -33,6 +34,7 @@ from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.result import Trace
 from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
 from almanaq.suql.execution.threads import in_thread
+from almanaq.suql.execution.trial_order import ordered_by_vectors, tries_by_similarity
 from almanaq.suql.options import Options
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.sites import Site
@@ -75,8 +77,8 @@ class Run:
 
     def __init__(self, means: Means, plan: Plan, options: Options, session: Session) -> None:
         self._means, self._plan, self._options, self._session = means, plan, options, session
-        bytewise = getattr(means.database, "bytewise", True)
-        self._renderer = Renderer(session, means.catalog, means.database.dialect, bytewise=bytewise)
+        database = means.database
+        self._renderer = Renderer(session, means.catalog, database.dialect, collation=database.collation)
         reader, budget = means.models.reader, call_budget(options, means.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency)
@@ -207,15 +209,23 @@ class Run:
             return False
         return [block for block, _ in output.evidence] == [stage.block] and is_plain(output.select)
 
-    async def _ordered(self, stage: TextStage) -> CandidateStream | Listed:
+    async def _ordered(self, stage: TextStage) -> CandidateStream | SimilarWindows | Listed:
         """Give a stage's candidates in the order in which they are to be tried (semantics 9)."""
-        sql = self._renderer.sql(stage.source)
-        approximate = self._options.candidates if stage.predicate is not None else None
-        by_similarity = self._options.order == "similarity" and stage.enough is not None and not stage.ordered
-        if not by_similarity and approximate is None:
-            return CandidateStream(self._session, sql)
         similarity = self._means.similarity
-        return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, approximate))
+        most = self._options.candidates if stage.predicate is not None else None
+        by_similarity = tries_by_similarity(stage, self._options)
+        if by_similarity or most is not None:
+            select, unused = await in_thread(ordered_by_vectors, stage, self._means.catalog, similarity)
+            self._warnings += unused
+            if select is not None:
+                select = select if most is None else select.limit(most, copy=False)
+                return CandidateStream(self._session, self._renderer.sql(select))
+        sql = self._renderer.sql(stage.source)
+        if most is not None:
+            return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most))
+        if by_similarity:
+            return SimilarWindows(self._session, sql, stage.inputs, similarity)
+        return CandidateStream(self._session, sql)
 
     def _table(self, stage: TextStage, rows: list[StageRow]) -> pa.Table:
         """Give a stage's rows as the table that later SQL joins on ROW."""
