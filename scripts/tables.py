@@ -127,6 +127,26 @@ def overhead() -> str:
     return _markdown(("structured predicate", "database", "with a text predicate", "time ratio", "memory ratio"), rows)
 
 
+def engines() -> str:
+    """Text predicates over 10 million rows in PostgreSQL: rows that leave it, and seconds beside plain SQL."""
+    measured = json.loads((ROOT / "benchmarks" / "engines" / "results.json").read_text())
+    rows = [
+        (
+            query["query"],
+            query["order"],
+            str(query["rows_to_client"]),
+            str(query["text_calls"]),
+            f"{query['seconds']:.3f}",
+            f"{query['bare_seconds']:.3f}",
+            f"{query['ratio_to_bare']:.2f}",
+            f"{query['read_seconds']:.3f}",
+        )
+        for query in measured["queries"]
+    ]
+    head = ("query", "order", "rows to the client", "text calls", "seconds", "without the text predicate", "ratio")
+    return _markdown((*head, "only reading the same rows"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "retrieval": retrieval,
     "target-table-2": target_table_2,
@@ -135,6 +155,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "candidates": candidates,
     "calls": calls,
     "overhead": overhead,
+    "engines": engines,
 }
 
 

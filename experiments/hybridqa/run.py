@@ -24,6 +24,7 @@ from almanaq.corpus.serialize import DEFAULT_FIELDS
 from almanaq.corpus.table import TableId
 from almanaq.models.registry import open_embedder, open_models
 from almanaq.retrieval.registry import Parts, open_retriever
+from almanaq.retrieval.vectors import default_cache_folder
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fit_places import is_development
@@ -35,9 +36,9 @@ def questions_of(folder: Path, half: str, limit: int | None) -> list[Question]:
     return chosen[:limit]
 
 
-def retrieve(questions: list[Question], folder: Path, retriever: str, cache: Path | None) -> dict[str, TableId]:
+def retrieve(questions: list[Question], folder: Path, retriever: str) -> dict[str, TableId]:
     """Give the best table for each question."""
-    opened = open_retriever(retriever, Parts(lambda: open_embedder("local"), cache, 0, {}))
+    opened = open_retriever(retriever, Parts(lambda: open_embedder("local"), default_cache_folder(), 0, {}))
     index = opened.retriever.index(open_dataset(folder).corpus("validation"), DEFAULT_FIELDS)
     rankings = index.search([question.text for question in questions], 1)
     return {question.id: ranking[0].id for question, ranking in zip(questions, rankings, strict=True)}
@@ -46,7 +47,7 @@ def retrieve(questions: list[Question], folder: Path, retriever: str, cache: Pat
 def pipeline_of(model: str, tries: int) -> HybridPipeline:
     models = open_models(model)
     if models.language is None:
-        return HybridPipeline(models, LocalProposer(), tries=tries)
+        return HybridPipeline(models, LocalProposer(), tries=2 * tries, readings=tries)
     return HybridPipeline(models, PromptedProposer(models.language), PromptedShortener(models.language), tries=tries)
 
 
@@ -60,7 +61,6 @@ def main() -> None:
     parser.add_argument("--model", default="local")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--tries", type=int, default=TRIES)
-    parser.add_argument("--cache", type=Path)
     arguments = parser.parse_args()
     folder = arguments.data_dir / "hybridqa"
     questions = questions_of(folder, arguments.half, arguments.limit)
@@ -68,7 +68,7 @@ def main() -> None:
     file = arguments.out / "records.jsonl"
     done = {record.query_id for record in read_hybrid_records(file)}
     todo = [question for question in questions if question.id not in done]
-    found = retrieve(todo, folder, arguments.retriever, arguments.cache) if arguments.tables == "open" and todo else {}
+    found = retrieve(todo, folder, arguments.retriever) if arguments.tables == "open" and todo else {}
     tables, pipeline, records = (
         LinkedTables(open_dataset(folder)),
         pipeline_of(arguments.model, arguments.tries),

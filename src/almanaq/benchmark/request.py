@@ -19,6 +19,10 @@ DISTRACTORS = "gittables"
 CONTEXT_K = 10
 
 
+def print_nothing(message: str) -> None:
+    """Take a message and leave it at that."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """What to run.
@@ -35,6 +39,7 @@ class RunRequest:
         distractors: tables of the dataset `distractors_from` to add to the corpus; None: none, or for the needle in
             the haystack all.
         model: opens a language model by name, for retrievers and generators that need one.
+        tell: is given what paid work will cost, before it starts; `max_calls` is the most of it that may be done.
     """
 
     task: str
@@ -59,6 +64,8 @@ class RunRequest:
     context_k: int = CONTEXT_K
     evidence: bool = False
     schema: Literal["all", "retrieved"] = "all"
+    tell: Callable[[str], None] = print_nothing
+    max_calls: int | None = None
 
 
 def check_request(request: RunRequest) -> None:

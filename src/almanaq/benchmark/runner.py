@@ -19,6 +19,7 @@ from almanaq.corpus.dataset import Question
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError
+from almanaq.models.budget import Budget
 from almanaq.models.protocols import Embedder
 from almanaq.retrieval.registry import Opened, Parts, open_retriever
 
@@ -67,8 +68,15 @@ def _open(request: RunRequest, questions: Sequence[Question]) -> Opened:
     gold: dict[str, list[TableId]] = {}
     for question in questions:
         gold.setdefault(question.text, []).extend(question.gold)
-    gold_ids = {text: tuple(dict.fromkeys(ids)) for text, ids in gold.items()}
-    parts = Parts(request.embedder, request.cache, request.seed, gold_ids, request.model)
+    parts = Parts(
+        request.embedder,
+        request.cache,
+        request.seed,
+        {text: tuple(dict.fromkeys(ids)) for text, ids in gold.items()},
+        model=request.model,
+        tell=request.tell,
+        budget=Budget(request.max_calls, setting="--max-calls"),
+    )
     return open_retriever(request.retriever, parts)
 
 

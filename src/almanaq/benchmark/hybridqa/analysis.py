@@ -38,7 +38,7 @@ def find_stage(
 
     - retrieval: another table was asked.
     - format: the answer holds the gold answer, or is held by it.
-    - parse: no query was accepted, or none of the last one's columns is one that holds the answer.
+    - parse: no query was accepted, or none of its columns is one that holds the answer.
     - link: the query's conditions on cells leave out every row that holds the answer.
     - cast: a value of the table or an answer could not be read as its type.
     - text call: all else: what was read in the passages is wrong or missing.
@@ -53,7 +53,7 @@ def find_stage(
     if not ran:
         return "parse"
     columns = {name for node in nodes for name, origin in relation.origins.items() if origin == node["col"]}
-    tree = sqlglot.parse_one(ran[-1], read="postgres")
+    tree = sqlglot.parse_one(prediction.suql or ran[-1], read="postgres")
     if columns and not columns & {column.name for column in tree.find_all(exp.Column)}:
         return "parse"
     rows = {node["row"] for node in nodes}

@@ -53,6 +53,7 @@ def reproduce(
         limit=limit,
         cache=default_cache_folder(),
         model=model_opener(),
+        tell=tell,
     )
     cells = []
     for cell in reproduced(table, request, datasets=dataset or (), tell=tell):
