@@ -198,6 +198,8 @@ def _reasons(
 ) -> Iterator[str]:
     if printed is not None and split != measures["split"]:
         yield f"other split: {split} here, {scores.config.tables:,} tables; {measures['split']} there"
+    if scores.config.limit is not None:
+        yield f"the first {scores.queries} questions only"
     if scores.config.counts:
         yield scores.config.counts
     ours = scores.metrics[measures["retrieval"]]
