@@ -71,7 +71,7 @@ def generation() -> str:
             f"{name.replace('_', ' ')} {metrics[name]:.{2 if name == 'sacrebleu' else 3}f}" for name in front
         )
         rows.append((result["dataset"], provenance["generator"], result["retriever"], figures))
-    order = ("first-cell", "majority", "not-enough", "local")
+    order = ("first-cell", "majority", "not-enough", "local", "agent")
     rows.sort(
         key=lambda row: (
             DATASETS.index(row[0]),

@@ -127,6 +127,7 @@ def _config(request: RunRequest, data: Data, opened: Opened, replying: _Replying
         model=replying.generator.model if replying else "",
         context_k=request.context_k if replying else 0,
         evidence=bool(replying) and request.evidence,
+        schema=request.schema if find_task(request.task).name == "text-to-sql" else "",
         prompts=dict(replying.generator.prompts) if replying else {},
         data=data.hashes,
         revisions=data.revisions,

@@ -116,6 +116,9 @@ class Generation:
     def _sql_context(self, question: Question, record: Record, schemas: Mapping[str, Sequence[Table]]) -> Asked:
         name = database_of(record.hits)
         tables = tuple(schemas.get(name, ()))
+        if self.config.schema == "retrieved":
+            chosen = {hit.id for hit in record.hits[: self.config.context_k]}
+            tables = tuple(table for table in tables if table.id in chosen)
         hint = str(question.fields.get("evidence") or "") if self.config.evidence else ""
         file = self.databases.file(name) if name else None
         texts = tuple(schema_texts(tables))
