@@ -11,6 +11,7 @@ from almanaq.agent.history import Shown, Turn
 from almanaq.agent.keyed import named_rows, with_keys
 from almanaq.agent.local import LocalDialogue
 from almanaq.agent.relax import LocalRelaxer, Query
+from almanaq.agent.responder import cell
 from almanaq.agent.shots import examples_path, find_examples, fitting, read_examples
 from almanaq.agent.tables import relevant
 from almanaq.errors import ModelCallError, SourceError
@@ -129,6 +130,17 @@ def test_keys_are_told_by_name():
     assert describe(suql, [shown]).endswith("price is cheap and name is none of Nonna's Table, Golden Wok")
     assert describe("SELECT name FROM restaurants WHERE id = 2", [shown]).endswith("whose name is Golden Wok")
     assert describe("SELECT name FROM restaurants WHERE id = 3", [shown]).endswith("whose id is 3")
+
+
+def test_links_stay_whole_and_lists_are_short():
+    link = "https://example.org/" + "a" * 300
+    assert cell(link) == link
+    assert cell("a" * 300).endswith("…")
+    assert cell(list("abcdefghij")) == "a, b, c, d, e, f, g, h and 2 more"
+    shops = Relation("shops", ("shops",), (Column("name", "text"), Column("website", "text")), key=("name",))
+    world = worlds.World((shops,), {"shops": [("Alba", link)]})
+    assert link in Agent(world, models()).respond("show all shops").answer
+    world.close()
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

@@ -90,6 +90,7 @@ class Agent:
         self._classifier = classifier or (PromptedClassifier(language) if language else local)
         # Where all relations fit its prompt, a parser with a language model tells in the same call what needs no data.
         self._most = MOST_TABLES if language else _LOCAL_TABLES
+        self._links_words = language is None
         self._always_classify = classifier is not None or (language is None and parser is None)
         self._parser: SemanticParser = parser or (PromptedParser(language, shots=shots) if language else local)
         self._relaxer = relaxer or (PromptedRelaxer(language) if language else LocalRelaxer())
@@ -148,7 +149,7 @@ class Agent:
             from almanaq.retrieval.choose import TableChooser
 
             self._tables = TableChooser(BM25())
-        return relevant(question, catalog, history, self._tables), True
+        return relevant(question, catalog, history, self._tables, one_database=self._links_words), True
 
     def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Ran | Response]:
         """Have a query written, and run it; written anew with the compiler's words when it is refused."""
