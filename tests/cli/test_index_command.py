@@ -33,10 +33,27 @@ def test_index_find_update_find(folder: Path, tmp_path: Path) -> None:
     assert hit["table_id"] == "lakes"
 
 
+def test_an_index_with_vectors(folder: Path, tmp_path: Path) -> None:
+    index = str(tmp_path / "index")
+    run("index", str(folder), "--out", index, "--embedder", "lexical", "--language", "german")
+    told = json.loads((tmp_path / "index" / "manifest.json").read_text())
+    assert (told["embedder"], told["language"]) == ("lexical", "german")
+    (folder / "lakes.csv").write_text("lake,depth\nBaikal,1642\n")
+    assert "1 added" in run("index", str(folder), "--out", index, "--update").stdout
+    hits = json.loads(run("find", "depths of Baikal", "--index", index, "--json").stdout)
+    assert hits[0]["table_id"] == "lakes"
+    assert len(hits) == 3  # by words alone, only what shares one
+    assert len(json.loads(run("find", "Baikal", "--index", index, "--retriever", "bm25", "--json").stdout)) == 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ("find", "q"),
+        ("find", "q", "--index", "y", "--retriever", "rerank"),
+        ("find", "q", "--index", "y", "--embedder", "local"),
+        ("index", "x", "--out", "y", "--update", "--language", "german"),
+        ("index", "x", "--out", "y", "--update", "--embedder", "static"),
         ("find", "q", "--corpus", "x", "--index", "y"),
         ("find", "q", "--index", "y", "--fields", "title"),
         ("find", "q", "--index", "y", "--explain"),

@@ -100,7 +100,12 @@ def test_no_information_is_none_for_every_literal() -> None:
         ("who directed the film?", "The film was directed by Ada Lovelace in 1999.", "Ada Lovelace"),
         ("where was she born?", "She was born in New Haven.", "New Haven"),
         ("in what year was it founded?", "Founded in 1921, it has 300 members.", "1921"),
-        ("what is the best dish?", "Go early. The best dish is the lamb shank.", "The best dish is the lamb shank."),
+        ("what is the best dish?", "Go early. The best dish is the lamb shank.", "lamb shank"),
+        ("which river does it lie on?", "Arles ( French pronunciation ) is a city on the Rhône River.", "Rhône River"),
+        ("what is the nickname of the club?", "The club, nicknamed The Gulls, plays in Torquay.", "Gulls"),
+        ("how is the soup?", "Go early. The soup is thin and cold.", "The soup is thin and cold."),
+        ("where was the race held?", "East Berlin ( GDR )", "East Berlin"),
+        ("when was the race held?", "East Berlin ( GDR )", None),
         ("who wrote the book?", "The weather was nice.", None),
     ],
 )
@@ -109,6 +114,25 @@ def test_open_questions_are_answered_by_words_of_the_text(question: str, passage
     assert found.value == value
     if value:
         assert found.verdicts == {value: True}
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "type", "value"),
+    [
+        ("how many seats does it have?", "Opened in 1998, the hall has 2,104 seats.", "integer", "2104"),
+        ("when did it open?", "The hall opened on 3 May 1998 with 2,104 seats.", "date", "1998-05-03"),
+        ("how many seats does it have?", "The hall has no seats at all.", "integer", None),
+    ],
+)
+def test_a_typed_answer_is_of_its_type(question: str, passage: str, type: str, value: str | None) -> None:
+    assert evaluate((passage,), question, type=type).value == value
+
+
+def test_an_open_answer_quotes_its_sentence_and_says_how_sure_it_is() -> None:
+    found = evaluate(("He painted. He was born on 15 February 1968 in Paris.",), "when was he born?")
+    assert [quote.text for quote in found.quotes] == ["He was born on 15 February 1968 in Paris."]
+    assert found.confidence is not None
+    assert 0.3 < found.confidence <= 1
 
 
 def test_options_are_chosen_by_their_words() -> None:

@@ -129,8 +129,8 @@ def test_bad_input(tmp_path: Path) -> None:
         ("{", "cannot read"),
         ("[]", "is not an index"),
         ('{"format": "else"}', "is not an index"),
-        ('{"format": "almanaq-table-index", "version": 99}', "version 99, this almanaq reads 1"),
-        ('{"format": "almanaq-table-index", "version": 1}', "is damaged"),
+        ('{"format": "almanaq-table-index", "version": 99}', "version 99, this almanaq reads 2"),
+        ('{"format": "almanaq-table-index", "version": 2}', "is damaged"),
     ],
 )
 def test_foreign_and_damaged_indexes(tmp_path: Path, manifest: str, message: str) -> None:

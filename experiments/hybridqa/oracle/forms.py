@@ -28,8 +28,13 @@ class Form:
             for passage in text.split("\n\n"):
                 found = re.search(pattern, passage)
                 if found and self.keep(found[1]).strip(" ,"):
-                    return self.keep(found[1])
+                    return self._kept(found[1], question)
         return None
+
+    def _kept(self, span: str, question: str) -> str:
+        """Give the part of a span that was asked for: of a date, the year alone where the question says so."""
+        kept = self.keep(span)
+        return year_of(kept) or kept if re.search(r"\b(?:what|which) year\b", question, re.IGNORECASE) else kept
 
 
 def first_place(span: str) -> str:
@@ -180,6 +185,8 @@ FORMS: tuple[Form, ...] = (
     Form(r"\bnationality|what country.*\b(?:from|represent|citizen)|\bdemonym", _NATION),
     Form(r"\bpopulation\b|how many (?:people|residents|inhabitants)\b.*\b(?:live|population|there|reside|have)", (rf"\b(?:population|inhabitants)[^.;]{{0,60}}?\b(?:was|is|of|were|at|stood at|:|estimated at|over|about|approximately|around)(?: estimated)?(?: at| to be| about| around| approximately| over)? ({NUMBER})", rf"({NUMBER}) (?:people|inhabitants|residents)", rf"\bpopulation[^.;]{{0,80}}?({NUMBER})(?= people| inhabitants| residents| ,| \.)")),
     Form(r"\bcapacity|how many (?:people|spectators|fans|seats).*\b(?:hold|seat|fit|accommodate|have|capacity)|how many seats", (rf"\b(?:capacity|seats|holds|accommodates?|seat|hold)\b[^.;]{{0,50}}?({NUMBER})", rf"({NUMBER})(?:-| )?(?:seat|spectators|people|capacity|seats)")),
+    Form(r"square kilomet", (rf"({NUMBER})(?:-| )(?:square kilomet\w+|km2|km²)",)),
+    Form(r"square miles", (rf"({NUMBER})(?:-| )(?:square miles|sq mi)",)),
     Form(r"\barea\b|how (?:large|big)\b|square (?:miles|kilomet)", (rf"\b(?:area|covers|covering|size)\b[^.;]{{0,50}}?({NUMBER}(?: (?:square (?:miles|kilomet\w+|km|mi)|sq mi|km2|km²|hectares|acres|ha|sq\. mi))?)", rf"({NUMBER}(?:-| )(?:square (?:miles|kilomet\w+)|sq mi|km2|hectares?|acres?|ha))")),
     Form(r"\bhow (?:long|wide|far)|\blength\b|\bdistance", (rf"({NUMBER}(?:-| )(?:miles?|mi|km|kilomet\w+|m|met(?:re|er)s?|feet|ft|foot|minutes|hours|days|weeks|months|years|mile|yards))\b",)),
     Form(r"\bhow (?:tall|high)|\bheight|\belevation|\baltitude", (rf"\b(?:elevation|height|altitude|tall|high|rises|standing)\b[^.;]{{0,40}}?({NUMBER}(?:-| )(?:m|met(?:re|er)s?|feet|ft|foot)?)", rf"({NUMBER} (?:m|met(?:re|er)s?|feet|ft|stories|storeys))\b")),
@@ -191,6 +198,7 @@ FORMS: tuple[Form, ...] = (
     Form(r"\bdraft.*\b(?:round)", (r"\b(?:in the )?(\w+) round\b",)),
     Form(r"\bdraft.*\b(?:overall|pick|number)|what pick", (r"\b(?:with the |, |pick )?([0-9]+(?:st|nd|rd|th)?|\w+) (?:overall|pick)",)),
     Form(r"\bdraft.*year|(?:year|when).*\bdraft", (rf"\b(?:drafted|selected|draft|chosen|picked)\b[^.;]{{0,80}}?({YEAR})", rf"({YEAR})[^.;]{{0,20}}? [Dd]raft")),
+    Form(r"\b(?:old|former|previous|first|original)\b.*\b(?:stadium|arena|home|venue|ground|field)", (rf"\b(?:previously|formerly|originally)(?: \w+)? (?:playing|played|plays|based|housed)(?: their| its)?(?: home games| games| matches)? (?:at|in|on) (?:the )?({NAME})", rf"\b(?:former|previous|old|original) (?:home|stadium|arena|ground|venue|field)[^.;]{{0,20}}?(?:,|was|is|at|of) (?:the )?({NAME})")),
     Form(r"\b(?:home (?:games|matches|ground|stadium|venue|field|arena|court|rink|park)|stadium|arena|ballpark)\b", (rf"\bhome (?:games|matches|ground|stadium|venue|field|arena|court|ballpark|base|rink)[^.;]{{0,30}}?(?:at|in|is|are|on|was) (?:the )?({NAME})", rf"\b(?:play|plays|played)(?: their| its)?(?: home)?(?: games| matches)? (?:at|in) (?:the )?({NAME})", rf"\b({NAME} (?:Stadium|Arena|Park|Field|Center|Centre|Ground|Coliseum|Dome))")),
     Form(r"\b(?:league|conference|division|competition)\b", (rf"\b(?:plays?|compet\w+|participat\w+|played|member|club)\b[^.;]{{0,60}}?(?:in|of) (?:the )?({NAME} (?:League|Conference|Division|Premiership|Championship|Association|Liga|Series)(?: {NAME})?)", rf"\b(?:plays?|compet\w+|participat\w+)\b[^.;]{{0,40}}? (?:in|of) (?:the )?({NAME})")),
     Form(r"\b(?:position)\b", (r"\b(?:plays?|played|playing)(?: \w+)? (?:as|at|in)(?: an?| the)? ([a-z][a-z -]*?)(?= position| for| in| and| who| \.| ,|$)", r"\b(?:is|was) an? [^.]*?\b((?:attacking |defensive |central |left |right |wide |running |tight |offensive |point |shooting |small |power |outside |middle |corner|free |strong |starting |relief |second |first |third |center |short)?-? ?(?:midfielder|defender|striker|forward|goalkeeper|winger|quarterback|receiver|linebacker|tackle|guard|center|centre|cornerback|safety|pitcher|catcher|outfielder|infielder|baseman|fielder|shortstop|end|back|kicker|punter|fullback|halfback|goaltender|defenceman|defenseman|wing|prop|hooker|lock|flanker|batsman|bowler))s?\b")),
@@ -207,7 +215,8 @@ FORMS: tuple[Form, ...] = (
     Form(r"(?:which|what) (?:country|nation)", (r"\b(?:in|of|from) (?:[^.;]{0,40}? , )?((?:the )?(?:United States|United Kingdom|Soviet Union|New Zealand|South Africa|Czech Republic|Costa Rica|[A-Z]\w+))(?= \.|$| ,? (?:and|that|which|with|who))",), lambda s: re.sub(r"^the ", "", s)),
     Form(r"(?:which|what) (?:state|province)", (rf"\bstate of ({NAME})", *_LOCATED), lambda s: s.split(" , ")[1] if " , " in s else s),
     Form(r"(?:which|what) county", (rf"({NAME} County)\b", rf"(County {NAME})\b", rf"\bcounty of ({NAME})")),
+    Form(r"(?:which|what) (?P<kind>suburb|district|borough|neighbourhood|neighborhood|village|ward)", (rf"\b(?:in|of|from) (?:the )?({NAME}) <kind>", rf"\b<kind> of ({NAME})"), first_place),
     Form(r"(?:which|what) (?:city|town|village|municipality|district|borough|suburb|neighbou?rhood)", _LOCATED, first_place),
-    Form(r"^where\b|\blocat(?:ed|ion)\b", _LOCATED),
+    Form(r"^where (?:is|are|was|were) (?:\w+ ?){1,3}\??$|\blocat(?:ed|ion)\b", _LOCATED),
 )  # fmt: skip
 """In order: what a question says first decides."""

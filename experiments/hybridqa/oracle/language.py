@@ -48,7 +48,10 @@ _GROUPS = (
     "begin began start",
     "nicknam monik",
     "open inaugur",
+    "straddl astrid",
 )
+_KINDS = {"song": ("record", "singl", "track"), "play": ("tragedi", "drama", "comedi")}
+"""What is of a kind: a single is a song, but not every record is."""
 _SAME: dict[str, int] = {word: number for number, group in enumerate(_GROUPS) for word in group.split()}
 NATIONS = {
     line.split(":")[0]: line.split(":")[1].split(",")
@@ -188,7 +191,8 @@ def content(question: str) -> list[str]:
 def alike(stem_: str) -> frozenset[str]:
     """Give the stems that mean what this one does."""
     group = _SAME.get(stem_)
-    return frozenset((stem_,)) if group is None else frozenset(_GROUPS[group].split()) | {stem_}
+    same = () if group is None else _GROUPS[group].split()
+    return frozenset((stem_, *same, *_KINDS.get(stem_, ())))
 
 
 @lru_cache(maxsize=50_000)

@@ -1,9 +1,9 @@
-# ruff: noqa: E501 (a pattern reads best whole)
 """read(text, question): yes or no, a form's words, or the words of the right shape nearest to what is asked."""
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from oracle.forms import FORMS
 from oracle.language import (
@@ -23,11 +23,12 @@ from oracle.language import (
 )
 
 _AUX = re.compile(r"^\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE)
-_SUBJECT = re.compile(
-    r"^\s*\w+ (?:this|the|it|he|she|they|there)(?: (?:person|team|player|city|place|athlete|club|film|song|school|venue|"
-    r"driver|rider|artist|album|country|town|station|building|band|event|company|island|river|airport|stadium|actor))?\b",
-    re.IGNORECASE,
-)
+_PLACED = re.compile(r"\b(?:in|at|on|near|to|from|of)(?: the)? ?$")
+_SUBJECT = re.compile(r"^\s*\w+ (?:this \w+|it|he|she|they|there)\b", re.IGNORECASE)
+_CENTURY = re.compile(r"\b([0-9]{1,2})(?:st|nd|rd|th)[- ]century\b", re.IGNORECASE)
+_CALLED = re.compile(r"\b(?:nicknamed|called) ['\"]?([A-Z]\w+)['\"]?\??$")
+_SHORT, _TOGETHER, _PAIRS = 6, 3, 3
+"""A passage of so many sentences is read as one; words asked side by side stand so near; asked of so many pairs."""
 _BORN = re.compile(r"\bborn (?:on |in )(.+?)\??$", re.IGNORECASE)
 _DIED = re.compile(r"\b(?:die|died) (?:on |in )(.+?)\??$", re.IGNORECASE)
 _OPENERS = frozenset(
@@ -35,7 +36,8 @@ _OPENERS = frozenset(
     however although therefore there one some many most both during by with from and but of""".split()
 )
 """Words in capitals only because they open a sentence."""
-_ENOUGH = 0.8
+_ENOUGH, _NAMED = 0.8, 0.7
+"""Share of a question's words that a passage must hold; where it holds two of the question's names, fewer do."""
 _REACH = 12
 """How many words away from what is asked its answer may stand, to count half."""
 
@@ -48,8 +50,17 @@ def read(text: str, question: str) -> str | None:
     for form in FORMS:
         found = form.find(text, question)
         if found:
-            return tidy(found)
-    return _nearest(text, question)
+            return _whole_name(tidy(found), text, question)
+    found = _nearest(text, question)
+    return None if found is None else _whole_name(found, text, question)
+
+
+def _whole_name(found: str, text: str, question: str) -> str:
+    """Give a person's name in full where only the last name stands beside what is asked."""
+    if not question.casefold().startswith(("who", "whom")) or " " in found:
+        return found
+    longer = re.search(rf"((?:[A-Z][\w.'’-]+ ){{1,3}}{re.escape(found)})\b", text)
+    return tidy(longer[1]) if longer else found
 
 
 def _is_so(text: str, question: str) -> bool:
@@ -60,16 +71,25 @@ def _is_so(text: str, question: str) -> bool:
         said = read(text, when)
         return said is not None and set(words(dated[1])) - {"the", "of"} <= set(words(said))
     rest = _SUBJECT.sub("", question) or question
-    wanted = [s for s in content(rest) if s]
-    if not wanted:
-        return False
-    return any(_holds(passage, rest, wanted) for passage in text.split("\n\n"))
+    return any(_bears_out(passage, rest) for passage in text.split("\n\n"))
+
+
+def _bears_out(passage: str, question: str) -> bool:
+    called = _CALLED.search(question)
+    if called and called[1] in passage.split("(")[0].split():
+        return True
+    century = _CENTURY.search(question)
+    if century and any(-(-int(year) // 100) == int(century[1]) for year in re.findall(YEAR, passage)):
+        question = question.replace(century[0], "")
+    wanted = content(question)
+    return bool(wanted) and _holds(passage, question, wanted)
 
 
 def _holds(passage: str, question: str, wanted: list[str]) -> bool:
     """Say whether a passage holds every number and name of a question, and most of its other words close together."""
     held = set(stems(passage))
-    for name in re.findall(r"[0-9][0-9,.]*[0-9]|[0-9]|(?<=\s)[A-Z][\w’'-]+", question):
+    names = re.findall(r"[0-9][0-9,.]*[0-9]|[0-9]|(?<=\s)[A-Z][\w’'-]+", question)
+    for name in names:
         if not all(_any_form(part, held) for part in stems(name)):
             return False
     parts = [set(stems(sentence)) for sentence in sentences(passage)]
@@ -77,7 +97,20 @@ def _holds(passage: str, question: str, wanted: list[str]) -> bool:
     if not windows:
         return False
     best = max(sum(_any_form(word, window) for word in wanted) for window in windows)
-    return best >= _ENOUGH * len(wanted) or (len(wanted) > 6 and sum(_any_form(w, held) for w in wanted) == len(wanted))
+    whole = sum(_any_form(word, held) for word in wanted) == len(wanted)
+    enough = _ENOUGH if len(names) < 2 else _NAMED
+    if best < enough * len(wanted) and not (whole and (len(wanted) > 6 or len(parts) <= _SHORT)):
+        return False
+    return _side_by_side(passage, wanted)
+
+
+def _side_by_side(passage: str, wanted: list[str]) -> bool:
+    """Say whether at least half of the words that a question puts side by side stand near each other."""
+    said = stems(passage)
+    places = {word: [i for i, s in enumerate(said) if s in alike(word)] for word in wanted}
+    pairs = list(pairwise(wanted))
+    near = sum(any(0 < abs(i - j) <= _TOGETHER for i in places[a] for j in places[b]) for a, b in pairs)
+    return len(pairs) < _PAIRS or near * 2 >= len(pairs)
 
 
 def _any_form(word: str, held: set[str]) -> bool:
@@ -112,6 +145,8 @@ def _nearest(text: str, question: str) -> str | None:
     for sentence in sentences(text):
         tokens = [(m.start(), stem(m[0])) for m in re.finditer(r"[^\W_]+(?:[.,][0-9]+)*", sentence)]
         for match in shape.finditer(sentence):
+            if shape.pattern == PLACE and not _PLACED.search(sentence[: match.start()]):
+                continue
             found = set(stems(match[0]))
             if not found or found <= asked or match[0].casefold() in _OPENERS:
                 continue

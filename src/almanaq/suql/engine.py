@@ -26,16 +26,18 @@ from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.run import Means
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
+from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.execution.why_not import WhyNot, why_not, why_not_plan
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
 from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.estimate import Estimate, estimate
 from almanaq.suql.plan.lower import lower
-from almanaq.suql.plan.stages import LogicalPlan, Plan
+from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
 from almanaq.suql.syntax.parse import parse
 
 T = TypeVar("T")
+_PLANS_KEPT = 100
 
 
 class Engine:
@@ -58,6 +60,7 @@ class Engine:
     ) -> None:
         self._database, self._options, self._rules = database, options or Options(), rules
         self._models, self._query_rules = models, query_rules
+        self._plans: dict[tuple[str, str, bool], Plan] = {}
         self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder().embed)
 
     @property
@@ -92,7 +95,14 @@ class Engine:
 
     def plan(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Plan:
         """Give the plan of a query; asks neither the database nor a model."""
-        return lower(optimize(self.logical_plan(query, parameters, options=options), self._rules))
+        key = (query, repr(parameters), (options or self._options).link)
+        known = self._plans.get(key)
+        if known is None:
+            known = lower(optimize(self.logical_plan(query, parameters, options=options), self._rules))
+            if len(self._plans) >= _PLANS_KEPT:
+                self._plans.pop(next(iter(self._plans)), None)
+            self._plans[key] = known
+        return known
 
     def logical_plan(
         self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None
@@ -124,7 +134,14 @@ class Engine:
         plan = lower(optimize(logical, self._rules))
         shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
         estimates = estimate(plan, self.catalog)
-        return explain_plan(plan, estimates, steps=shown, approximate=_approximate(chosen), cost=self._cost())
+        return explain_plan(
+            plan,
+            estimates,
+            steps=shown,
+            approximate=_approximate(chosen),
+            cost=self._cost(),
+            order=self._order(chosen),
+        )
 
     def analyze(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with expected and actual figures side by side."""
@@ -139,7 +156,14 @@ class Engine:
             "seconds": round(result.trace.seconds, 3),
         }
         estimates = estimate(plan, self.catalog)
-        return explain_plan(plan, estimates, actual=actual, approximate=_approximate(chosen), cost=self._cost())
+        return explain_plan(
+            plan,
+            estimates,
+            actual=actual,
+            approximate=_approximate(chosen),
+            cost=self._cost(),
+            order=self._order(chosen),
+        )
 
     def why_not(
         self,
@@ -175,6 +199,10 @@ class Engine:
         )
         with self._database.session() as session:
             return [str(value) for value in session.fetch(sql)["v"].to_pylist()]
+
+    def _order(self, options: Options) -> Callable[[TextStage], str]:
+        """Give what says in which order a text stage's rows are tried."""
+        return lambda stage: describe_order(stage, options, self.catalog)
 
     def _cost(self) -> Callable[[Estimate], float | None] | None:
         """Give what an estimate's calls cost; None where calls cost nothing."""

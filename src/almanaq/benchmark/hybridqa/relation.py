@@ -29,6 +29,7 @@ class HybridRelation:
         origins: for each column of `arrow`, the position of the table's column that it was made of.
         spelled: for each typed column, how the table writes each of its values.
         missing: links that have no passage.
+        title: of the table's page and section.
     """
 
     name: str
@@ -37,6 +38,7 @@ class HybridRelation:
     origins: Mapping[str, int]
     spelled: Mapping[str, Mapping[Any, str]] = field(default_factory=dict)
     missing: int = 0
+    title: str = ""
 
     @property
     def info_columns(self) -> tuple[str, ...]:
@@ -82,7 +84,8 @@ def make_relation(linked: LinkedTable) -> HybridRelation:
     arrow = pa.table([column for _, _, column in found], names=list(names.names))
     origins = {name: at for name, (_, at, _) in zip(names.names, found, strict=True)}
     read = LoadReport(table.id.table, len(table.rows), tuple(reports), warnings)
-    return HybridRelation(table.id.table, arrow, read, origins, spelled, len(lost))
+    title = " / ".join(part for part in (table.title, table.section) if part)
+    return HybridRelation(table.id.table, arrow, read, origins, spelled, len(lost), title)
 
 
 def open_relations(relations: Sequence[HybridRelation]) -> DuckDBDatabase:

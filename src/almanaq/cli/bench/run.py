@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from almanaq.cli.bench.output import Json, counter, cutoffs, print_scores, tell
-from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener
+from almanaq.cli.bench.output import Json, counter, cutoffs, find_modules_here, print_scores, tell
+from almanaq.cli.find import DEFAULT_FIELDS, DEFAULT_MAX_CALLS, embedder_opener, model_opener
+from almanaq.cli.options import MaxCalls
 
 
 def register(bench: typer.Typer) -> None:
@@ -27,6 +28,21 @@ def run(
         str | None, typer.Option("--fields", help=f"What is indexed of a table; default {DEFAULT_FIELDS}.")
     ] = None,
     k: Annotated[str, typer.Option("--k", metavar="K,K,…", help="Cutoffs of the measures.")] = "1,5,10,50",
+    context_k: Annotated[
+        int, typer.Option("--context-k", metavar="N", help="Tables that the generator is handed.")
+    ] = 10,
+    generator: Annotated[
+        str,
+        typer.Option(
+            "--generator",
+            metavar="NAME",
+            help="What replies: local, openai:MODEL, majority, not-enough, first-cell or module:object.",
+        ),
+    ] = "local",
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Hand the generator the hints that BIRD gives with its questions.")
+    ] = False,
+    max_calls: MaxCalls = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N questions.")] = None,
     distractors: Annotated[
         int | None, typer.Option("--distractors", metavar="N", help="Add N tables of another dataset to the corpus.")
@@ -37,18 +53,22 @@ def run(
     seed: Annotated[int, typer.Option("--seed", help="Of what is drawn by chance.")] = 0,
     embedder: Annotated[
         str | None,
-        typer.Option("--embedder", metavar="NAME", help="lexical, local, openai:MODEL, a path or a hub name."),
+        typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that RUN_DIR holds.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a retriever over a dataset; RUN_DIR gets its configuration, a record per query, and the measures."""
+    """Run a retriever, and a generator where the task asks for replies, over a dataset.
+
+    RUN_DIR gets the configuration, a record per query as it goes, and the measures.
+    """
     from almanaq.benchmark import runner
     from almanaq.benchmark.request import RunRequest
     from almanaq.corpus.serialize import parse_fields
     from almanaq.retrieval.registry import check_fields_apply
     from almanaq.retrieval.vectors import default_cache_folder
 
+    find_modules_here()
     if fields is not None:
         check_fields_apply(retriever)
     request = RunRequest(
@@ -67,6 +87,12 @@ def run(
         cache=default_cache_folder(),
         distractors=distractors,
         distractors_from=distractors_from,
+        model=model_opener(max_calls),
+        generator=generator,
+        context_k=context_k,
+        evidence=evidence,
+        tell=tell,
+        max_calls=DEFAULT_MAX_CALLS if max_calls is None else max_calls,
     )
     scores = runner.run(request, progress=counter("questions"))
     tell(scores.config.note)

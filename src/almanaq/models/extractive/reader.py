@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-
 from almanaq.models.extractive.clauses import clauses, tokens_of
 from almanaq.models.extractive.polarity import asks_yes_or_no, polarity
-from almanaq.models.extractive.spans import best_span
+from almanaq.models.extractive.spans import Span, best_span
 from almanaq.models.extractive.summary import central_sentences
 from almanaq.models.protocols import Quote, TextCall, TextReply
 from almanaq.models.words import stem
-from almanaq.values import canonical
+from almanaq.values import canonical, parse_typed
 
 _YES = frozenset({"yes", "true"})
 _NO = frozenset({"no", "false"})
@@ -90,34 +87,24 @@ def _option(call: TextCall) -> TextReply:
 
 
 def _span(call: TextCall) -> TextReply:
-    span = best_span(call.passages, call.question, call.type)
+    span = best_span(call.passages, call.question, call.type, lambda words: parse_typed(words, call.type) is not None)
     if span is None:
         return TextReply(None, dict.fromkeys(call.compared))
-    value: str | None = span.quote.text
-    if call.type != "text":
-        value = _type_parser()(span.quote.text, call.type)
-        if value is None:
-            return TextReply(None, dict.fromkeys(call.compared))
-    verdicts = {literal: _supported(call, span.quote, literal) for literal in call.compared}
-    return TextReply(value, verdicts, (span.quote,))
+    value = parse_typed(span.value, call.type)
+    verdicts: dict[str, bool | None] = {literal: _supported(span, literal) for literal in call.compared}
+    return TextReply(value, verdicts, (span.quote,), confidence=span.confidence)
 
 
-def _supported(call: TextCall, quote: Quote, literal: str) -> bool:
-    """Say whether the clause that answers holds the literal, and does not deny it."""
-    for clause in clauses(call.passages[quote.passage]):
-        if clause.start <= quote.start < clause.start + len(clause.text):
-            place = _place(literal, clause.stems)
-            return place is not None and not clause.negated(place)
-    return canonical(quote.text) == canonical(literal)
+def _supported(span: Span, literal: str) -> bool:
+    """Say whether the sentence that answers holds the literal, and does not deny it."""
+    for clause in clauses(span.quote.text):
+        place = _place(literal, clause.stems)
+        if place is not None and not clause.negated(place):
+            return True
+    return canonical(span.value) == canonical(literal)
 
 
 def _place(words: str, within: str) -> int | None:
     wanted = " ".join(stem(token) for token in tokens_of(words))
     at = f" {within} ".find(f" {wanted} ") if wanted else -1
     return None if at < 0 else at
-
-
-def _type_parser() -> Callable[[str, str], str | None]:
-    # By name: a reader of text alone works without the part that parses types.
-    parse: Callable[[str, str], str | None] = import_module("almanaq.values").parse_typed
-    return parse

@@ -50,6 +50,7 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
         tree = qualify_columns(tree, schema, dialect="postgres", allow_partial_qualification=True)
     except OptimizeError as error:
         raise UnknownNameError(_reword(str(error)), query=text, **_find_name(tree, str(error))) from error
+    _quote_odd_names(tree)
     _restore_ordinality(tree)
     _check_columns(tree, catalog, text)
     typed = annotate_types(tree, schema=schema, dialect="postgres").transform(_mark_integer_division, copy=False)
@@ -59,6 +60,13 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
         if is_text_call(call):
             _check_text_call(call, text)
     return BoundQuery(tree, output_names(spelled, tree, catalog))
+
+
+def _quote_odd_names(tree: exp.Query) -> None:
+    """Quote names that cannot stand bare: those that a star was expanded to are not."""
+    for identifier in tree.find_all(exp.Identifier):
+        if not identifier.quoted and not exp.SAFE_IDENTIFIER_RE.match(identifier.name):
+            identifier.set("quoted", True)
 
 
 def _mark_integer_division(node: exp.Expr) -> exp.Expr:

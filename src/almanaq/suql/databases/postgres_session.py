@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _INSIST_SECONDS = 0.02
 _FIRST_ROWS = 32
 """Rows of a stream's first batch; each later one is twice as large. Under a LIMIT few are ever needed."""
+_BLOCKING = (exp.Order, exp.Group, exp.Distinct, exp.Window, exp.AggFunc, exp.Join, exp.SetOperation)
+"""What may have to see all rows before it gives the first; without any of these a cursor gives rows at once."""
 _COSTS = re.compile(r"cost=([\d.]+)\.\.([\d.]+)")
 _BEGIN = """
     BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE;
@@ -83,9 +85,8 @@ class PostgresSession:
 
     def stream(self, sql: str, batch_rows: int = 2048) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily, by a cursor in the server; closing the iterator closes it."""
-        _check_select(sql)
-        name, query = f"c{next(self._numbers)}", _bare(sql)
-        if self._sorts_in_parallel(query):
+        tree, name, query = _check_select(sql), f"c{next(self._numbers)}", _bare(sql)
+        if tree.find(*_BLOCKING) and self._sorts_in_parallel(query):
             self.create(f"sorted_{name}", sql)
             query = f"SELECT * FROM {quote(*self.locate(f'sorted_{name}'))}"  # in the order in which it was filled
         work = self._begin()
@@ -282,7 +283,10 @@ class PostgresSession:
             return DatabaseError("the query was interrupted")
         if self._connection.closed or self._connection.broken:
             return DatabaseError("the connection to PostgreSQL was lost while the query ran; run it again")
-        return DatabaseError(first_line(error).replace(self._prefix, ""))
+        said = first_line(error).replace(self._prefix, "")
+        if "temporary tables in database" in said:
+            said += ": results between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
+        return DatabaseError(said)
 
 
 def quote(*names: str) -> str:
@@ -294,12 +298,14 @@ def _bare(sql: str) -> str:
     return sql.strip().rstrip(";")
 
 
-def _check_select(sql: str) -> None:
-    """Raise DatabaseError unless the text is one SELECT that changes nothing."""
+def _check_select(sql: str) -> exp.Query:
+    """Give the tree of a text; raise DatabaseError unless it is one SELECT that changes nothing."""
     try:
         trees = [tree for tree in sqlglot.parse(sql, read="postgres") if tree is not None]
     except sqlglot.errors.SqlglotError as error:
         raise DatabaseError(f"not a query: {str(error).splitlines()[0]}") from error
     effects = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock)
-    if len(trees) != 1 or not isinstance(trees[0], exp.Query) or trees[0].find(*effects):
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Query) or tree.find(*effects):
         raise DatabaseError("only a single SELECT is run here")
+    return tree

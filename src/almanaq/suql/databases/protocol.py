@@ -49,6 +49,8 @@ class Database(Protocol):
     name: str
     dialect: str
     """sqlglot's name of the engine's dialect."""
+    collation: str | None
+    """What text has to be said to be compared by (semantics 7); None: the engine compares by bytes of itself."""
 
     def catalog(self) -> Catalog: ...
 

@@ -1,8 +1,7 @@
-"""The rows of a text stage's source: streamed in batches, or put in order of similarity."""
+"""The rows of a text stage's source: streamed in batches, in the database's order or in order of similarity."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -12,9 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from almanaq.suql.databases.protocol import Session
+from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import ROW, SiteInput
 
 _BATCH = 2048
+FIRST_WINDOW = 500
+"""Rows that are looked at before the first is tried in order of similarity; each further window has twice as many."""
+_WINDOW_BATCH = 256
 
 
 class Similarity(Protocol):
@@ -57,7 +60,7 @@ class PassageSelection:
         self.read += min(len(passages), self._most)
         if len(passages) <= self._most:
             return tuple(range(len(passages)))
-        scores = await asyncio.to_thread(self._similarity.scores, question, passages)
+        scores = await in_thread(self._similarity.scores, question, passages)
         best = np.argsort(-scores, kind="stable")[: self._most]
         return tuple(sorted(int(i) for i in best))
 
@@ -68,8 +71,8 @@ class CandidateStream:
     It is no async generator, since the event loop would close one a second time when it shuts down early.
     """
 
-    def __init__(self, session: Session, sql: str) -> None:
-        self._session, self._sql = session, sql
+    def __init__(self, session: Session, sql: str, batch_rows: int = _BATCH) -> None:
+        self._session, self._sql, self._batch_rows = session, sql, batch_rows
         self._batches: Any = None
         self._rows: Iterator[Candidate] = iter(())
         self._number = 0
@@ -82,7 +85,7 @@ class CandidateStream:
             found = next(self._rows, None)
             if found is not None:
                 return found
-            batch = await asyncio.to_thread(self._next_batch)
+            batch = await in_thread(self._next_batch)
             if batch is None:
                 raise StopAsyncIteration
             self._rows = iter(_rows(batch, self._number))
@@ -92,11 +95,11 @@ class CandidateStream:
         """Stop the database."""
         close: Callable[[], None] | None = getattr(self._batches, "close", None)
         if close is not None:
-            await asyncio.to_thread(close)
+            await in_thread(close)
 
     def _next_batch(self) -> pa.RecordBatch | None:
         if self._batches is None:
-            self._batches = self._session.stream(self._sql, _BATCH)
+            self._batches = self._session.stream(self._sql, self._batch_rows)
         return next(self._batches, None)
 
 
@@ -119,20 +122,60 @@ class Listed:
         """Do nothing: there is nothing under way."""
 
 
-async def similar_candidates(
-    session: Session, sql: str, inputs: Sequence[SiteInput], similarity: Similarity, most: int | None
-) -> list[Candidate]:
-    """Give the rows of a SELECT, the most similar first: the sum over text constraints of the best passage's score.
+class SimilarWindows:
+    """The rows of a SELECT, the most similar of each window first; closing it stops the database.
 
-    Args:
-        most: keep only so many (approximate, by the user's choice).
+    However many rows the database has, only a window of them is brought here before the first is tried: of up to
+    FIRST_WINDOW rows the order is that of similarity, of more it is so within each window.
     """
+
+    def __init__(self, session: Session, sql: str, inputs: Sequence[SiteInput], similarity: Similarity) -> None:
+        self._source = CandidateStream(session, sql, _WINDOW_BATCH)
+        self._inputs, self._similarity = inputs, similarity
+        self._window: Iterator[Candidate] = iter(())
+        self._size = FIRST_WINDOW
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Candidate:
+        found = next(self._window, None)
+        if found is None:
+            self._window = iter(await self._next_window())
+            found = next(self._window, None)
+        if found is None:
+            raise StopAsyncIteration
+        return found
+
+    async def _next_window(self) -> list[Candidate]:
+        rows: list[Candidate] = []
+        while len(rows) < self._size and (row := await anext(self._source, None)) is not None:
+            rows.append(row)
+        self._size *= 2
+        return await most_similar(rows, self._inputs, self._similarity)
+
+    async def aclose(self) -> None:
+        """Stop the database."""
+        await self._source.aclose()
+
+
+async def similar_candidates(
+    session: Session, sql: str, inputs: Sequence[SiteInput], similarity: Similarity, most: int
+) -> list[Candidate]:
+    """Give the most similar rows of a SELECT, however many it has: approximate, by the user's choice."""
     candidates = [candidate async for candidate in CandidateStream(session, sql)]
+    return (await most_similar(candidates, inputs, similarity))[:most]
+
+
+async def most_similar(
+    candidates: list[Candidate], inputs: Sequence[SiteInput], similarity: Similarity
+) -> list[Candidate]:
+    """Give rows, the most similar first: by the sum over text constraints of the best passage's score."""
     totals = np.zeros(len(candidates), dtype=np.float64)
     for item in inputs:
-        totals += await asyncio.to_thread(_best_scores, item, candidates, similarity)
+        totals += await in_thread(_best_scores, item, candidates, similarity)
     order = np.argsort(-totals, kind="stable")
-    return [candidates[i] for i in order[: most if most is not None else len(order)]]
+    return [candidates[i] for i in order]
 
 
 def constraint_of(item: SiteInput) -> str | None:

@@ -1,0 +1,249 @@
+"""Spans of a text that could answer an open question, and what is seen of each: the features of the span ranker."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import log
+
+from almanaq.models.extractive.asked import Asked
+from almanaq.models.extractive.shapes import INNER, UNITS, shape
+from almanaq.models.extractive.tokens import Token, Tokens, read_tokens
+from almanaq.models.words import stem
+
+Features = dict[str, float]
+
+_LONGEST = 8
+_MOST_SENTENCES = 24
+_INSIDE = frozenset((",", ".", "-", "–", "'", "&", "%", '"', "$", "/", ":"))
+_BEFORE = frozenset(
+    """in of by as for from named called is was at on the a an to with and or near into , ( : " about over
+    approximately around between nicknamed known won born founded established formed based located directed written his
+    her its their number since until during""".split()
+)
+_AFTER = frozenset(
+    "and or , . ) ( in of is was to for people residents inhabitants who which that on at by from as \" 's".split()
+)
+_CUES = {
+    stem(word): word
+    for word in """born died founded established located opened known written directed won released population capacity
+    headquartered nicknamed married""".split()
+}
+_CUE_REACH = 4
+_BRACKET_REACH = 12
+_DESCRIBES = re.compile(r"(?:ed|ing|ly)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Tokens `first` to `last` (exclusive) of a passage that could answer, in its sentence of that number."""
+
+    first: int
+    last: int
+    sentence: int
+    features: Features
+
+
+class Scene:
+    """A passage as one question sees it: which of its words the question holds, and how much each sentence does."""
+
+    def __init__(self, question: Asked, passage: str) -> None:
+        self.question = question
+        self.read: Tokens = read_tokens(passage)
+        self.tokens = self.read.tokens
+        stems = [token.stem for token in self.tokens]
+        counts = Counter(stems)
+        self._shared = [s != "" and s in question.stems for s in stems]
+        self._focus = [s != "" and s in question.focus for s in stems]
+        self._worth = [
+            sum(1 / (1 + log(counts[s])) for s in {stems[k] for k in range(a, b) if self._shared[k]})
+            for a, b in self.read.sentences
+        ]
+        self._focused = [len({stems[k] for k in range(a, b) if self._focus[k]}) for a, b in self.read.sentences]
+        self._best = max(self._worth, default=0.0)
+        self._most_focused = max(self._focused, default=0)
+        self._subject = _subject(self.tokens)
+        self.covered = len(question.stems & set(stems)) / max(1, len(question.stems))
+        self.focused = len(question.focus & set(stems)) / max(1, len(question.focus))
+
+    def candidates(self) -> Iterator[Candidate]:
+        """Yield what could answer, in the sentences that share most with the question."""
+        order = sorted(range(len(self._worth)), key=lambda s: (-self._worth[s] - self._focused[s] / 2, s))
+        seen: set[tuple[str, ...]] = set()
+        for sentence in sorted(order[:_MOST_SENTENCES]):
+            for first, last in _spans(self.tokens, *self.read.sentences[sentence]):
+                features = self._features(first, last, sentence)
+                words = tuple(token.lower for token in self.tokens[first:last])
+                if words in seen:
+                    features["again"] = 1.0
+                seen.add(words)
+                yield Candidate(first, last, sentence, features)
+
+    def _features(self, first: int, last: int, sentence: int) -> Features:
+        found = self._form(first, last, *self.read.sentences[sentence])
+        found |= self._overlap(first, last)
+        found |= self._sentence(sentence)
+        found |= self._nearness(first, last, *self.read.sentences[sentence])
+        return found | self._cues(first, last, *self.read.sentences[sentence])
+
+    def _form(self, first: int, last: int, start: int, end: int) -> Features:
+        """What the words are, and what stands before and after them."""
+        span, kind = self.tokens[first:last], self.question.kind
+        form, length = shape(span), min(last - first, 6)
+        before = _neighbour(self.tokens[first - 1], _BEFORE) if first > start else "^"
+        after = _neighbour(self.tokens[last], _AFTER) if last < end else "$"
+        names = [
+            form,
+            f"{kind}|{form}",
+            f"length {length}",
+            f"{kind}|length {length}",
+            f"< {before}",
+            f"> {after}",
+            f"{kind}|< {before}",
+            f"{form}|< {before}",
+            f"{form}|> {after}",
+            f"{kind}|{form}|< {before}",
+            f"from {_case(span[0])} to {_case(span[-1])}",
+        ]
+        names += self._edges(first, last, start, end)
+        if any(token.text == "," for token in span):
+            names += ["comma", f"comma|{form}"]
+        if any(token.lower == "and" for token in span):
+            names.append("and")
+        return dict.fromkeys(names, 1.0)
+
+    def _edges(self, first: int, last: int, start: int, end: int) -> Iterator[str]:
+        """Whether the span begins and ends where a phrase does."""
+        tokens = self.tokens
+        opening, closing = tokens[first], tokens[last - 1]
+        if first > start:
+            if tokens[first - 1].text[0].isupper() and opening.text[0].isupper() and first - 1 > start:
+                yield "name before"
+            if tokens[first - 1].text[0].isdigit():
+                yield "digit before"
+        if last < end:
+            if tokens[last].text[0].isupper() and closing.text[0].isupper():
+                yield "name after"
+            if tokens[last].text[0].isdigit():
+                yield "digit after"
+            if tokens[last].lower in UNITS:
+                yield "unit after"
+        for place, token in (("opens", opening), ("closes", closing)):
+            found = _DESCRIBES.search(token.lower) if token.text[0].islower() else None
+            if found:
+                yield f"{place} {found[0]}"
+        if any(token.lower in INNER for token in tokens[first + 1 : last - 1]):
+            yield "inner"
+        if closing.text in (",", ".", "-"):
+            yield "closes in a mark"
+
+    def _overlap(self, first: int, last: int) -> Features:
+        """What the span shares with the question, and with the subject of the text."""
+        found: Features = {}
+        stems, head = [token.stem for token in self.tokens[first:last]], self.question.head
+        shared, carrying = sum(self._shared[first:last]), sum(map(bool, stems))
+        if shared:
+            found |= {"shared": 1.0, "all shared": float(shared == carrying), "share": shared / max(carrying, 1)}
+        if head and stems[-1] == head:
+            found["ends in head"] = 1.0
+        elif head and head in stems:
+            found["holds head"] = 1.0
+        if head and last < len(self.tokens) and self.tokens[last].stem == head:
+            found["head after"] = 1.0
+        if head and head in [token.stem for token in self.tokens[max(0, first - 2) : first]]:
+            found["head before"] = 1.0
+        if all(s in self._subject for s in stems if s):
+            found |= {"subject": 1.0, f"{self.question.kind}|subject": 1.0}
+        return found
+
+    def _sentence(self, sentence: int) -> Features:
+        """How much the sentence speaks of what is asked."""
+        worth, focused = self._worth[sentence], self._focused[sentence]
+        return {
+            "worth": worth / 3,
+            "best worth": float(worth == self._best > 0),
+            "relative worth": worth / self._best if self._best else 0.0,
+            "focus": focused / 2,
+            "best focus": float(focused == self._most_focused > 0),
+            "first sentence": float(sentence == 0),
+            "sentence place": min(sentence, 6) / 6,
+        }
+
+    def _nearness(self, first: int, last: int, start: int, end: int) -> Features:
+        """How near the words of the question are in the sentence."""
+        found: Features = {"place": (first - start) / max(1, end - start)}
+        for name, held in (("near", self._shared), ("focus near", self._focus)):
+            away = [first - k if k < first else k - last + 1 for k in range(start, end) if held[k]]
+            away = [distance for distance in away if distance > 0]
+            found[name] = sum(1 / (1 + distance) for distance in away)
+            found[f"{name}est"] = 1 / (1 + min(away)) if away else 0.0
+        before = [k for k in range(start, first) if self._focus[k]]
+        after = [k for k in range(last, end) if self._focus[k]]
+        if before:
+            found |= {"focus before": 1.0, "focus just before": 1 / (first - before[-1])}
+        if after:
+            found |= {"focus after": 1.0, "focus just after": 1 / (after[0] - last + 1)}
+        return found
+
+    def _cues(self, first: int, last: int, start: int, end: int) -> Features:
+        """Brackets, quotation marks, "is a", and words that announce facts."""
+        tokens, kind, found = self.tokens, self.question.kind, Features()
+        left = [token.text for token in tokens[max(start, first - _BRACKET_REACH) : first]]
+        if "(" in left and ")" not in left and ")" in [t.text for t in tokens[last : min(end, last + _BRACKET_REACH)]]:
+            found["in brackets"] = 1.0
+        if left and last < end and left[-1] in '"“' and tokens[last].text in '"”':
+            found |= {"quoted": 1.0, f"{kind}|quoted": 1.0}
+        if left[-1:] and left[-1].lower() in ("a", "an", "the") and left[-2:-1] in (["is"], ["was"], ["are"], ["were"]):
+            found["is a"] = 1.0
+        for token in tokens[max(start, first - _CUE_REACH) : first]:
+            if cue := _CUES.get(token.stem):
+                found |= {f"cue {cue}": 1.0, f"{kind}|cue {cue}": 1.0}
+                if token.stem in self.question.stems:
+                    found[f"asked cue {cue}"] = 1.0
+        return found
+
+
+def _spans(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of a sentence that neither open nor close with a stop word or a mark."""
+    for first in range(start, end):
+        opening = tokens[first].lower
+        if tokens[first].stop or not (opening[0].isalnum() or opening in '$€£"'):
+            continue
+        for last in range(first + 1, min(end, first + _LONGEST) + 1):
+            closing = tokens[last - 1].lower
+            if last - 1 > first and not closing[0].isalnum():
+                if closing not in _INSIDE:
+                    break
+                if closing != "%" and not (closing == "." and len(tokens[last - 2].text) <= 2):
+                    continue
+            elif last - 1 > first and (tokens[last - 1].stop or closing in INNER):
+                if closing in INNER or closing in ("his", "her", "their", "its"):
+                    continue
+                break
+            yield first, last
+
+
+def _subject(tokens: Sequence[Token]) -> frozenset[str]:
+    """Give the stems of the name that opens a text: it is what the text is about, and rarely the answer."""
+    found = set()
+    for token in tokens[:8]:
+        if not (token.text[0].isupper() or token.lower in INNER):
+            break
+        found.add(token.stem)
+    return frozenset(found)
+
+
+def _neighbour(token: Token, known: frozenset[str]) -> str:
+    if token.lower in known:
+        return token.lower
+    if token.text[0].isdigit():
+        return "digit"
+    if not token.text[0].isalnum():
+        return "mark"
+    return "verb" if token.lower.endswith(("ed", "ing")) else "word"
+
+
+def _case(token: Token) -> str:
+    return "name" if token.text[0].isupper() else "digit" if token.text[0].isdigit() else "word"
