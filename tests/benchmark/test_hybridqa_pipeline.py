@@ -1,5 +1,6 @@
 """The hybrid-qa pipeline: queries mended and relaxed, by words and by a model over HTTP; records and stages."""
 
+import asyncio
 import json
 import os
 from collections.abc import Sequence
@@ -11,8 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import almanaq
+from almanaq.benchmark.generation import protocol
 from almanaq.benchmark.generation.replies import read_replies
 from almanaq.benchmark.hybridqa.analysis import find_stage
+from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
 from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
 from almanaq.benchmark.hybridqa.pipeline import Asked, HybridPipeline, Prediction, Proposal, Tried
 from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShortener
@@ -20,7 +23,7 @@ from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, o
 from almanaq.benchmark.hybridqa.task import answer_question, read_hybrid_records, score_records
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
-from almanaq.corpus.dataset import open_dataset
+from almanaq.corpus.dataset import DatasetFolder, open_dataset
 from almanaq.corpus.linked import LinkedTable, LinkedTables
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import BenchmarkError, ModelError
@@ -299,3 +302,35 @@ def test_the_runner_asks_the_best_table_and_scores_by_place(tmp_path: Path) -> N
     (first, _) = read_replies(tmp_path / "run" / "replies.jsonl")
     assert (first.text, first.slice) == ("2:14.10", "table")
     assert json.loads(first.reasoning)[0]["suql"].startswith('SELECT "Time" FROM race_0')
+
+
+def test_many_questions_at_once_share_a_model_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = replies_from(lambda text, question: "Liv Dahl" if "Liv" in text else None)
+
+    def reply(request):  # type: ignore[no-untyped-def]
+        name = request["response_format"]["json_schema"]["name"]
+        if name == "write":
+            return {"reasoning": "", "suql": "SELECT answer(\"Athlete_Info\", 'who trained her?') FROM race_0 LIMIT 1"}
+        return {"answer": "Liv Dahl"} if name == "short_answer" else read(request)
+
+    data = open_dataset(folder(tmp_path))
+    assert isinstance(data, DatasetFolder)
+    with StandInServer(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path / "cache"))
+        generator = open_hybrid_generator("openai:any", data)
+        assert generator is not None
+        table = next(iter(data.corpus("test")))
+        asked = [
+            protocol.Asked(str(n), "answer", f"Who trained Ada Berg {n % 2} ?", ("",), (table,)) for n in range(12)
+        ]
+
+        async def all_at_once() -> list[protocol.Reply]:
+            return await asyncio.gather(*(generator.reply(each) for each in asked))
+
+        replies = asyncio.run(all_at_once())
+    assert {each.text for each in replies} == {"Liv Dahl"}
+    assert set(generator.prompts) == {"write", "short_answer"}
+    assert (generator.name, generator.model) == ("openai:any", "any")
+    assert open_hybrid_generator("majority", data) is None
