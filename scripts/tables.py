@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,66 @@ MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 
 DATASETS = ("ottqa", "fetaqa", "tabfact", "spider", "bird", "hybridqa")
 BY_DATABASE = ("spider", "bird")
+RETRIEVERS = ("none", "random", "bm25", "dense", "hybrid", "rerank", "oracle")
+FRONT = {
+    "question-answering": ("exact_match", "f1", "numeric_match", "sacrebleu"),
+    "fact-verification": ("precision", "recall", "f1", "recall_answered", "coverage"),
+    "text-to-sql": ("execution_accuracy", "execution_accuracy_strict"),
+}
 
 
 def retrieval() -> str:
-    """Table retrieval: each dataset and retriever, beside the best published figure."""
+    """Table retrieval: a row for each retriever, a column for each dataset, and the best published figures."""
     published = json.loads((EXPERIMENTS / "published.json").read_text())
-    rows = [_retrieval_row(record, published) for record in _records("table-retrieval")]
-    head = ("dataset (split)", "retriever", "measure", "@1", "@10", "best published (split)")
+    found = _by_system("table-retrieval")
+    names = [name for name in DATASETS if any(name in results for results in found.values())]
+    head = ("retriever", *(f"{name} {'DB R' if name in BY_DATABASE else 'R'}@1 / @10" for name in names))
+    rows = [(system, *(_pair(found[system].get(name)) for name in names)) for system in _ranked(found)]
+    best = (f"{_figure(each['@1'])} / {_figure(each['@10'])} ({each['split']})" if each else "–"
+            for each in map(published.get, names))  # fmt: skip
+    return _markdown(head, [*rows, ("*best published*", *best)])
+
+
+def target_table_2() -> str:
+    """The lexical rows of the TARGET paper's table 2, each beside the printed figure."""
+    with (ROOT / "src/almanaq/benchmark/published/target-table-2.toml").open("rb") as file:
+        published = tomllib.load(file)
+    found = _by_system("table-retrieval-published")
+    names = [name for name in DATASETS if name in published["measures"]]
+    head = ("row of the paper", "retriever", *(f"{n} {published['measures'][n]['retrieval']}" for n in names))
+    rows = []
+    for row in published["rows"]:
+        if row["retriever"] in found:
+            cells = []
+            for name in names:
+                result = found[row["retriever"]].get(name)
+                ours = _figure(result["metrics"].get(published["measures"][name]["retrieval"])) if result else "–"
+                printed = row.get("printed", {}).get(name)
+                cells.append(f"{ours} ({_figure(printed)})" if printed is not None else ours)
+            rows.append((row["method"], f"`{row['retriever']}`", *cells))
     return _markdown(head, rows)
+
+
+def generation() -> str:
+    """Tasks with replies: for each dataset, what each generator makes of each retriever's tables."""
+    rows = []
+    for record in _records("generation"):
+        result = record["result"]
+        metrics, provenance = result["metrics"], result["provenance"]
+        front = [name for name in FRONT[result["task"]] if name in metrics]
+        figures = ", ".join(
+            f"{name.replace('_', ' ')} {metrics[name]:.{2 if name == 'sacrebleu' else 3}f}" for name in front
+        )
+        rows.append((result["dataset"], provenance["generator"], result["retriever"], figures))
+    order = ("first-cell", "majority", "not-enough", "local")
+    rows.sort(
+        key=lambda row: (
+            DATASETS.index(row[0]),
+            order.index(row[1]) if row[1] in order else 9,
+            RETRIEVERS.index(row[2]),
+        )
+    )
+    return _markdown(("dataset", "generator", "retriever", "measures"), rows)
 
 
 def questions() -> str:
@@ -119,8 +172,30 @@ def _hybrid_scores(scores: dict[str, Any]) -> tuple[str, ...]:
     return (str(scores["questions"]), *(f"{scores[name]:.1f}" for name in ("exact_match", "f1", "substring")))
 
 
+def engines() -> str:
+    """Text predicates over 10 million rows in PostgreSQL: rows that leave it, and seconds beside plain SQL."""
+    measured = json.loads((ROOT / "benchmarks" / "engines" / "results.json").read_text())
+    rows = [
+        (
+            query["query"],
+            query["order"],
+            str(query["rows_to_client"]),
+            str(query["text_calls"]),
+            f"{query['seconds']:.3f}",
+            f"{query['bare_seconds']:.3f}",
+            f"{query['ratio_to_bare']:.2f}",
+            f"{query['read_seconds']:.3f}",
+        )
+        for query in measured["queries"]
+    ]
+    head = ("query", "order", "rows to the client", "text calls", "seconds", "without the text predicate", "ratio")
+    return _markdown((*head, "only reading the same rows"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "retrieval": retrieval,
+    "target-table-2": target_table_2,
+    "generation": generation,
     "questions": questions,
     "candidates": candidates,
     "calls": calls,
@@ -129,6 +204,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "hybridqa-places": hybridqa_places,
     "hybridqa-stages": hybridqa_stages,
     "hybridqa-sixty": hybridqa_sixty,
+    "engines": engines,
 }
 
 
@@ -165,13 +241,25 @@ def _rank(record: dict[str, Any]) -> tuple[int, str]:
     return (DATASETS.index(dataset) if dataset in DATASETS else len(DATASETS), result.get("retriever", ""))
 
 
-def _retrieval_row(record: dict[str, Any], published: dict[str, Any]) -> tuple[str, ...]:
-    result = record["result"]
-    measure = "database recall" if result["dataset"] in BY_DATABASE else "recall"
-    figures = [_figure(result["metrics"].get(f"{measure.replace(' ', '_')}@{k}")) for k in (1, 10)]
-    best = published.get(result["dataset"])
-    beside = f"{_figure(best['@1'])} / {_figure(best['@10'])} ({best['split']})" if best else "–"
-    return (f"{result['dataset']} ({result['split']})", result["retriever"], measure, *figures, beside)
+def _by_system(group: str) -> dict[str, dict[str, Any]]:
+    """Give the results of one kind by retriever and dataset."""
+    found: dict[str, dict[str, Any]] = {}
+    for record in _records(group):
+        result = record["result"]
+        found.setdefault(result["retriever"], {})[result["dataset"]] = result
+    return found
+
+
+def _ranked(found: dict[str, dict[str, Any]]) -> list[str]:
+    """Give the systems in the order of RETRIEVERS, others after them."""
+    return sorted(found, key=lambda name: (RETRIEVERS.index(name) if name in RETRIEVERS else len(RETRIEVERS), name))
+
+
+def _pair(result: dict[str, Any] | None) -> str:
+    if result is None:
+        return "–"
+    measure = "database_recall" if result["dataset"] in BY_DATABASE else "recall"
+    return " / ".join(_figure(result["metrics"].get(f"{measure}@{k}")) for k in (1, 10))
 
 
 def _figure(value: float | None) -> str:

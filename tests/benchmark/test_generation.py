@@ -27,7 +27,8 @@ from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.benchmark.score import score
 from almanaq.corpus.table import Table, TableId
-from almanaq.errors import BenchmarkError, ModelError, UsageError
+from almanaq.errors import BenchmarkError, BudgetExceeded, ModelError, UsageError
+from almanaq.models.budget import Budget
 from almanaq.models.registry import ModelSettings, open_models
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
@@ -215,6 +216,22 @@ def test_a_model_behind_a_server_with_faults(qa: RunRequest, tmp_path: Path) -> 
     assert found.metrics["exact_match"] == 1.0
     assert found.timings["calls"] >= 20
     assert found.config.model == "m" or "m" in found.config.model
+
+
+def test_a_budget_stops_the_run_and_what_was_paid_for_is_kept(qa: RunRequest, tmp_path: Path) -> None:
+    def opener(calls: int):
+        limits = ModelSettings(
+            base_url=server.url, api_key="k", cache_file=tmp_path / "replies.sqlite", budget=Budget(calls), hedge=False
+        )
+        return lambda name: open_models(name, embedder="lexical", settings=limits).language
+
+    with StandInServer(lambda _: '{"answer": "1", "tables": []}') as server:
+        request = replace(qa, generator="openai:m")
+        with pytest.raises(BudgetExceeded):
+            run(replace(request, model=opener(10)))
+        assert len(replies(qa.out)) == 8
+        assert run(replace(request, model=opener(50), resume=True)).outcomes == {"ok": 20}
+        assert server.ledger.calls <= 22
 
 
 class Slow:

@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 import almanaq
-from almanaq.agent.tables import choose_tables
+from almanaq.retrieval.bm25 import BM25
+from almanaq.retrieval.choose import TableChooser
 from engines import PostgresServer
 
 PLACES = (
@@ -60,7 +61,8 @@ def con(postgres_server: PostgresServer) -> Iterator[almanaq.Connection]:
 def test_a_question_finds_its_table(con: almanaq.Connection) -> None:
     catalog = con.engine.catalog
     assert len(catalog.relations) == 200
-    chosen = {table: choose_tables(question, catalog) for question, table in QUESTIONS}
+    choose = TableChooser(BM25())
+    chosen = {table: choose(question, catalog) for question, table in QUESTIONS}
     assert [table for table, names in chosen.items() if table not in names] == []
     assert sum(names[0] == table for table, names in chosen.items()) >= 9
 

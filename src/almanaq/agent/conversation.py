@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from sqlglot.errors import SqlglotError
+
 from almanaq.agent.classifier import PromptedClassifier, TurnClassifier
 from almanaq.agent.describe import describe
 from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.events import Event, Finished, Progress, QueryWritten, RowsFound, TablesChosen, TextWritten
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind
-from almanaq.agent.keyed import named_rows, with_keys, without_keys
+from almanaq.agent.keyed import Keyed, named_rows, with_keys, without_keys
 from almanaq.agent.local import LocalDialogue
 from almanaq.agent.parser import Failure, Parsed, SemanticParser
 from almanaq.agent.prompted_parser import PromptedParser
@@ -158,7 +160,6 @@ class Agent:
                 return _gave_up(question, failures) if failures else self._without_query(question, parsed)
             yield QueryWritten(parsed.suql, len(failures) + 1)
             try:
-                self._engine.check(parsed.suql)
                 yield Progress("running the query")
                 return _Ran(parsed, parsed.suql, *self._rows(parsed.suql))
             except QueryError as error:
@@ -170,11 +171,24 @@ class Agent:
 
     def _rows(self, suql: str) -> tuple[Result, Shown | None]:
         """Run a query with the keys of its rows, by which later turns refer to them."""
-        keyed = with_keys(suql, self._engine.catalog)
+        keyed = self._keyed(suql)
         if keyed is None:
             result = self._engine.run(suql, options=self._options)
             return result, named_rows(suql, result, self._engine.catalog)
-        return without_keys(self._engine.run(keyed.suql, options=self._options), keyed, suql)
+        try:
+            result = self._engine.run(keyed.suql, options=self._options)
+        except QueryError:
+            # What is wrong is told of the query as it was written.
+            self._engine.check(suql)
+            raise
+        return without_keys(result, keyed, suql)
+
+    def _keyed(self, suql: str) -> Keyed | None:
+        """Give the query with keys; a query that cannot be parsed is the engine's to refuse."""
+        try:
+            return with_keys(suql, self._engine.catalog)
+        except SqlglotError:
+            return None
 
     def _relax(self, question: str, catalog: Catalog, ran: _Ran) -> Generator[Event, None, _Ran]:
         """Try the query without one of its conditions, then without another; give the first that finds rows."""
@@ -187,7 +201,6 @@ class Agent:
             loosened = chosen[1]
             yield Progress(f"nothing found; trying without: {loosened.said}")
             try:
-                self._engine.check(loosened.suql)
                 yield QueryWritten(loosened.suql, len(tried) + 1)
                 other = _Ran(ran.parsed, loosened.suql, *self._rows(loosened.suql), loosened.said)
             except AlmanaqError:

@@ -18,6 +18,10 @@ DISTRACTORS = "gittables"
 CONTEXT_K = 10
 
 
+def print_nothing(message: str) -> None:
+    """Take a message and leave it at that."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """What to run.
@@ -32,7 +36,8 @@ class RunRequest:
             takes its place. It is handed `context_k` tables, and hints of the dataset where `evidence` is set.
         distractors: tables of the dataset `distractors_from` to add to the corpus; None: none, or for the needle in
             the haystack all.
-        model: opens a language model by name, for retrievers that need one.
+        model: opens a language model by name, for retrievers and generators that need one.
+        tell: is given what paid work will cost, before it starts; `max_calls` is the most of it that may be done.
     """
 
     task: str
@@ -56,6 +61,8 @@ class RunRequest:
     replies: Generator | None = None
     context_k: int = CONTEXT_K
     evidence: bool = False
+    tell: Callable[[str], None] = print_nothing
+    max_calls: int | None = None
 
 
 def check_request(request: RunRequest) -> None:

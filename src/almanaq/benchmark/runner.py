@@ -20,6 +20,7 @@ from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError
+from almanaq.models.budget import Budget
 from almanaq.models.protocols import Embedder
 from almanaq.retrieval.registry import Opened, Parts, open_retriever
 
@@ -68,8 +69,15 @@ def _open(request: RunRequest, questions: Sequence[Question]) -> Opened:
     gold: dict[str, list[TableId]] = {}
     for question in questions:
         gold.setdefault(question.text, []).extend(question.gold)
-    gold_ids = {text: tuple(dict.fromkeys(ids)) for text, ids in gold.items()}
-    parts = Parts(request.embedder, request.cache, request.seed, gold_ids, request.model)
+    parts = Parts(
+        request.embedder,
+        request.cache,
+        request.seed,
+        {text: tuple(dict.fromkeys(ids)) for text, ids in gold.items()},
+        model=request.model,
+        tell=request.tell,
+        budget=Budget(request.max_calls, setting="--max-calls"),
+    )
     return open_retriever(request.retriever, parts)
 
 
@@ -95,8 +103,8 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
         if not questions:
             raise BenchmarkError(f"no question of {request.dataset} {request.split} can be run: {left_out}")
     if task.name == "hybrid-qa" and request.replies is None and isinstance(data.dataset, DatasetFolder):
-        request = replace(request, replies=open_hybrid_generator(request.generator, data.dataset))
-    generator = request.replies or open_generator(request.generator, questions)
+        request = replace(request, replies=open_hybrid_generator(request.generator, data.dataset, request.model))
+    generator = request.replies or open_generator(request.generator, questions, request.model)
     return _Replying(generator, databases, questions, left_out)
 
 

@@ -150,7 +150,12 @@ class FollowUps:
     def _rows(self, base: Base) -> exp.Select:
         """Give the base query as one for rows: the counted ones, where it gives figures."""
         if not trees.aggregates(base.tree):
-            return base.tree.copy()
+            # "Another one" asked for one row; what comes after it does not.
+            single = base.turn.kind == "another" and trees.limit_of(base.tree) == 1
+            kept = base.tree.copy()
+            if single:
+                kept.set("limit", exp.Limit(expression=exp.Literal.number(SEARCH_LIMIT)))
+            return kept
         places = self._index.places[base.main.name]
         shown = [sql.column(p, _qualifier(base.tree) is not None) for p in targets.facts(places, [])]
         tree = trees.showing(base.tree, shown)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from almanaq.benchmark.generation.custom import import_generator
 from almanaq.benchmark.generation.protocol import Generator
 from almanaq.benchmark.generation.trivial import Constant, FirstCell, majority
 from almanaq.corpus.dataset import Question
 from almanaq.errors import UsageError, suggest
+from almanaq.models.protocols import LanguageModel
 
 GENERATORS = {
     "local": "words of the question, in the tables; no language model",
@@ -20,8 +21,14 @@ GENERATORS = {
 """What each generator goes by."""
 
 
-def open_generator(name: str, questions: Sequence[Question]) -> Generator:
+def open_generator(
+    name: str, questions: Sequence[Question], model: Callable[[str], LanguageModel] | None = None
+) -> Generator:
     """Open a generator by its name, or by `module:object`.
+
+    Args:
+        questions: all that will be asked; `majority` looks at their gold answers.
+        model: opens language models by name, within a budget.
 
     Raises:
         UsageError: there is no such generator, module or object.
@@ -39,11 +46,16 @@ def open_generator(name: str, questions: Sequence[Question]) -> Generator:
         return FirstCell()
     if name.startswith("openai:"):
         from almanaq.benchmark.generation.prompted import PromptedGenerator
-        from almanaq.models.registry import open_models
 
-        models = open_models(name, embedder="lexical")
-        assert models.language is not None
-        return PromptedGenerator(models.language)
+        return PromptedGenerator((model or _unbounded)(name))
     if ":" in name:
         return import_generator(name)
     raise UsageError(f"unknown generator {name!r}{suggest(name, GENERATORS)}")
+
+
+def _unbounded(name: str) -> LanguageModel:
+    from almanaq.models.registry import open_models
+
+    language = open_models(name, embedder="lexical").language
+    assert language is not None
+    return language

@@ -14,7 +14,9 @@ from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShorte
 from almanaq.benchmark.hybridqa.relation import make_relation
 from almanaq.corpus.dataset import DatasetFolder
 from almanaq.corpus.linked import LinkedTables
-from almanaq.models.protocols import Models, Usage
+from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.prompted import PromptedLinker, PromptedReader
+from almanaq.models.protocols import LanguageModel, Models, Usage
 from almanaq.models.registry import open_models
 
 
@@ -64,11 +66,24 @@ class HybridGenerator:
         return _reply(await asyncio.to_thread(self._pipeline.answer, asked.question, relation))
 
 
-def open_hybrid_generator(name: str, folder: DatasetFolder) -> HybridGenerator | None:
-    """Give the generator of a name; None for one that is none of ours, and sees tables without their passages."""
+def open_hybrid_generator(
+    name: str, folder: DatasetFolder, language: Callable[[str], LanguageModel] | None = None
+) -> HybridGenerator | None:
+    """Give the generator of a name; None for one that is none of ours, and sees tables without their passages.
+
+    Args:
+        language: opens language models by name, within a budget that all calls of the run share.
+    """
     if name != "local" and not name.startswith("openai:"):
         return None
-    return HybridGenerator(name, folder, lambda: open_models(name, embedder="lexical"))
+    if name == "local" or language is None:
+        return HybridGenerator(name, folder, lambda: open_models(name, embedder="lexical"))
+    return HybridGenerator(name, folder, lambda: _models_of(language(name)))
+
+
+def _models_of(language: LanguageModel) -> Models:
+    """Give the models that one opened language model makes; it is wrapped already."""
+    return Models(language.name, PromptedReader(language), PromptedLinker(language), LexicalEmbedder(), language)
 
 
 def _reply(prediction: Prediction) -> Reply:

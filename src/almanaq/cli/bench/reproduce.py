@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from almanaq.cli.bench.output import Json, tell
-from almanaq.cli.find import embedder_opener
+from almanaq.cli.find import embedder_opener, model_opener
 
 if TYPE_CHECKING:
     from almanaq.benchmark.reproduce import Cell
@@ -52,6 +52,7 @@ def reproduce(
         embedder_opener(None),
         limit=limit,
         cache=default_cache_folder(),
+        model=model_opener(),
     )
     cells = []
     for cell in reproduced(table, request, datasets=dataset or (), tell=tell):
