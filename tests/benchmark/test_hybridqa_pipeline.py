@@ -26,7 +26,7 @@ from almanaq.benchmark.runner import run
 from almanaq.corpus.dataset import DatasetFolder, open_dataset
 from almanaq.corpus.linked import LinkedTable, LinkedTables
 from almanaq.corpus.table import Table, TableId
-from almanaq.errors import BenchmarkError, ModelError
+from almanaq.errors import BenchmarkError, ModelError, UsageError
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import TextCall, TextReply
 from almanaq.models.registry import ModelSettings, open_models
@@ -296,12 +296,16 @@ def test_the_runner_asks_the_best_table_and_scores_by_place(tmp_path: Path) -> N
         generator="local",
     )
     found = run(request).to_dict()
+    assert "passages.parquet" in found["provenance"]["data"]
     assert (found["task"], found["queries"]) == ("hybrid-qa", 2)
     assert found["metrics"]["exact_match_table"] == 1.0
     assert {"exact_match", "f1", "mutual_substring", "f1_nowhere"} <= set(found["metrics"])
     (first, _) = read_replies(tmp_path / "run" / "replies.jsonl")
     assert (first.text, first.slice) == ("2:14.10", "table")
     assert json.loads(first.reasoning)[0]["suql"].startswith('SELECT "Time" FROM race_0')
+    (tmp_path / "small" / "passages.parquet").unlink()
+    with pytest.raises(UsageError, match=r"small has no passages\.parquet"):
+        run(replace(request, out=tmp_path / "other"))
 
 
 def test_many_questions_at_once_share_a_model_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
