@@ -68,7 +68,7 @@ class LocalEmbedder:
 
 def _load_small() -> MiniLM:
     try:
-        return MiniLM(_checked_folder())
+        return MiniLM(checked_folder())
     except ImportError as problem:
         raise MissingExtraError(problem.name or "tokenizers", "local", "the local embedder") from problem
 
