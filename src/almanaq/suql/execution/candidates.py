@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -91,6 +92,19 @@ class CandidateStream:
             self._rows = iter(_rows(batch, self._number))
             self._number += batch.num_rows
 
+    async def take(self, count: int) -> list[Candidate]:
+        """Give the next so many rows, fewer at the end."""
+        rows = list(itertools.islice(self._rows, count))
+        return rows if len(rows) == count else rows + await in_thread(self._pull, count - len(rows))
+
+    def _pull(self, count: int) -> list[Candidate]:
+        found: list[Candidate] = []
+        while len(found) < count and (batch := self._next_batch()) is not None:
+            found.extend(_rows(batch, self._number))
+            self._number += batch.num_rows
+        self._rows = iter(found[count:])
+        return found[:count]
+
     async def aclose(self) -> None:
         """Stop the database."""
         close: Callable[[], None] | None = getattr(self._batches, "close", None)
@@ -148,9 +162,7 @@ class SimilarWindows:
         return found
 
     async def _next_window(self) -> list[Candidate]:
-        rows: list[Candidate] = []
-        while len(rows) < self._size and (row := await anext(self._source, None)) is not None:
-            rows.append(row)
+        rows = await self._source.take(self._size)
         self._size *= 2
         return await most_similar(rows, self._inputs, self._similarity)
 
@@ -171,11 +183,14 @@ async def most_similar(
     candidates: list[Candidate], inputs: Sequence[SiteInput], similarity: Similarity
 ) -> list[Candidate]:
     """Give rows, the most similar first: by the sum over text constraints of the best passage's score."""
-    totals = np.zeros(len(candidates), dtype=np.float64)
-    for item in inputs:
-        totals += await in_thread(_best_scores, item, candidates, similarity)
-    order = np.argsort(-totals, kind="stable")
-    return [candidates[i] for i in order]
+
+    def ordered() -> list[Candidate]:
+        totals = np.zeros(len(candidates), dtype=np.float64)
+        for item in inputs:
+            totals += _best_scores(item, candidates, similarity)
+        return [candidates[i] for i in np.argsort(-totals, kind="stable")]
+
+    return await in_thread(ordered)
 
 
 def constraint_of(item: SiteInput) -> str | None:
