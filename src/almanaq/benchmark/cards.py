@@ -148,14 +148,19 @@ SEES = {
     "bm25": "the declared fields, word by word, titles weighted",
     "dense": "the first 2,048 characters of the declared fields, as one vector",
     "dense-rows": "as dense, and each row with its title and column names as a vector",
-    "hybrid": "as bm25 and dense",
-    "rerank": "as bm25, and title, header, description and 12 rows of the declared fields as vectors of their own",
+    "dense-hnsw": "as dense, searched in an HNSW graph",
+    "hybrid": "as bm25 and dense, and title, header and description as vectors of their own",
+    "hybrid-untuned": "as bm25 and dense",
+    "rerank": "as hybrid, and 12 rows as vectors of their own",
     "target-bm25": "table id, section title under that key, header (what TARGET's code indexes)",
     "target-bm25-notitle": "section title under that key, header",
     "target-tfidf": "as target-bm25",
     "target-tfidf-notitle": "as target-bm25-notitle",
     "target-bm25-described": "title, section, header, cells (what the TARGET paper describes)",
     "target-tfidf-described": "as target-bm25-described",
+    "llm-summary": "title and summary that a language model writes from header and 10 rows, as one vector",
+    "openai-embedding": "header and 100 rows as markdown, as one vector",
+    "openai-embedding-header": "header as markdown, as one vector",
 }
 """What each retriever sees of a table."""
 

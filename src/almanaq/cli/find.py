@@ -49,6 +49,9 @@ def find(
         typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
     ] = None,
     max_calls: MaxCalls = None,
+    nearest: Annotated[
+        bool, typer.Option("--nearest", help="List the nearest tables even when none of them seems to fit.")
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the text that is indexed of each table, and what matched.")
     ] = False,
@@ -63,12 +66,13 @@ def find(
         raise UsageError("name the tables: either --corpus SOURCE or --index DIR")
     if explain and (as_json or index is not None):
         raise UsageError("--explain goes with --corpus, and without --json")
+    how = _How(retriever, fields, embedder, max_calls, nearest)
     if index is None:
-        found = _search(question, str(corpus), k, _How(retriever, fields, embedder, max_calls))
+        found = _search(question, str(corpus), k, how)
     elif fields is not None:
         raise UsageError("--fields does not go with --index: they were chosen when the index was made")
     else:
-        found = _search_index(question, index, k, _How(retriever, fields, embedder, max_calls))
+        found = _search_index(question, index, k, how)
     _print(found, as_json)
     if explain:
         _explain(question, str(corpus), [table.id for table, _ in found], DEFAULT_FIELDS if fields is None else fields)
@@ -94,6 +98,7 @@ class _How:
     fields: str | None
     embedder: str | None
     max_calls: int | None
+    nearest: bool
 
 
 def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[Named, float]]:
@@ -113,6 +118,7 @@ def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[
 
 def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:
     from almanaq.corpus.serialize import parse_fields
+    from almanaq.retrieval.abstain import find as find_in
     from almanaq.retrieval.registry import Parts, check_fields_apply, open_retriever
     from almanaq.retrieval.segments import Named
     from almanaq.retrieval.vectors import default_cache_folder
@@ -120,12 +126,20 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
     if how.fields is not None:
         check_fields_apply(how.retriever)
     chosen = parse_fields(DEFAULT_FIELDS if how.fields is None else how.fields)
-    parts = Parts(embedder_opener(how.embedder), default_cache_folder(), model=model_opener(how.max_calls))
+
+    def tell(message: str) -> None:
+        print(f"almanaq: {message}", file=sys.stderr)
+
+    parts = Parts(embedder_opener(how.embedder), default_cache_folder(), model=model_opener(how.max_calls), tell=tell)
     opened = open_retriever(how.retriever, parts)
     if opened.note:
-        print(f"almanaq: {opened.note}", file=sys.stderr)
+        tell(opened.note)
     tables = read_tables(corpus)
-    hits = opened.retriever.index(tables, chosen).search([question], k)[0]
+    (found,) = find_in(opened.retriever.index(tables, chosen), [question], k)
+    hits = found.ranking if found.fits or how.nearest else ()
+    if found.ranking and not hits:
+        chance = f"that the nearest answers has a chance of {found.chance or 0:.0%}"
+        print(f"almanaq: no table fits: {chance}; --nearest lists what there is", file=sys.stderr)
     wanted = {hit.id for hit in hits}
     by_id = {table.id: table for table in tables if table.id in wanted} if wanted else {}
     named = {name: Named(name, each.title, each.section, each.header) for name, each in by_id.items()}
@@ -194,7 +208,7 @@ def _print(found: Sequence[tuple[Named, float]], as_json: bool) -> None:
         print(json.dumps(listed, ensure_ascii=False))
         return
     if not found:
-        print("no table fits: none shares a word with the question")
+        print("no table fits")
         return
     _print_table(found)
 

@@ -44,7 +44,7 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     _alias_subqueries(tree)
     _number_output_names(tree)
     _check_tables(tree, catalog, text)
-    schema = _schema(catalog)
+    schema = _schema(tree, catalog)
     try:
         tree = qualify_tables(tree, dialect="postgres")
         tree = qualify_columns(tree, schema, dialect="postgres", allow_partial_qualification=True)
@@ -162,11 +162,15 @@ def _restore_ordinality(tree: exp.Query) -> None:
             unnest.set("offset", True)
 
 
-def _schema(catalog: Catalog) -> MappingSchema:
+def _schema(tree: exp.Query, catalog: Catalog) -> MappingSchema:
+    """Give the columns of the relations that a query names: a source may have thousands of others."""
+
     def sql_type(column: Column) -> str:
         return column.type + ("[]" if column.array else "")
 
-    mapping = {r.name.lower(): {c.name.lower(): sql_type(c) for c in r.columns} for r in catalog.relations}
+    named = {table.name: catalog.find(table.name) for table in tree.find_all(exp.Table)}
+    relations = [relation for relation in named.values() if relation is not None]
+    mapping = {r.name.lower(): {c.name.lower(): sql_type(c) for c in r.columns} for r in relations}
     return MappingSchema(mapping, dialect="postgres", normalize=False)  # type: ignore[arg-type]
 
 

@@ -106,6 +106,11 @@ class Run:
         if self._plan.links:
             with operator("link"):
                 self._links = await link_literals(self._plan.links, self._means.models.linker, self._renderer)
+            self._warnings += [
+                f"no value of {column} means {literal!r}: nothing equals it"
+                for column, literal, values in self._links
+                if not values
+            ]
 
     async def run_stages(self, stages: Sequence[Stage]) -> None:
         """Run stages one after another; each makes its table."""
