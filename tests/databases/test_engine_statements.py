@@ -184,6 +184,7 @@ def test_statements_are_the_golden_ones_and_give_the_rows(dialect: str) -> None:
         text = []
         with connect(played) as con, connect(tables()) as expected:
             assert con.engine.catalog.relation("r").row_id == '"id"'
+            text += ["-- the catalog", *(statement + ";" for statement in sent), ""]
             for name, sql in QUERIES.items():
                 sent.clear()
                 result, right = con.sql(sql), expected.sql(sql)
