@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from learn import FOLDS, KINDS, SIGHTS, asked_of, fold_of, hash_of
+from learn import FOLDS, KINDS, asked_of, fold_of, hash_of
 from sklearn.linear_model import LogisticRegression
 
 from almanaq.corpus.dataset import Question, open_dataset
