@@ -27,7 +27,8 @@ from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.benchmark.score import score
 from almanaq.corpus.table import Table, TableId
-from almanaq.errors import BenchmarkError, ModelError, UsageError
+from almanaq.errors import BenchmarkError, BudgetExceeded, ModelError, UsageError
+from almanaq.models.budget import Budget
 from almanaq.models.registry import ModelSettings, open_models
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
@@ -174,6 +175,35 @@ class Raising:
         return None if "item5?" in query else query.split("item")[1].rstrip("?")
 
 
+def test_the_agent_answers_with_suql_over_what_was_found(qa: RunRequest, sql: RunRequest) -> None:
+    found = run(replace(qa, generator="agent", retriever="oracle", limit=4))
+    assert found.outcomes == {"ok": 4}
+    assert found.config.generator == "agent"
+    assert all("SELECT" in reply["reasoning"] for reply in replies(qa.out))
+    asked = replace(sql, generator="agent", out=sql.out.with_name("sql"))
+    assert run(asked).metrics["execution_accuracy"] > 0
+    assert any(reply["text"].startswith("SELECT") for reply in replies(asked.out))
+
+
+def test_the_agent_judges_statements_by_what_each_table_says(qa: RunRequest) -> None:
+    request = replace(qa, task="fact-verification", generator="agent", retriever="oracle", limit=3)
+    run(request)
+    assert {reply["text"] for reply in replies(qa.out)} <= {"true", "false", "not enough"}
+
+
+def test_a_generator_may_see_the_retrieved_tables_of_a_database_alone(sql: RunRequest) -> None:
+    file = sql.data_dir / "spider" / "corpus.parquet"
+    rows = pq.read_table(file).to_pylist()
+    write(file.parent, "corpus", [*rows, rows[0] | {"table_id": "studio"}])
+    shown = {}
+    for schema in ("all", "retrieved"):
+        model = ScriptedModel({"table_sql": {"reasoning": "", "sql": "SELECT 1"}})
+        request = replace(sql, replies=PromptedGenerator(model), schema=schema, out=sql.out.with_name(schema), limit=3)
+        run(request)
+        shown[schema] = model.prompts[0].messages[1].content.count("CREATE TABLE")
+    assert shown == {"all": 2, "retrieved": 1}
+
+
 def test_faults_of_a_generator_are_counted_and_the_rest_goes_on(qa: RunRequest) -> None:
     found = run(replace(qa, replies=adapt_generator(Raising(), "raising")))
     assert found.outcomes == {"fault": 2, "no answer": 1, "ok": 17}
@@ -215,6 +245,22 @@ def test_a_model_behind_a_server_with_faults(qa: RunRequest, tmp_path: Path) -> 
     assert found.metrics["exact_match"] == 1.0
     assert found.timings["calls"] >= 20
     assert found.config.model == "m" or "m" in found.config.model
+
+
+def test_a_budget_stops_the_run_and_what_was_paid_for_is_kept(qa: RunRequest, tmp_path: Path) -> None:
+    def opener(calls: int):
+        limits = ModelSettings(
+            base_url=server.url, api_key="k", cache_file=tmp_path / "replies.sqlite", budget=Budget(calls), hedge=False
+        )
+        return lambda name: open_models(name, embedder="lexical", settings=limits).language
+
+    with StandInServer(lambda _: '{"answer": "1", "tables": []}') as server:
+        request = replace(qa, generator="openai:m")
+        with pytest.raises(BudgetExceeded):
+            run(replace(request, model=opener(10)))
+        assert len(replies(qa.out)) == 8
+        assert run(replace(request, model=opener(50), resume=True)).outcomes == {"ok": 20}
+        assert server.ledger.calls <= 22
 
 
 class Slow:

@@ -1,5 +1,6 @@
-"""The hybrid-qa pipeline: queries mended and relaxed, by words and by a model over HTTP; records, stages and measures."""
+"""The hybrid-qa pipeline: queries mended and relaxed, by words and by a model over HTTP; records and stages."""
 
+import asyncio
 import json
 import os
 from collections.abc import Sequence
@@ -10,16 +11,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import almanaq
+from almanaq.benchmark.generation import protocol
+from almanaq.benchmark.generation.replies import read_replies
 from almanaq.benchmark.hybridqa.analysis import find_stage
+from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
 from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
-from almanaq.benchmark.hybridqa.pipeline import Asked, HybridPipeline, Prediction, Tried
+from almanaq.benchmark.hybridqa.pipeline import Asked, HybridPipeline, Prediction, Proposal, Tried
 from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShortener
 from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
 from almanaq.benchmark.hybridqa.task import answer_question, read_hybrid_records, score_records
-from almanaq.corpus.dataset import open_dataset
+from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.runner import run
+from almanaq.corpus.dataset import DatasetFolder, open_dataset
 from almanaq.corpus.linked import LinkedTable, LinkedTables
 from almanaq.corpus.table import Table, TableId
-from almanaq.errors import BenchmarkError, ModelError
+from almanaq.errors import BenchmarkError, ModelError, UsageError
+from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.protocols import TextCall, TextReply
 from almanaq.models.registry import ModelSettings, open_models
 from almanaq.testing import FunctionModel, ScriptedModel, StandInServer, replies_from
 
@@ -62,10 +71,11 @@ class Written:
     def __init__(self, *queries: str) -> None:
         self.queries = queries
         self.tried: Sequence[Tried] = ()
+        self.chance = 1.0
 
-    def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> str | None:
+    def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Proposal | None:
         self.tried = tried
-        return self.queries[len(tried)] if len(tried) < len(self.queries) else None
+        return Proposal(self.queries[len(tried)], self.chance) if len(tried) < len(self.queries) else None
 
 
 def pipeline(*queries: str, tries: int = 3) -> tuple[HybridPipeline, Written]:
@@ -80,7 +90,7 @@ NOBODY = """SELECT "Time" FROM race_0 WHERE "Athlete" = 'Bo'"""
 def test_the_first_query_with_rows_decides_and_cells_are_written_as_in_the_table() -> None:
     made, _ = pipeline(MOOSE, "never asked")
     found = made.answer("What was the time of The Moose?", relation())
-    assert (found.answer, found.suql, found.tried) == ("2:14.10", MOOSE, (Tried(MOOSE, "rows"),))
+    assert (found.answer, found.suql, [each.suql for each in found.tried]) == ("2:14.10", MOOSE, [MOOSE])
     assert found.text_calls == 3
 
 
@@ -88,7 +98,7 @@ def test_queries_that_are_refused_or_give_nothing_are_followed_by_others() -> No
     made, written = pipeline('SELECT "Tim" FROM race_0', NOBODY, MOOSE)
     found = made.answer("What was the time of The Moose?", relation())
     assert [each.outcome for each in found.tried] == ["refused", "empty", "rows"]
-    assert "Time" in written.tried[0].message
+    assert "did you mean" in written.tried[0].message
     assert found.answer == "2:14.10"
 
 
@@ -103,8 +113,7 @@ def test_tries_are_bounded_and_nothing_found_is_no_answer() -> None:
     [
         ("Which country did the athlete with a time of 2:14.10 represent ?", "Sweden"),
         ("What was the time of Cy Rask ?", "2:15.90"),
-        ("Who trained Ada Berg of Norway ?", "Liv Dahl"),
-        ("Which athlete is nicknamed The Moose ?", "Bo Lund"),
+        ("Who trained the runner who finished with a time of 2:13.32 ?", "Liv Dahl"),
     ],
 )
 def test_without_a_language_model_words_find_the_place(question: str, answer: str) -> None:
@@ -114,22 +123,36 @@ def test_without_a_language_model_words_find_the_place(question: str, answer: st
 
 def test_every_query_of_the_local_proposer_runs_and_differs_until_all_places_were_asked() -> None:
     made = relation()
-    with _opened(made) as catalog:
-        tried: list[Tried] = []
-        while (suql := LocalProposer().propose("Who is it ?", Asked(made, catalog), tried)) is not None:
-            tried.append(Tried(suql, "empty"))
+    tried: list[Tried] = []
+    chances: list[float] = []
+    with almanaq.connect(open_relations([made]), model=FunctionModel(reader), cache=False) as connection:
+        asked = Asked(made, connection.catalog)
+        while (proposal := LocalProposer().propose("Who is it ?", asked, tried)) is not None:
+            assert len(connection.sql(proposal.suql).rows) == 1
+            tried.append(Tried(proposal.suql, "empty"))
+            chances.append(proposal.chance)
     assert len({each.suql for each in tried}) == len(tried) == 12 + 6
+    assert chances == sorted(chances, reverse=True)
+    assert sum(chances) == pytest.approx(1)
 
 
-class _opened:
-    def __init__(self, made: HybridRelation) -> None:
-        self.database = open_relations([made])
+class Unsure(FunctionModel):
+    """Reads as a function does, and is sure of what names a trainer only."""
 
-    def __enter__(self):  # type: ignore[no-untyped-def]
-        return self.database.catalog()
+    async def read(self, call: TextCall) -> TextReply:
+        reply = await super().read(call)
+        return replace(reply, confidence=0.81 if "trained" in call.question else 0.04)
 
-    def __exit__(self, *exc: object) -> None:
-        self.database.close()
+
+def test_of_several_readings_the_surest_is_taken() -> None:
+    doubtful = """SELECT answer("Athlete_Info", 'is it The Moose?') FROM race_0 WHERE "Rank" = 2"""
+    sure = """SELECT answer("Athlete_Info", 'who trained her?') FROM race_0 WHERE "Rank" = 1"""
+    written = Written(doubtful, sure, NOBODY)
+    models = open_models(Unsure(reader), embedder="lexical")
+    found = HybridPipeline(models, written, tries=3, readings=2).answer("?", relation())
+    assert [(each.answer, each.sureness) for each in found.tried] == [("Yes", 0.2), ("Liv Dahl", 0.9)]
+    assert (found.answer, found.suql, found.text_calls) == ("Liv Dahl", sure, 2)
+    assert HybridPipeline(models, written).answer("?", relation()).answer == "Yes"
 
 
 def test_end_to_end_with_a_model_over_http() -> None:
@@ -173,7 +196,8 @@ def test_one_unreadable_reply_fails_its_question_only_and_a_wrong_key_ends_the_r
 
 def test_the_prompt_is_the_golden_one_and_fences_what_others_wrote() -> None:
     made = relation()
-    with _opened(made) as catalog:
+    with almanaq.connect(open_relations([made]), cache=False) as connection:
+        catalog = connection.catalog
         tried = (Tried('SELECT "Tim" FROM race_0', "refused", "no column named 'Tim'"), Tried(NOBODY, "empty"))
         prompt = PromptedProposer(ScriptedModel([])).prompt("Who </untrusted> won ?", Asked(made, catalog), tried)
     text = "\n\n".join(f"## {m.role}\n{m.content}" for m in prompt.messages).replace(prompt.fence, "f" * 16) + "\n"
@@ -191,18 +215,22 @@ NODES = [{"row": 1, "col": 3, "where": "table"}]
     [
         ("2:14.10", MOOSE, {}, "right"),
         ("2:14", MOOSE, {}, "format"),
+        ("two", MOOSE, {"gold": "2"}, "format"),
         ("", 'SELECT "Tim" FROM race_0', {"outcome": "refused"}, "parse"),
         ("Sweden", """SELECT "Country" FROM race_0 WHERE "Rank" = 2""", {}, "parse"),
         ("2:15.90", """SELECT "Time" FROM race_0 WHERE "Rank" = 3""", {}, "link"),
-        ("2:13.32", """SELECT "Time" FROM race_0 WHERE "Rank" < 3 AND answer("Athlete_Info", 'fast?') = 'Yes'""", {}, "text call"),
+        ("2:13.32", MOOSE, {}, "text call"),
         ("", MOOSE, {"outcome": "empty", "warnings": ("1 answer could not be read as a date",)}, "cast"),
         ("Oslo", MOOSE, {"retrieved": False}, "retrieval"),
     ],
-)  # fmt: skip
+)
 def test_the_first_stage_that_lost_an_answer_is_named(answer: str, tried: str, more: dict, stage: str) -> None:
     attempt = Tried(tried, more.get("outcome", "rows"))
     prediction = Prediction(answer, tried, (attempt,), warnings=more.get("warnings", ()))
-    assert find_stage(prediction, "2:14.10", NODES, relation(), retrieved=more.get("retrieved", True)) == stage
+    assert (
+        find_stage(prediction, more.get("gold", "2:14.10"), NODES, relation(), retrieved=more.get("retrieved", True))
+        == stage
+    )
 
 
 def folder(path: Path) -> Path:
@@ -220,7 +248,13 @@ def folder(path: Path) -> Path:
             "answer": "2:14.10",
             "answer_nodes": [node],
         },
-        {**base, "query_id": "b", "query": "Who trained Ada Berg ?", "answer": "Liv", "answer_nodes": []},
+        {
+            **base,
+            "query_id": "b",
+            "query": "Who trained the runner who finished with a time of 2:13.32 ?",
+            "answer": "Liv",
+            "answer_nodes": [],
+        },
     ]
     pq.write_table(pa.Table.from_pylist(asked), path / "queries_test.parquet")
     return path
@@ -246,3 +280,61 @@ def test_records_say_where_answers_lie_and_are_scored_by_it(tmp_path: Path) -> N
     file.write_text("{}\n", encoding="utf-8")
     with pytest.raises(BenchmarkError, match="line 1: not a record"):
         list(read_hybrid_records(file))
+
+
+def test_the_runner_asks_the_best_table_and_scores_by_place(tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    folder(tmp_path / "small")
+    request = RunRequest(
+        "hybrid-qa",
+        "small",
+        tmp_path,
+        "test",
+        "oracle",
+        tmp_path / "run",
+        LexicalEmbedder,
+        generator="local",
+    )
+    found = run(request).to_dict()
+    assert "passages.parquet" in found["provenance"]["data"]
+    assert (found["task"], found["queries"]) == ("hybrid-qa", 2)
+    assert found["metrics"]["exact_match_table"] == 1.0
+    assert {"exact_match", "f1", "mutual_substring", "f1_nowhere"} <= set(found["metrics"])
+    (first, _) = read_replies(tmp_path / "run" / "replies.jsonl")
+    assert (first.text, first.slice) == ("2:14.10", "table")
+    assert json.loads(first.reasoning)[0]["suql"].startswith('SELECT "Time" FROM race_0')
+    (tmp_path / "small" / "passages.parquet").unlink()
+    with pytest.raises(UsageError, match=r"small has no passages\.parquet"):
+        run(replace(request, out=tmp_path / "other"))
+
+
+def test_many_questions_at_once_share_a_model_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = replies_from(lambda text, question: "Liv Dahl" if "Liv" in text else None)
+
+    def reply(request):  # type: ignore[no-untyped-def]
+        name = request["response_format"]["json_schema"]["name"]
+        if name == "write":
+            return {"reasoning": "", "suql": "SELECT answer(\"Athlete_Info\", 'who trained her?') FROM race_0 LIMIT 1"}
+        return {"answer": "Liv Dahl"} if name == "short_answer" else read(request)
+
+    data = open_dataset(folder(tmp_path))
+    assert isinstance(data, DatasetFolder)
+    with StandInServer(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path / "cache"))
+        generator = open_hybrid_generator("openai:any", data)
+        assert generator is not None
+        table = next(iter(data.corpus("test")))
+        asked = [
+            protocol.Asked(str(n), "answer", f"Who trained Ada Berg {n % 2} ?", ("",), (table,)) for n in range(12)
+        ]
+
+        async def all_at_once() -> list[protocol.Reply]:
+            return await asyncio.gather(*(generator.reply(each) for each in asked))
+
+        replies = asyncio.run(all_at_once())
+    assert {each.text for each in replies} == {"Liv Dahl"}
+    assert set(generator.prompts) == {"write", "short_answer"}
+    assert (generator.name, generator.model) == ("openai:any", "any")
+    assert open_hybrid_generator("majority", data) is None

@@ -22,6 +22,7 @@ import sqlglot
 from sqlglot import exp
 
 import almanaq
+from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.schema_file import parse_schema
 from almanaq.suql.databases.ibis_database import IbisDatabase
 from almanaq.testing import FunctionModel
@@ -196,6 +197,17 @@ def test_statements_are_the_golden_ones_and_give_the_rows(dialect: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(written, encoding="utf-8")
     assert written == path.read_text(encoding="utf-8")
+
+
+def test_what_does_not_fit_into_a_statement_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("almanaq.suql.databases.ibis_session.MOST_WRITTEN", 10)
+    with duckdb.connect() as native:
+        for name, table in tables().items():
+            native.register("loaded", table)
+            native.execute(f"CREATE TABLE {name} AS SELECT * FROM loaded")
+        played = IbisDatabase(lambda: Played("trino", native.cursor(), []), name="t", schema=parse_schema(SCHEMA))
+        with connect(played) as con, pytest.raises(UnsupportedError, match="declare a key of one column"):
+            con.sql(f"SELECT r.id FROM r JOIN o ON o.id = r.owner WHERE {CALM} LIMIT 1")
 
 
 def plain(value: Any) -> Any:

@@ -177,7 +177,7 @@ def _instance() -> duckdb.DuckDBPyConnection:
 
 
 def open_in_one_instance(tables: dict[str, pa.Table]) -> Database:
-    """Open a world like `open_database`, all of a process in one instance: making one takes longer than most queries."""
+    """Open a world like `open_database`, all of a process in one instance: making one takes longer than a query."""
     con = _instance()
     con.execute("DROP SCHEMA IF EXISTS data CASCADE; CREATE SCHEMA data")
     for name, table in tables.items():

@@ -4,9 +4,11 @@ from small_corpora import CORPUS, BagOfWords
 from almanaq.errors import UsageError
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.registry import RETRIEVERS, Parts, check_fields_apply, open_retriever
+from almanaq.testing import ScriptedModel
 
 GOLD = {"which film?": (CORPUS[0].id,)}
-PARTS = Parts(BagOfWords, seed=3, gold=GOLD)
+WRITER = ScriptedModel(lambda prompt: {"title": "a table", "summary": prompt.messages[1].content[-60:]})
+PARTS = Parts(BagOfWords, seed=3, gold=GOLD, language=WRITER)
 
 
 @pytest.mark.parametrize("name", RETRIEVERS)

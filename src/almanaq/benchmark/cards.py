@@ -148,6 +148,7 @@ SEES = {
     "bm25": "the declared fields, word by word, titles weighted",
     "dense": "the first 2,048 characters of the declared fields, as one vector",
     "dense-rows": "as dense, and each row with its title and column names as a vector",
+    "dense-hnsw": "as dense, searched in an HNSW graph",
     "hybrid": "as bm25 and dense, and title, header and description as vectors of their own",
     "hybrid-untuned": "as bm25 and dense",
     "rerank": "as hybrid, and 12 rows as vectors of their own",
@@ -157,6 +158,9 @@ SEES = {
     "target-tfidf-notitle": "as target-bm25-notitle",
     "target-bm25-described": "title, section, header, cells (what the TARGET paper describes)",
     "target-tfidf-described": "as target-bm25-described",
+    "llm-summary": "title and summary that a language model writes from header and 10 rows, as one vector",
+    "openai-embedding": "header and 100 rows as markdown, as one vector",
+    "openai-embedding-header": "header as markdown, as one vector",
 }
 """What each retriever sees of a table."""
 

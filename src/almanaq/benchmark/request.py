@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from almanaq.benchmark.generation.protocol import Generator
 from almanaq.benchmark.tasks import find_task
@@ -18,6 +19,10 @@ DISTRACTORS = "gittables"
 CONTEXT_K = 10
 
 
+def print_nothing(message: str) -> None:
+    """Take a message and leave it at that."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """What to run.
@@ -29,10 +34,12 @@ class RunRequest:
         embedder: opens the embedder, for retrievers that need one.
         cache: the folder of cached vectors; None keeps them in memory.
         generator: what replies, in tasks that ask for replies: a name, or `module:object`; `replies` is an object that
-            takes its place. It is handed `context_k` tables, and hints of the dataset where `evidence` is set.
+            takes its place. It is handed `context_k` tables, and hints of the dataset where `evidence` is set;
+            for SQL with all tables of the best table's database, or with those of them that were retrieved (`schema`).
         distractors: tables of the dataset `distractors_from` to add to the corpus; None: none, or for the needle in
             the haystack all.
-        model: opens a language model by name, for retrievers that need one.
+        model: opens a language model by name, for retrievers and generators that need one.
+        tell: is given what paid work will cost, before it starts; `max_calls` is the most of it that may be done.
     """
 
     task: str
@@ -56,6 +63,9 @@ class RunRequest:
     replies: Generator | None = None
     context_k: int = CONTEXT_K
     evidence: bool = False
+    schema: Literal["all", "retrieved"] = "all"
+    tell: Callable[[str], None] = print_nothing
+    max_calls: int | None = None
 
 
 def check_request(request: RunRequest) -> None:

@@ -70,12 +70,13 @@ def find(
         raise UsageError("--explain goes with --corpus, and without --json")
     if explain and sees_its_own(retriever):
         raise UsageError(f"--explain shows declared fields, and {retriever} sees a text of its own")
+    how = _How(retriever, fields, embedder, max_calls, nearest)
     if index is None:
-        found = _search(question, str(corpus), k, _How(retriever, fields, embedder, max_calls, nearest))
+        found = _search(question, str(corpus), k, how)
     elif fields is not None:
         raise UsageError("--fields does not go with --index: they were chosen when the index was made")
     else:
-        found = _search_index(question, index, k, _How(retriever, fields, embedder, max_calls, nearest))
+        found = _search_index(question, index, k, how)
     _print(found, as_json)
     if explain:
         _explain(question, str(corpus), [table.id for table, _ in found], DEFAULT_FIELDS if fields is None else fields)
@@ -129,10 +130,14 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
     if how.fields is not None:
         check_fields_apply(how.retriever)
     chosen = parse_fields(DEFAULT_FIELDS if how.fields is None else how.fields)
-    parts = Parts(embedder_opener(how.embedder), default_cache_folder(), model=model_opener(how.max_calls))
+
+    def tell(message: str) -> None:
+        print(f"almanaq: {message}", file=sys.stderr)
+
+    parts = Parts(embedder_opener(how.embedder), default_cache_folder(), model=model_opener(how.max_calls), tell=tell)
     opened = open_retriever(how.retriever, parts)
     if opened.note:
-        print(f"almanaq: {opened.note}", file=sys.stderr)
+        tell(opened.note)
     tables = read_tables(corpus)
     (found,) = find_in(opened.retriever.index(tables, chosen), [question], k)
     hits = found.ranking if found.fits or how.nearest else ()

@@ -137,8 +137,8 @@ def _columns(tokens: NDArray[np.int32], owners: Ints) -> Ints:
     cells = np.cumsum(tokens == CELL)
     line = np.maximum.accumulate(np.where((tokens == ROW) | (tokens <= FIRST_FIELD), np.arange(len(tokens)), 0))
     place = np.clip(cells - cells[line] - 1, 0, _MOST_COLUMNS - 1) if len(tokens) else cells
-    numbered: Ints = owners * _MOST_COLUMNS + place
-    return numbered
+    columns: Ints = owners * _MOST_COLUMNS + place
+    return columns
 
 
 _MOST_COLUMNS = 64  # those further right are taken for the last
@@ -267,8 +267,8 @@ def _whole(asked: _Asked, texts: _Texts, places: Ints, hits: Ints) -> Ints:
     joined = first[asked.pairs[places[first], places[first + 1]] >= 0]
     together = np.bincount(texts.pieces[joined], minlength=pieces)
     whole = (length > 0) & (held == length) & (together == length - 1)
-    inside: Ints = hits[whole[texts.pieces[hits]]]
-    return inside
+    kept: Ints = hits[whole[texts.pieces[hits]]]
+    return kept
 
 
 def _covers(texts: _Texts, inside: Ints, places: Ints, size: int, terms: int) -> tuple[NDArray[np.bool_], ...]:

@@ -8,11 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from almanaq.corpus.table import TableId
 from almanaq.errors import UsageError, suggest
+from almanaq.models.budget import Budget
 from almanaq.models.protocols import Embedder, LanguageModel
 from almanaq.retrieval.protocols import Retriever
+
+if TYPE_CHECKING:
+    from almanaq.retrieval.vectors import VectorStore
 
 TARGET_LEXICAL_NAMES = (
     "target-bm25",
@@ -38,6 +43,9 @@ class Parts:
         seed: of the retriever that draws by chance.
         gold: gold tables by question, for the oracle.
         model: opens the language model of a name such as `openai:MODEL`; None where there is none to be had.
+        language: writes summaries; None opens the model of the environment, else the paper's.
+        tell: is given what paid work will cost, before it starts.
+        budget: what it may cost.
     """
 
     embedder: Callable[[], Embedder]
@@ -45,6 +53,9 @@ class Parts:
     seed: int = 0
     gold: Mapping[str, Sequence[TableId]] = field(default_factory=dict)
     model: Callable[[str], LanguageModel] | None = None
+    language: LanguageModel | None = None
+    tell: Callable[[str], None] = field(default=lambda _: None)
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +127,15 @@ def _dense_rows(parts: Parts) -> Opened:
     return Opened(Dense(VectorStore(parts.cache, embedder), rows=True, name="dense-rows"), "dense-rows", embedder.name)
 
 
+def _dense_graph(parts: Parts) -> Opened:
+    from almanaq.retrieval.dense import Dense
+    from almanaq.retrieval.hnsw import DenseGraph
+    from almanaq.retrieval.vectors import VectorStore
+
+    embedder = parts.embedder()
+    return Opened(DenseGraph(Dense(VectorStore(parts.cache, embedder))), "dense-hnsw", embedder.name)
+
+
 def _hybrid(parts: Parts) -> Opened:
     return _learned(parts, "hybrid", rows=0)
 
@@ -182,6 +202,46 @@ def _target_lexical(name: str) -> Callable[[Parts], Opened]:
     return opened
 
 
+def _markdown(name: str, rows: int) -> Callable[[Parts], Opened]:
+    def opened(parts: Parts) -> Opened:
+        from almanaq.retrieval.paid import Foreseen
+        from almanaq.retrieval.published_dense import EMBEDDER, MarkdownEmbedding
+
+        store, note = _published_store(name, EMBEDDER, parts)
+        made = MarkdownEmbedding(store, rows, Foreseen(parts.tell, parts.budget), name)
+        return Opened(made, name, store.embedder.name, note)
+
+    return opened
+
+
+def _summaries(parts: Parts) -> Opened:
+    from almanaq.models.registry import ModelSettings, open_models
+    from almanaq.retrieval.paid import Foreseen
+    from almanaq.retrieval.published_dense import SUMMARY_EMBEDDER, SUMMARY_MODEL, Summaries
+
+    store, note = _published_store("llm-summary", SUMMARY_EMBEDDER, parts)
+    named = os.environ.get("ALMANAQ_MODEL", "local")
+    spec = parts.language or (SUMMARY_MODEL if named == "local" else named)
+    language = open_models(spec, embedder=store.embedder, settings=ModelSettings(budget=parts.budget)).language
+    if language is None:
+        raise UsageError(f"llm-summary needs a language model, and {named!r} is none: set ALMANAQ_MODEL")
+    made = Summaries(language, store, Foreseen(parts.tell, parts.budget))
+    return Opened(made, "llm-summary", store.embedder.name, note)
+
+
+def _published_store(name: str, published: str, parts: Parts) -> tuple[VectorStore, str]:
+    """Give the store of the paper's embedder, or of the one that the user named; those of this machine are defaults."""
+    from almanaq.models.registry import open_embedder
+    from almanaq.retrieval.vectors import VectorStore
+
+    embedder = parts.embedder()
+    if embedder.name not in ("local", "lexical"):
+        return VectorStore(
+            parts.cache, embedder
+        ), f"{name} embeds with {embedder.name}, where the paper has {published}"
+    return VectorStore(parts.cache, open_embedder(published)), ""
+
+
 def _none(_: Parts) -> Opened:
     from almanaq.retrieval.baselines import NoRetriever
 
@@ -223,8 +283,12 @@ RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
     "bm25": _bm25,
     "dense": _dense,
     "dense-rows": _dense_rows,
+    "dense-hnsw": _dense_graph,
     "hybrid": _hybrid,
     "hybrid-untuned": _hybrid_untuned,
     "rerank": _rerank,
     **{name: _target_lexical(name) for name in TARGET_LEXICAL_NAMES},
+    "llm-summary": _summaries,
+    "openai-embedding": _markdown("openai-embedding", 100),
+    "openai-embedding-header": _markdown("openai-embedding-header", 0),
 }

@@ -56,7 +56,7 @@ class VectorStore:
         """
         if getattr(self.embedder, "cheap", False):
             return _embed(self.embedder, texts)
-        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+        keys = _keys(texts)
         found = self._read(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         for chunk in _chunks(list(missing), _CHUNK):
@@ -65,6 +65,12 @@ class VectorStore:
             self._write(new)
             found.update(new)
         return _stack([found[key] for key in keys], self.embedder.name)
+
+    def unknown(self, texts: Sequence[str]) -> list[str]:
+        """Give the texts that would have to be embedded, each once. Raises SourceError as `vectors` does."""
+        keys = _keys(texts)
+        found = self._read(keys)
+        return list({key: text for key, text in zip(keys, texts, strict=True) if key not in found}.values())
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         if self.file is None:
@@ -98,6 +104,10 @@ class VectorStore:
                 f"cannot use the vector cache {self.file}: {error}; delete it, "
                 "or name another folder in ALMANAQ_CACHE_DIR"
             ) from error
+
+
+def _keys(texts: Sequence[str]) -> list[bytes]:
+    return [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
 
 
 def _embed(embedder: Embedder, texts: Sequence[str]) -> Vectors:

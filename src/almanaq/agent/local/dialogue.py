@@ -55,7 +55,11 @@ class LocalDialogue:
         unclear = ask_back(question, self._parser.index(catalog))
         if unclear is not None:
             return Parsed("clarify", reply=unclear)
-        return self._parser.parse(question, catalog, history)
+        alone = self._parser.parse(question, catalog, history)
+        if alone.status == "no_query" and kind in ("narrow", "replace"):
+            said = f"I do not know what “{question.strip()}” would change: no column or value here has that name."
+            return Parsed("clarify", reply=f"{said} What shall I look for?", kind=kind)
+        return alone
 
     def _heard(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> tuple[str, Sequence[Turn], TurnKind]:
         """Give a turn with its kind; the answer to a question back together with what was asked before."""

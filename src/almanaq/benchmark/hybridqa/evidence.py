@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from almanaq.benchmark.hybridqa.relation import HybridRelation
 from almanaq.models.words import STOPWORDS, stem, words
@@ -43,7 +44,7 @@ _KINDS = tuple(
 )
 _VERBS = "is are was were did does do has had".split()
 _ASKED = re.compile(
-    rf"\b(?:what|which|whose)\b((?: (?!{'|'.join(rf'{verb}{chr(92)}b' for verb in _VERBS)})[\w'-]+){{1,4}})?",
+    rf"\b(?:what|which|whose)\b((?: (?!(?:{'|'.join(_VERBS)})\b)[\w'-]+){{1,4}})?",
     re.IGNORECASE,
 )
 _OF = re.compile(
@@ -56,7 +57,7 @@ _HEADERS = {
         member coach manager captain performer singer composer writer trainer owner opponent candidate senator champion
         gymnast swimmer skater runner host celebrity alumnus honoree laureate editor architect representative""",
     "where": """city country location place venue state town county region province nation nationality stadium arena
-        residence hometown address suburb municipality district neighborhood locality community territory headquarters""",
+        residence hometown address suburb municipality district neighborhood locality community territory""",
     "when": "year date season years opened founded established built completed born died release released time day",
     "count": """number rank population capacity points score goals total age height length area wins losses games sales
         weight distance no floors seats votes position pick attendance titles elevation""",
@@ -322,6 +323,7 @@ class Evidence:
         }
 
 
+@lru_cache(maxsize=20_000)
 def _stems(text: str) -> tuple[str, ...]:
     return tuple(stem(word) for word in words(text) if word not in STOPWORDS)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from almanaq.agent.prompting import complete, forget
 from almanaq.agent.schema_text import schema_text
-from almanaq.benchmark.hybridqa.pipeline import Asked, Tried
+from almanaq.benchmark.hybridqa.pipeline import Asked, Proposal, Tried
 from almanaq.benchmark.hybridqa.short_answer import short_answer
 from almanaq.errors import ModelCallError
 from almanaq.models.prompts import prompt_file
-from almanaq.models.prompts.schemas import SCHEMAS
+from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel, Prompt
 from almanaq.suql.execution.result import Result
 
@@ -28,6 +28,11 @@ _ATTEMPTS = 2
 _LONGEST = 2000
 
 
+def prompt_versions() -> Mapping[str, str]:
+    """Give the hashes of the prompt files, by name."""
+    return {"write": prompt_file("write", _PACKAGE).version, "short_answer": prompt_file("short_answer").version}
+
+
 class PromptedProposer:
     """Writes each query anew, shown what became of the ones before (no-result recovery).
 
@@ -40,11 +45,11 @@ class PromptedProposer:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
-    def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> str | None:
+    def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Proposal | None:
         """Give the model's query, None when it gives one that was tried before."""
         reply = _ask(self._model, self.prompt(question, asked, tried), lambda value: isinstance(value.get("suql"), str))
         suql = str(reply["suql"]).strip().rstrip(";").strip()
-        return suql if suql and suql not in {each.suql for each in tried} else None
+        return Proposal(suql) if suql and suql not in {each.suql for each in tried} else None
 
     def prompt(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Prompt:
         """Give the request that `propose` sends."""
@@ -75,7 +80,7 @@ class PromptedShortener:
         if not found:
             return ""
         values = {"question": question[:_LONGEST], "rows": [found[:_LONGEST]]}
-        prompt = prompt_file("short_answer").prompt(values, schema=SCHEMAS["short_answer"])
+        prompt = task_prompt("short_answer", values)
         reply = _ask(self._model, prompt, lambda value: isinstance(value.get("answer", 0), str | None))
         return (reply["answer"] or "").strip()
 

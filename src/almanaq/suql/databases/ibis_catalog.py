@@ -37,6 +37,7 @@ _TYPES = {
     "UUID": "uuid",
     "Binary": "bytea",
     "Interval": "interval",
+    "Unknown": "unknown",
 }
 _MYSQL_COLUMNS = (
     "SELECT table_name, column_name, column_comment, column_type FROM information_schema.columns "

@@ -126,7 +126,8 @@ def open_ibis_url(url: str, *, schema: Schema | None = None) -> IbisDatabase:
                 warnings.simplefilter("ignore", UserWarning)  # no zone "UTC" in MySQL: the session sets +00:00
                 return ibis.connect(url)
         except ImportError as error:
-            raise MissingExtraError(f"ibis-framework[{scheme}]", "ibis", f"a source in {scheme}") from error
+            driver = f"ibis-framework[{scheme}]"
+            raise SourceError(f"a source in {scheme} needs its driver: pip install '{driver}' ({error})") from error
         except Exception as error:  # drivers have no class of errors in common
             raise SourceError(f"cannot connect to {scheme}: {_hide(_first_line(error), url)}") from None
 
@@ -172,10 +173,10 @@ def _canceller(backend: Any, connect: Callable[[], Any]) -> Callable[[], None]:
     number = backend.con.thread_id()
 
     def kill() -> None:
-        other = connect()
         with suppress(Exception):  # the connection has gone, and its statement with it
+            other = connect()
             other.raw_sql(f"KILL QUERY {number}").close()
-        other.disconnect()
+            other.disconnect()
 
     return kill
 

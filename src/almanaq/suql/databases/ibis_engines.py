@@ -99,8 +99,9 @@ def find_engine(name: str) -> Engine:
     """
     found = ENGINES.get(name)
     if found is None:
+        known = ("postgresql", *(engine for engine in ENGINES if engine != "postgres"))
         raise UnsupportedError(
-            f"{name} is no engine that almanaq has learned{suggest(name, ENGINES)}; known: {', '.join(ENGINES)}; "
-            "or export the tables to Parquet and name their folder"
+            f"{name} is no engine that almanaq has learned{suggest(name, known)}; "
+            "export the tables to Parquet and name their folder"
         )
     return found

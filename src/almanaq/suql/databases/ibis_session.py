@@ -115,7 +115,8 @@ class IbisSession:
         self._tables.append(name)
         for batch in table.to_batches(max_chunksize=_INSERTED_ROWS):
             rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            values = ", ".join(f"({', '.join(self._literal(value) for value in row)})" for row in rows)
+            types = [field.type for field in batch.schema]
+            values = ", ".join(f"({', '.join(map(self._literal, row, types))})" for row in rows)
             self._execute(f"INSERT INTO {self._place(name)} VALUES {values}")
 
     def locate(self, name: str) -> tuple[str, ...]:
@@ -241,6 +242,8 @@ class IbisSession:
 
     def _named(self, error: Exception, started: int) -> DatabaseError:
         """Give an engine's error as ours: its first line, with temporary tables under the names the caller gave."""
+        if isinstance(error, DatabaseError):
+            return error
         if self._ends is not None and time.monotonic() >= self._ends - 0.05:
             return DeadlineExceeded("the query ran longer than its deadline and was stopped")
         if started != self._interrupts:
@@ -319,7 +322,9 @@ class IbisSession:
     def _quoted(self, name: str) -> str:
         return exp.to_identifier(name, quoted=True).sql(self._engine.dialect)
 
-    def _literal(self, value: Any) -> str:
+    def _literal(self, value: Any, type_: pa.DataType) -> str:
+        if isinstance(value, list):  # an empty one does not tell its type
+            return f"CAST({exp.convert(value).sql(self._engine.dialect)} AS {self._type(type_)})"
         return exp.convert(value).sql(self._engine.dialect)
 
     def _type(self, type_: pa.DataType) -> str:

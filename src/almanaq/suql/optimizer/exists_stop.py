@@ -10,7 +10,7 @@ from almanaq.suql.plan.stages import TextBlock
 def exists_stop(block: TextBlock) -> TextBlock:
     """Stop the text filter of a correlated EXISTS, for each row that it is asked about, at the first row that passes.
 
-    Before: `FROM t WHERE EXISTS (SELECT 1 FROM r WHERE r.t = t.id AND answer(r.body, …) = 'Yes')` asks about every r of t.
+    Before: `FROM t WHERE EXISTS (SELECT 1 FROM r WHERE r.t = t.id AND answer(r.body, …) = 'Yes')` asks of every r.
     After: for each t, it asks until one passes.
 
     The block is read by that EXISTS alone, which is true by one row as by many.

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.sources import find_cte, find_source, from_items
 from almanaq.suql.plan.blocks import is_plain
-from almanaq.suql.plan.joins import side_of
+from almanaq.suql.plan.joins import has_outer_join, side_of
 from almanaq.suql.plan.references import own_columns
 from almanaq.suql.syntax.text_functions import has_text, nested_queries
 
@@ -23,7 +23,7 @@ def preserved_derived_tables(tree: exp.Query) -> exp.Query:
     A LEFT JOIN keeps each row before it and changes none of its values, so what the derived table filters and computes
     comes to the same after the join. Behind a RIGHT or FULL JOIN its outputs may be NULL, and it stays.
     """
-    if not has_text(tree):
+    if not has_text(tree) or not has_outer_join(tree):
         return tree
     _read_once(tree)
     for block in reversed(list(tree.find_all(exp.Select))):

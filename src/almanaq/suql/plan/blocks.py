@@ -41,7 +41,11 @@ def is_aggregated(block: exp.Select) -> bool:
 
 def is_cut_or_grouped(block: exp.Select) -> bool:
     """Say whether a block may have no rows, or has some, for another reason than that its FROM and WHERE give any."""
-    return bool(block.args.get("limit") or block.args.get("offset")) or is_aggregated(block) or bool(_sets(block.expressions))
+    return (
+        bool(block.args.get("limit") or block.args.get("offset"))
+        or is_aggregated(block)
+        or bool(_sets(block.expressions))
+    )
 
 
 def expand_output_names(block: exp.Select) -> None:

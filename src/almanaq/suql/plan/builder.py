@@ -286,6 +286,7 @@ class _Builder:
 
     def _correlated_select(self, block: exp.Select, rows: str) -> None:
         blocks.expand_output_names(block)
+        self._compile_nested(block)
         self._isolate_outer_joins(block)
         joins.move_conditions_to_where(block)
         while self._split(block):

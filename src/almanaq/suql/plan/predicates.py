@@ -158,8 +158,10 @@ def matters_under(node: exp.Expr, block: exp.Select) -> list[exp.Expr]:
     """Give structured conditions of a block without which the value of a part of it comes to nothing.
 
     In `s OR x` nothing hangs on x where s is true, and in `s AND x` nothing where s is false, whatever is around them.
+    The conjuncts of WHERE itself are left out: its rows meet them already.
     """
     found: list[exp.Expr] = []
+    conjuncts_around: list[exp.Expr] = []
     at = node
     while at.parent is not None and at.parent is not block:
         parent = at.parent
@@ -167,9 +169,12 @@ def matters_under(node: exp.Expr, block: exp.Select) -> list[exp.Expr]:
             other = parent.expression if at is parent.this else parent.this
             decisive = exp.true() if isinstance(parent, exp.Or) else exp.false()
             if not has_text(other) and is_of_block(other, block):
-                found.append(exp.not_(exp.Is(this=exp.paren(other.copy(), copy=False), expression=decisive)))
+                matters = exp.not_(exp.Is(this=exp.paren(other.copy(), copy=False), expression=decisive))
+                (conjuncts_around if isinstance(parent, exp.And) else found).append(matters)
+        if not isinstance(parent, exp.And | exp.Paren | exp.Where):
+            found, conjuncts_around = found + conjuncts_around, []
         at = parent
-    return found
+    return found if isinstance(at, exp.Where) else found + conjuncts_around
 
 
 def _combine(kind: type[exp.Expr], left: exp.Expr | bool, right: exp.Expr | bool) -> exp.Expr | bool:
