@@ -127,6 +127,103 @@ def overhead() -> str:
     return _markdown(("structured predicate", "database", "with a text predicate", "time ratio", "memory ratio"), rows)
 
 
+def turns() -> str:
+    """How well turns are told apart without a language model."""
+    measured = json.loads((EXPERIMENTS / "agent" / "classify_turns.json").read_text())
+    halves = [name for name in ("dev", "held-out") if name in measured]
+    rows = [
+        (label, *(f"{measured[half][key]:.3f}" for half in halves))
+        for label, key in (("macro F1, 11 kinds", "macro_f1"), ("needs data or not", "needs_data_accuracy"))
+    ]
+    kinds = measured[halves[0]]["f1"]
+    rows += [(f"F1 of {kind}", *(f"{measured[half]['f1'][kind]:.3f}" for half in halves)) for kind in kinds]
+    return _markdown(("", *(f"{half} ({measured[half]['turns']} turns)" for half in halves)), rows)
+
+
+def conversations() -> str:
+    """Our questions and conversations over the sample, judged by its truth, on the held-out half."""
+    measured = json.loads((EXPERIMENTS / "agent" / "restaurants.json").read_text())
+    names = {
+        "script/truth": "right SUQL from a script, texts read by the truth",
+        "local/truth": "`local` writes the queries, texts read by the truth",
+        "local/local": "`local` writes the queries and reads the texts",
+    }
+    rows = []
+    for key, what in names.items():
+        for half in ("dev", "held-out"):
+            record = measured.get(f"{key}/{half}")
+            if record:
+                parts = [record[kind] for kind in ("questions", "conversations")]
+                rows.append((what, half, *(f"{p['turn_accuracy']:.3f} / {p['false_negatives']:.3f}" for p in parts)))
+    head = ("", "half", "questions: right / wrongly empty", "conversations: right / wrongly empty")
+    return _markdown(head, rows)
+
+
+def turn_times() -> str:
+    """How long the agent takes for a turn without a model."""
+    measured = json.loads((ROOT / "benchmarks" / "agent" / "results.json").read_text())
+    keys = ("again_median_ms", "again_worst_ms", "first_worst_ms", "again_processor_ms", "bound_ms")
+    rows = [(f"{size['tables']:,}", *(f"{size[key]:.0f} ms" for key in keys)) for size in measured["sizes"]]
+    return _markdown(("tables", "median turn", "slowest", "slowest, first time", "processor time", "bound"), rows)
+
+
+def databases() -> str:
+    """Spider's databases as one source: how often the right one is looked in."""
+    record = json.loads((EXPERIMENTS / "agent" / "spider_databases.json").read_text())
+    rows = [
+        ("the database chosen first is the right one", f"{record['first']:.3f}"),
+        ("every table of the right query is among those shown to the parser", f"{record['shown']:.3f}"),
+        (f"`local`'s query reads the right one ({record['asked_questions']} questions)", f"{record['asked']:.3f}"),
+    ]
+    head = (f"{record['questions']:,} questions, {record['databases']} databases, {record['tables']} tables", "share")
+    return _markdown(head, rows)
+
+
+def hybridqa() -> str:
+    """HybridQA with `local` on the half that nothing was fitted on: with the gold table, and one found among all."""
+    rows = []
+    for name, tables in (("report_gold", "gold"), ("report_open", "found among 2,141")):
+        found = json.loads((EXPERIMENTS / "hybridqa" / f"{name}.json").read_text())
+        rows.append((tables, *_hybrid_scores(found["all"]), str(found["text_calls_per_question"])))
+    head = ("table", "questions", "exact match", "F1", "substring", "calls per question")
+    return _markdown(head, rows)
+
+
+def hybridqa_places() -> str:
+    """HybridQA by where the answers lie and by the number of places."""
+    found = json.loads((EXPERIMENTS / "hybridqa" / "report_gold.json").read_text())
+    names = {"table": "cells", "passage": "articles", "mixed": "both", "nowhere": "neither (computed)"}
+    rows = [(names[place], *_hybrid_scores(scores)) for place, scores in found["by_place"].items()]
+    rows += [(f"{number} places", *_hybrid_scores(scores)) for number, scores in found["by_nodes"].items()]
+    return _markdown(("answers in", "questions", "exact match", "F1", "substring"), rows)
+
+
+def hybridqa_stages() -> str:
+    """HybridQA: how many answers each stage lost."""
+    files = [json.loads((EXPERIMENTS / "hybridqa" / f"report_{name}.json").read_text()) for name in ("gold", "open")]
+    rows = [(stage, *(str(found["stages"][stage]) for found in files)) for stage in files[0]["stages"]]
+    return _markdown(("stage", "gold table", "found table"), rows)
+
+
+def hybridqa_sixty() -> str:
+    """The sixty queries by type: answers reached in the first run and now, and calls per question."""
+    first, now = (json.loads((EXPERIMENTS / "hybridqa" / f"sixty{part}.json").read_text()) for part in ("_first", ""))
+    notes = json.loads((EXPERIMENTS / "hybridqa" / "sixty_notes.json").read_text())["notes"]
+    faulty = {question for question, (kind, _) in notes.items() if kind == "label"}
+    rows = []
+    for kind, counts in now["by_type"].items():
+        own = [r for r in now["queries"] if kind in (r["type"], "all") and r["question"] not in faulty]
+        sound = f"{sum(bool(r['substring']) for r in own)} of {len(own)}"
+        reached = (str(first["by_type"][kind]["reached"]), str(counts["reached"]), str(counts["substring"]), sound)
+        rows.append((kind, str(counts["queries"]), *reached, str(counts["calls_per_question"])))
+    head = ("type", "queries", "reached at first", "reached", "or substring", "of those with sound gold", "calls")
+    return _markdown(head, rows)
+
+
+def _hybrid_scores(scores: dict[str, Any]) -> tuple[str, ...]:
+    return (str(scores["questions"]), *(f"{scores[name]:.1f}" for name in ("exact_match", "f1", "substring")))
+
+
 def engines() -> str:
     """Text predicates over 10 million rows in PostgreSQL: rows that leave it, and seconds beside plain SQL."""
     measured = json.loads((ROOT / "benchmarks" / "engines" / "results.json").read_text())
@@ -155,6 +252,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "candidates": candidates,
     "calls": calls,
     "overhead": overhead,
+    "turns": turns,
+    "conversations": conversations,
+    "turn-times": turn_times,
+    "databases": databases,
+    "hybridqa": hybridqa,
+    "hybridqa-places": hybridqa_places,
+    "hybridqa-stages": hybridqa_stages,
+    "hybridqa-sixty": hybridqa_sixty,
     "engines": engines,
 }
 
