@@ -115,7 +115,7 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
                 return open_card(file)
         if (data_dir / each).is_dir():
             return open_dataset(data_dir / each)
-    held = sorted(_held(data_dir))
+    held = datasets_in(data_dir)
     known = [*held, *(each.name for each in DATASETS)]
     hint = suggest(name, held if card else known)
     if card is not None and card.source is not None:
@@ -123,12 +123,13 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
     raise UsageError(f"dataset {name!r} {'is not in' if card else 'is unknown, and not in'} {data_dir}{hint}")
 
 
-def _held(data_dir: Path) -> Iterator[str]:
-    for entry in data_dir.iterdir():
-        if entry.suffix in CARD_SUFFIXES:
-            yield entry.stem
-        elif entry.is_dir() and (is_dataset_folder(entry) or (entry / "card.yaml").is_file()):
-            yield entry.name
+def datasets_in(data_dir: Path) -> list[str]:
+    """Name the datasets of a folder. Raises SourceError when there is no such folder."""
+    if not data_dir.is_dir():
+        raise SourceError(f"no such folder: {data_dir}")
+    cards = {entry.stem for entry in data_dir.iterdir() if entry.suffix in CARD_SUFFIXES}
+    folders = (entry for entry in data_dir.iterdir() if entry.is_dir())
+    return sorted(cards | {each.name for each in folders if is_dataset_folder(each) or (each / "card.yaml").is_file()})
 
 
 @dataclass(frozen=True, slots=True)
