@@ -71,7 +71,7 @@ def generation() -> str:
             f"{name.replace('_', ' ')} {metrics[name]:.{2 if name == 'sacrebleu' else 3}f}" for name in front
         )
         rows.append((result["dataset"], provenance["generator"], result["retriever"], figures))
-    order = ("first-cell", "majority", "not-enough", "local")
+    order = ("first-cell", "majority", "not-enough", "local", "agent")
     rows.sort(
         key=lambda row: (
             DATASETS.index(row[0]),
@@ -179,6 +179,51 @@ def databases() -> str:
     return _markdown(head, rows)
 
 
+def hybridqa() -> str:
+    """HybridQA with `local` on the half that nothing was fitted on: with the gold table, and one found among all."""
+    rows = []
+    for name, tables in (("report_gold", "gold"), ("report_open", "found among 2,141")):
+        found = json.loads((EXPERIMENTS / "hybridqa" / f"{name}.json").read_text())
+        rows.append((tables, *_hybrid_scores(found["all"]), str(found["text_calls_per_question"])))
+    head = ("table", "questions", "exact match", "F1", "substring", "calls per question")
+    return _markdown(head, rows)
+
+
+def hybridqa_places() -> str:
+    """HybridQA by where the answers lie and by the number of places."""
+    found = json.loads((EXPERIMENTS / "hybridqa" / "report_gold.json").read_text())
+    names = {"table": "cells", "passage": "articles", "mixed": "both", "nowhere": "neither (computed)"}
+    rows = [(names[place], *_hybrid_scores(scores)) for place, scores in found["by_place"].items()]
+    rows += [(f"{number} places", *_hybrid_scores(scores)) for number, scores in found["by_nodes"].items()]
+    return _markdown(("answers in", "questions", "exact match", "F1", "substring"), rows)
+
+
+def hybridqa_stages() -> str:
+    """HybridQA: how many answers each stage lost."""
+    files = [json.loads((EXPERIMENTS / "hybridqa" / f"report_{name}.json").read_text()) for name in ("gold", "open")]
+    rows = [(stage, *(str(found["stages"][stage]) for found in files)) for stage in files[0]["stages"]]
+    return _markdown(("stage", "gold table", "found table"), rows)
+
+
+def hybridqa_sixty() -> str:
+    """The sixty queries by type: answers reached in the first run and now, and calls per question."""
+    first, now = (json.loads((EXPERIMENTS / "hybridqa" / f"sixty{part}.json").read_text()) for part in ("_first", ""))
+    notes = json.loads((EXPERIMENTS / "hybridqa" / "sixty_notes.json").read_text())["notes"]
+    faulty = {question for question, (kind, _) in notes.items() if kind == "label"}
+    rows = []
+    for kind, counts in now["by_type"].items():
+        own = [r for r in now["queries"] if kind in (r["type"], "all") and r["question"] not in faulty]
+        sound = f"{sum(bool(r['substring']) for r in own)} of {len(own)}"
+        reached = (str(first["by_type"][kind]["reached"]), str(counts["reached"]), str(counts["substring"]), sound)
+        rows.append((kind, str(counts["queries"]), *reached, str(counts["calls_per_question"])))
+    head = ("type", "queries", "reached at first", "reached", "or substring", "of those with sound gold", "calls")
+    return _markdown(head, rows)
+
+
+def _hybrid_scores(scores: dict[str, Any]) -> tuple[str, ...]:
+    return (str(scores["questions"]), *(f"{scores[name]:.1f}" for name in ("exact_match", "f1", "substring")))
+
+
 def engines() -> str:
     """Text predicates over 10 million rows in PostgreSQL: rows that leave it, and seconds beside plain SQL."""
     measured = json.loads((ROOT / "benchmarks" / "engines" / "results.json").read_text())
@@ -211,6 +256,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "conversations": conversations,
     "turn-times": turn_times,
     "databases": databases,
+    "hybridqa": hybridqa,
+    "hybridqa-places": hybridqa_places,
+    "hybridqa-stages": hybridqa_stages,
+    "hybridqa-sixty": hybridqa_sixty,
     "engines": engines,
 }
 

@@ -13,9 +13,8 @@ import json
 import sys
 from pathlib import Path
 
-from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
-from almanaq.benchmark.hybridqa.pipeline import TRIES, HybridPipeline
-from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShortener
+from almanaq.benchmark.hybridqa.generator import open_pipeline
+from almanaq.benchmark.hybridqa.pipeline import TRIES
 from almanaq.benchmark.hybridqa.task import answer_question, read_hybrid_records, score_records
 from almanaq.benchmark.records import Appender, write_whole
 from almanaq.corpus.dataset import Question, open_dataset
@@ -44,13 +43,6 @@ def retrieve(questions: list[Question], folder: Path, retriever: str) -> dict[st
     return {question.id: ranking[0].id for question, ranking in zip(questions, rankings, strict=True)}
 
 
-def pipeline_of(model: str, tries: int) -> HybridPipeline:
-    models = open_models(model)
-    if models.language is None:
-        return HybridPipeline(models, LocalProposer(), tries=2 * tries, readings=tries)
-    return HybridPipeline(models, PromptedProposer(models.language), PromptedShortener(models.language), tries=tries)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data-dir", type=Path, required=True)
@@ -71,7 +63,7 @@ def main() -> None:
     found = retrieve(todo, folder, arguments.retriever) if arguments.tables == "open" and todo else {}
     tables, pipeline, records = (
         LinkedTables(open_dataset(folder)),
-        pipeline_of(arguments.model, arguments.tries),
+        open_pipeline(open_models(arguments.model), arguments.tries),
         Appender(file),
     )
     for number, question in enumerate(todo, 1):

@@ -175,6 +175,35 @@ class Raising:
         return None if "item5?" in query else query.split("item")[1].rstrip("?")
 
 
+def test_the_agent_answers_with_suql_over_what_was_found(qa: RunRequest, sql: RunRequest) -> None:
+    found = run(replace(qa, generator="agent", retriever="oracle", limit=4))
+    assert found.outcomes == {"ok": 4}
+    assert found.config.generator == "agent"
+    assert all("SELECT" in reply["reasoning"] for reply in replies(qa.out))
+    asked = replace(sql, generator="agent", out=sql.out.with_name("sql"))
+    assert run(asked).metrics["execution_accuracy"] > 0
+    assert any(reply["text"].startswith("SELECT") for reply in replies(asked.out))
+
+
+def test_the_agent_judges_statements_by_what_each_table_says(qa: RunRequest) -> None:
+    request = replace(qa, task="fact-verification", generator="agent", retriever="oracle", limit=3)
+    run(request)
+    assert {reply["text"] for reply in replies(qa.out)} <= {"true", "false", "not enough"}
+
+
+def test_a_generator_may_see_the_retrieved_tables_of_a_database_alone(sql: RunRequest) -> None:
+    file = sql.data_dir / "spider" / "corpus.parquet"
+    rows = pq.read_table(file).to_pylist()
+    write(file.parent, "corpus", [*rows, rows[0] | {"table_id": "studio"}])
+    shown = {}
+    for schema in ("all", "retrieved"):
+        model = ScriptedModel({"table_sql": {"reasoning": "", "sql": "SELECT 1"}})
+        request = replace(sql, replies=PromptedGenerator(model), schema=schema, out=sql.out.with_name(schema), limit=3)
+        run(request)
+        shown[schema] = model.prompts[0].messages[1].content.count("CREATE TABLE")
+    assert shown == {"all": 2, "retrieved": 1}
+
+
 def test_faults_of_a_generator_are_counted_and_the_rest_goes_on(qa: RunRequest) -> None:
     found = run(replace(qa, replies=adapt_generator(Raising(), "raising")))
     assert found.outcomes == {"fault": 2, "no answer": 1, "ok": 17}

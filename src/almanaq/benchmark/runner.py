@@ -10,12 +10,13 @@ from almanaq.benchmark.data import Data, open_data
 from almanaq.benchmark.generation.protocol import Generator
 from almanaq.benchmark.generation.registry import open_generator
 from almanaq.benchmark.generation.run import Databases, Generation
+from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
 from almanaq.benchmark.records import CONFIG, make_folder, write_whole
 from almanaq.benchmark.request import RunRequest, check_request
 from almanaq.benchmark.score import Scores, keep_score
 from almanaq.benchmark.search import Progress, Search
 from almanaq.benchmark.tasks import find_task
-from almanaq.corpus.dataset import Question
+from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError
@@ -101,6 +102,8 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
         questions, left_out = databases.leave_out(questions, data.corpus)
         if not questions:
             raise BenchmarkError(f"no question of {request.dataset} {request.split} can be run: {left_out}")
+    if task.name == "hybrid-qa" and request.replies is None and isinstance(data.dataset, DatasetFolder):
+        request = replace(request, replies=open_hybrid_generator(request.generator, data.dataset, request.model))
     generator = request.replies or open_generator(request.generator, questions, request.model)
     return _Replying(generator, databases, questions, left_out)
 
@@ -127,6 +130,7 @@ def _config(request: RunRequest, data: Data, opened: Opened, replying: _Replying
         model=replying.generator.model if replying else "",
         context_k=request.context_k if replying else 0,
         evidence=bool(replying) and request.evidence,
+        schema=request.schema if find_task(request.task).name == "text-to-sql" else "",
         prompts=dict(replying.generator.prompts) if replying else {},
         data=data.hashes,
         revisions=data.revisions,

@@ -184,6 +184,7 @@ def _provenance(config: RunConfig) -> dict[str, Any]:
         "model": config.model or None,
         "context_k": config.context_k or None,
         "evidence": config.evidence,
+        "schema": config.schema or None,
         "prompts": dict(config.prompts),
         "note": config.note or None,
         "limit": config.limit,

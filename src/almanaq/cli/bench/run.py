@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,13 @@ import typer
 from almanaq.cli.bench.output import Json, counter, cutoffs, find_modules_here, print_scores, tell
 from almanaq.cli.find import DEFAULT_FIELDS, DEFAULT_MAX_CALLS, embedder_opener, model_opener
 from almanaq.cli.options import MaxCalls
+
+
+class Schema(StrEnum):
+    """Which tables of the best table's database a generator of SQL is handed."""
+
+    all = "all"
+    retrieved = "retrieved"
 
 
 def register(bench: typer.Typer) -> None:
@@ -36,9 +44,12 @@ def run(
         typer.Option(
             "--generator",
             metavar="NAME",
-            help="What replies: local, openai:MODEL, majority, not-enough, first-cell or module:object.",
+            help="What replies: local, openai:MODEL, agent, majority, not-enough, first-cell or module:object.",
         ),
     ] = "local",
+    schema: Annotated[
+        Schema, typer.Option("--schema", help="Text-to-SQL: hand over all tables of the database, or those retrieved.")
+    ] = Schema.all,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Hand the generator the hints that BIRD gives with its questions.")
     ] = False,
@@ -91,6 +102,7 @@ def run(
         generator=generator,
         context_k=context_k,
         evidence=evidence,
+        schema="retrieved" if schema is Schema.retrieved else "all",
         tell=tell,
         max_calls=DEFAULT_MAX_CALLS if max_calls is None else max_calls,
     )
