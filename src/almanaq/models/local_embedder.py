@@ -75,7 +75,7 @@ def _load_small() -> MiniLM:
 
 def _load(path: str | None) -> Any:
     folder = path or str(_checked_folder())
-    with _quiet(offline=path is None):
+    with quiet(offline=path is None):
         try:
             import torch
             from sentence_transformers import SentenceTransformer
@@ -112,7 +112,7 @@ def _has_bf16() -> bool:
 
 
 @contextmanager
-def _quiet(*, offline: bool) -> Iterator[None]:
+def quiet(*, offline: bool) -> Iterator[None]:
     """Load without progress bars and reports, and, for the bundled model, without any look at the network."""
     wanted = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "false"}
     if offline:
