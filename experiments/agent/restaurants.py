@@ -109,7 +109,7 @@ def conversations(agent: Agent, writer: Writer, which: str, *, errors: bool) -> 
 def _right(
     turn: Mapping[str, Any], shown: Sequence[Sequence[int]], search: Mapping[str, Any], since: int = 0
 ) -> list[int]:
-    """Give the ids that are right for a turn, after the rows shown before it (from `since`: those of its own search)."""
+    """Give the ids that are right for a turn, after the rows shown before it: from `since` on, since its search."""
     kind = turn["kind"]
     if kind == "detail":
         if "row" not in turn:
@@ -149,10 +149,8 @@ def _half(name: str, words: str, which: str) -> list[dict[str, Any]]:
 
 
 def _print(words: str, response: Response, right: Sequence[int]) -> None:
-    print(
-        f"{words}\n   {response.kind} {response.status} {response.suql}\n"
-        f"   gave {given(response)}, right {list(right)[:6]}"
-    )
+    print(f"{words}\n   {response.kind} {response.status} {response.suql}")
+    print(f"   gave {given(response)}, right {list(right)[:6]}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from almanaq.benchmark.hybridqa.relation import make_relation
 from almanaq.corpus.dataset import Question, open_dataset
 from almanaq.corpus.linked import LinkedTables
 
-PENALTY = 0.02
+PENALTY = 0.005
 
 
 def is_development(question_id: str) -> bool:

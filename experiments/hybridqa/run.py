@@ -13,9 +13,8 @@ import json
 import sys
 from pathlib import Path
 
-from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
-from almanaq.benchmark.hybridqa.pipeline import TRIES, HybridPipeline
-from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShortener
+from almanaq.benchmark.hybridqa.generator import open_pipeline
+from almanaq.benchmark.hybridqa.pipeline import TRIES
 from almanaq.benchmark.hybridqa.task import answer_question, read_hybrid_records, score_records
 from almanaq.benchmark.records import Appender, write_whole
 from almanaq.corpus.dataset import Question, open_dataset
@@ -24,6 +23,7 @@ from almanaq.corpus.serialize import DEFAULT_FIELDS
 from almanaq.corpus.table import TableId
 from almanaq.models.registry import open_embedder, open_models
 from almanaq.retrieval.registry import Parts, open_retriever
+from almanaq.retrieval.vectors import default_cache_folder
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fit_places import is_development
@@ -35,19 +35,12 @@ def questions_of(folder: Path, half: str, limit: int | None) -> list[Question]:
     return chosen[:limit]
 
 
-def retrieve(questions: list[Question], folder: Path, retriever: str, cache: Path | None) -> dict[str, TableId]:
+def retrieve(questions: list[Question], folder: Path, retriever: str) -> dict[str, TableId]:
     """Give the best table for each question."""
-    opened = open_retriever(retriever, Parts(lambda: open_embedder("local"), cache, 0, {}))
+    opened = open_retriever(retriever, Parts(lambda: open_embedder("local"), default_cache_folder(), 0, {}))
     index = opened.retriever.index(open_dataset(folder).corpus("validation"), DEFAULT_FIELDS)
     rankings = index.search([question.text for question in questions], 1)
     return {question.id: ranking[0].id for question, ranking in zip(questions, rankings, strict=True)}
-
-
-def pipeline_of(model: str, tries: int) -> HybridPipeline:
-    models = open_models(model)
-    if models.language is None:
-        return HybridPipeline(models, LocalProposer(), tries=tries)
-    return HybridPipeline(models, PromptedProposer(models.language), PromptedShortener(models.language), tries=tries)
 
 
 def main() -> None:
@@ -60,7 +53,6 @@ def main() -> None:
     parser.add_argument("--model", default="local")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--tries", type=int, default=TRIES)
-    parser.add_argument("--cache", type=Path)
     arguments = parser.parse_args()
     folder = arguments.data_dir / "hybridqa"
     questions = questions_of(folder, arguments.half, arguments.limit)
@@ -68,10 +60,10 @@ def main() -> None:
     file = arguments.out / "records.jsonl"
     done = {record.query_id for record in read_hybrid_records(file)}
     todo = [question for question in questions if question.id not in done]
-    found = retrieve(todo, folder, arguments.retriever, arguments.cache) if arguments.tables == "open" and todo else {}
+    found = retrieve(todo, folder, arguments.retriever) if arguments.tables == "open" and todo else {}
     tables, pipeline, records = (
         LinkedTables(open_dataset(folder)),
-        pipeline_of(arguments.model, arguments.tries),
+        open_pipeline(open_models(arguments.model), arguments.tries),
         Appender(file),
     )
     for number, question in enumerate(todo, 1):

@@ -92,6 +92,7 @@ def test_a_published_table_is_run_again_beside_its_figures(request_: RunRequest,
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     write_dataset(request_.data_dir / "fetaqa")
+    request_ = replace(request_, generator="")
     told: list[str] = []
     cells = list(reproduce("target-table-2", request_, tell=told.append))
     assert {cell.dataset for cell in cells} == {"fetaqa"}
@@ -105,6 +106,11 @@ def test_a_published_table_is_run_again_beside_its_figures(request_: RunRequest,
     assert (embedding.ours, embedding.right) == (None, 0.184)
     assert "needs an embedding model" in embedding.why[0]
     assert "0.184 is right" in embedding.why[-1]
+    replied = list(reproduce("target-table-2", replace(request_, generator="first-cell", out=request_.out / "replies")))
+    no_context = replied[0]
+    assert (no_context.retriever, no_context.measure, no_context.printed) == ("none", "sacrebleu", 12.495)
+    assert "another generator, first-cell" in no_context.why[0]
+    assert len(replied) == 2 * len(cells) + 1
     with pytest.raises(UsageError, match="did you mean 'target-table-2'"):
         list(reproduce("target-table2", request_))
     with pytest.raises(UsageError, match="did you mean 'ottqa'"):

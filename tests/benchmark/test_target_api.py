@@ -64,6 +64,24 @@ def test_what_its_users_had_to_work_around(folder: Path, tmp_path: Path) -> None
         target.run("random", top_k=2, out=tmp_path / "runs")
 
 
+class Echo:
+    """The paper's generator: one method."""
+
+    def generate(self, table_str, query):
+        return table_str.splitlines()[-1].split("|")[2].strip()
+
+
+def test_replies_are_scored_where_the_task_asks_for_them(folder: Path, tmp_path: Path) -> None:
+    target = TARGET(("Table Question Answering", "OTTQA"), data_dir=folder)
+    file = tmp_path / "replies.jsonl"
+    results = target.run(ByFirstCell(), split="test", top_k=1, generator=Echo(), downstream_results_file=file)
+    found = results["Table Question Answering"]["OTTQA"]
+    assert found.retrieval_performance.recall == 1.0
+    assert found.downstream_task_performance["exact_match"] == 1.0
+    assert json.loads(file.read_text().splitlines()[3])["text"] == "3"
+    assert found.scores.config.generator.endswith(":Echo")
+
+
 def test_by_default_it_runs_table_retrieval_on_all_at_hand(folder: Path) -> None:
     assert TARGET(data_dir=folder).run("oracle")["Table Retrieval"].keys() == {"ottqa"}
     assert "Table Question Answering" in get_task_names()

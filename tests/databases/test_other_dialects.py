@@ -11,10 +11,10 @@ from almanaq.suql.syntax.dialect import suql_dialect
 
 DIALECTS = ("mysql", "trino", "clickhouse", "snowflake", "bigquery", "databricks")
 DIVIDED = {
-    "mysql": "TRUNCATE(a / b, 0)",
+    "mysql": "CAST((a - a % b) / b AS SIGNED)",
     "trino": "(a / b)",
     "clickhouse": "intDiv(a, b)",
-    "snowflake": "TRUNC(a / b)",
+    "snowflake": "CAST((a - a % b) / b AS BIGINT)",
     "bigquery": "DIV(a, b)",
     "databricks": "(a DIV b)",
 }

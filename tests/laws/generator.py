@@ -489,6 +489,8 @@ class Maker:
         """Draw a subquery of a type over another FROM; about half look at the outer row."""
         outer = scope.columns if self.draw.chance(0.6) else ()
         keep, self.draw.subquery = self.draw.subquery, None
+        if keep == self.subquery and self.draw.chance(0.15):
+            self.draw.subquery = self._innermost
         try:
             if type_ != "bool":
                 return self._scalar(outer, type_)
@@ -504,6 +506,10 @@ class Maker:
             return f"{self._comparable(scope, 'int')} >= {self._scalar(outer, 'int')}"
         finally:
             self.draw.subquery = keep
+
+    def _innermost(self, scope: Scope, type_: str) -> str:
+        """Draw a subquery of a subquery."""
+        return self.subquery(scope, type_)
 
     def _comparable(self, scope: Scope, type_: str) -> str:
         made = answer_of(self.draw, scope, type_) if self.draw.chance(0.5) else None

@@ -22,14 +22,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
 import almanaq
 from almanaq.models.protocols import LinkRequest
 from almanaq.models.registry import open_models
+from almanaq.suql.databases.duckdb import DuckDBDatabase, load_table
+from almanaq.suql.databases.protocol import Database
 from almanaq.suql.databases.registry import open_database
 from almanaq.suql.engine import Engine
+from almanaq.suql.execution import candidates, computed
+from almanaq.suql.execution import run as execution_run
 from almanaq.suql.optimizer import QUERY_RULES, RULES
 from almanaq.suql.options import Options
 from almanaq.testing import FunctionModel
@@ -97,12 +102,14 @@ class Observed:
 
 
 def check(
-    ready: Ready, *, connect: Callable[..., Any] | None = None, **options: object
+    ready: Ready, *, connect: Callable[..., Any] | None = None, thrifty: bool | None = None, **options: object
 ) -> tuple[Failure | None, Observed | None]:
     """Run a case on the compiler; give what went wrong, if anything, and the calls.
 
-    `connect` stands for `connect_exactly`: tests of the referee itself give one that errs, those of single rules one
-    that leaves rules out, and then more calls than a naive evaluation makes are no failure.
+    Args:
+        connect: stands for `connect_exactly`: tests of the referee itself give one that errs, those of single rules one
+            that leaves rules out.
+        thrifty: more calls than a naive evaluation makes are a failure; by default without `connect`.
     """
     case, model = ready.case, ready.case.world.model
     under_test = LinkingModel(model.reply)
@@ -120,7 +127,8 @@ def check(
     wrong = difference(ready.expected, columns, rows, fold=model.varied)
     if wrong:
         return Failure(case.seed, "wrong rows", wrong, sql), Observed(made, len(ready.asked))
-    wrong = _calls_wrong(case.sql, under_test, made, ready if connect is None else None)
+    thrifty = connect is None if thrifty is None else thrifty
+    wrong = _calls_wrong(case.sql, under_test, made, ready if thrifty else None)
     observed = Observed(made, len(ready.asked))
     return (Failure(case.seed, "calls", wrong, sql) if wrong else None), observed
 
@@ -144,7 +152,8 @@ class RuleSet:
 
     NAMES = tuple(rule.__name__ for rule in (*QUERY_RULES, *RULES))
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, open_tables: Callable[[Any], Database] = open_database) -> None:
+        self._open = open_tables
         if name not in (*self.NAMES, "all", "none"):
             raise ValueError(f"no rule {name!r}: one of all, none, {', '.join(self.NAMES)}")
         self.rules = tuple(rule for rule in RULES if name in ("all", rule.__name__))
@@ -153,10 +162,37 @@ class RuleSet:
     def connect(self, tables: dict[str, pa.Table], model: FunctionModel, **options: object) -> Any:
         """Connect as `connect_exactly` does, with these rules alone."""
         chosen = {"speculation": 1, "order": "table", "link": False, "max_calls": 10**9} | options
-        database, models = open_database(tables), open_models(model, cache=False)
+        database, models = self._open(tables), open_models(model, cache=False)
         wanted = Options(**chosen)  # type: ignore[arg-type]
         engine = Engine(database, models, options=wanted, rules=self.rules, query_rules=self.query_rules)
         return almanaq.Connection(engine, database, models)
+
+
+# --- many at once ----------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _instance() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
+def open_in_one_instance(tables: dict[str, pa.Table]) -> Database:
+    """Open a world like `open_database`, all of a process in one instance: making one takes longer than a query."""
+    con = _instance()
+    con.execute("DROP SCHEMA IF EXISTS data CASCADE; CREATE SCHEMA data")
+    for name, table in tables.items():
+        load_table(con, ("memory", "data", name), table)
+    return DuckDBDatabase(con.cursor(), name="tables", database="memory", owned=False)
+
+
+def without_threads() -> None:
+    """Let the engine wait for the database where it stands: the model answers at once, and threads only take time."""
+
+    async def here(work: Callable[..., Any], *args: object, **named: object) -> Any:
+        return work(*args, **named)
+
+    for module in (candidates, computed, execution_run):
+        module.in_thread = here  # type: ignore[attr-defined]
 
 
 def _calls_wrong(sql: str, model: FunctionModel, made: int, ready: Ready | None) -> str | None:
@@ -271,7 +307,7 @@ def run(
 def _outcomes(one: Callable[[int], Outcome], seed: int, jobs: int) -> Generator[Outcome]:
     if jobs == 1:
         yield from map(one, itertools.count(seed))
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+    with multiprocessing.get_context("spawn").Pool(jobs, without_threads) as pool:
         for first in itertools.count(seed, 100 * jobs):
             yield from pool.map(one, range(first, first + 100 * jobs), chunksize=5)
 
@@ -289,14 +325,15 @@ def main() -> int:
     parser.add_argument("--out", type=Path, metavar="FILE", help="write what was found as JSON")
     given = parser.parse_args()
     options = {"order": given.order, "speculation": given.speculation, "jobs": given.jobs}
+    without_threads()
     names = ("none", *RuleSet.NAMES) if given.rules == "each" else (given.rules,)
     reports = []
     for name in names:
         print(f"rules: {name}", flush=True)
-        connect = None if name == "all" else RuleSet(name).connect
+        connect, thrifty = RuleSet(name, open_in_one_instance).connect, name == "all"
         start = time.perf_counter()
-        report = run(given.seed, given.count, progress=True, connect=connect, **options)
-        _tell(report, given.shrink if connect is None else 0)
+        report = run(given.seed, given.count, progress=True, connect=connect, thrifty=thrifty, **options)
+        _tell(report, given.shrink if name == "all" else 0)
         reports.append(_summary(name, given.seed, report, time.perf_counter() - start))
         print(json.dumps(reports[-1]))
     if given.out:

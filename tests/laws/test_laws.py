@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pyarrow as pa
 import pytest
 
 from almanaq.errors import ModelCallError
@@ -82,6 +83,22 @@ def test_the_same_query_twice_gives_the_same_rows() -> None:
             con.close()
         assert list(first.rows) == list(second.rows)
         assert first.trace.text_calls == second.trace.text_calls
+
+
+def test_literals_are_linked_through_derived_tables() -> None:
+    grades = pa.array(["low", "mid", "high"]).dictionary_encode()
+    tables = {"t": pa.table({"id": [1, 2, 3], "grade": grades})}
+    con = connect_exactly(tables, LinkingModel(lambda *_: None), link=True)
+    try:
+        for source in ("t", "(SELECT * FROM t) AS d", "(SELECT id, grade FROM (SELECT * FROM t) AS e) AS d"):
+            assert con.sql(f"SELECT id FROM {source} WHERE grade = 'not low'").rows == [(2,), (3,)]
+        sql = "WITH w (a, b) AS (SELECT id, grade FROM t) SELECT a FROM w WHERE b <> 'top'"
+        assert con.sql(sql).rows == [(1,), (2,)]
+        nothing = con.sql("SELECT id FROM t WHERE grade = 'unheard of'")
+    finally:
+        con.close()
+    assert nothing.rows == []
+    assert "no value of t.grade means 'unheard of'" in nothing.trace.warnings[0]
 
 
 def test_queries_of_one_connection_do_not_disturb_each_other() -> None:

@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from sqlglot.errors import SqlglotError
+
 from almanaq.agent.classifier import PromptedClassifier, TurnClassifier
 from almanaq.agent.describe import describe
 from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.events import Event, Finished, Progress, QueryWritten, RowsFound, TablesChosen, TextWritten
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind
-from almanaq.agent.keyed import named_rows, with_keys, without_keys
+from almanaq.agent.keyed import Keyed, named_rows, with_keys, without_keys
 from almanaq.agent.local import LocalDialogue
 from almanaq.agent.parser import Failure, Parsed, SemanticParser
 from almanaq.agent.prompted_parser import PromptedParser
@@ -88,6 +90,7 @@ class Agent:
         self._classifier = classifier or (PromptedClassifier(language) if language else local)
         # Where all relations fit its prompt, a parser with a language model tells in the same call what needs no data.
         self._most = MOST_TABLES if language else _LOCAL_TABLES
+        self._links_words = language is None
         self._always_classify = classifier is not None or (language is None and parser is None)
         self._parser: SemanticParser = parser or (PromptedParser(language, shots=shots) if language else local)
         self._relaxer = relaxer or (PromptedRelaxer(language) if language else LocalRelaxer())
@@ -146,7 +149,7 @@ class Agent:
             from almanaq.retrieval.choose import TableChooser
 
             self._tables = TableChooser(BM25())
-        return relevant(question, catalog, history, self._tables), True
+        return relevant(question, catalog, history, self._tables, one_database=self._links_words), True
 
     def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Ran | Response]:
         """Have a query written, and run it; written anew with the compiler's words when it is refused."""
@@ -158,7 +161,6 @@ class Agent:
                 return _gave_up(question, failures) if failures else self._without_query(question, parsed)
             yield QueryWritten(parsed.suql, len(failures) + 1)
             try:
-                self._engine.check(parsed.suql)
                 yield Progress("running the query")
                 return _Ran(parsed, parsed.suql, *self._rows(parsed.suql))
             except QueryError as error:
@@ -170,25 +172,35 @@ class Agent:
 
     def _rows(self, suql: str) -> tuple[Result, Shown | None]:
         """Run a query with the keys of its rows, by which later turns refer to them."""
-        keyed = with_keys(suql, self._engine.catalog)
+        keyed = self._keyed(suql)
         if keyed is None:
             result = self._engine.run(suql, options=self._options)
             return result, named_rows(suql, result, self._engine.catalog)
-        return without_keys(self._engine.run(keyed.suql, options=self._options), keyed, suql)
+        try:
+            result = self._engine.run(keyed.suql, options=self._options)
+        except QueryError:
+            # What is wrong is told of the query as it was written.
+            self._engine.check(suql)
+            raise
+        return without_keys(result, keyed, suql)
+
+    def _keyed(self, suql: str) -> Keyed | None:
+        """Give the query with keys; a query that cannot be parsed is the engine's to refuse."""
+        try:
+            return with_keys(suql, self._engine.catalog)
+        except SqlglotError:
+            return None
 
     def _relax(self, question: str, catalog: Catalog, ran: _Ran) -> Generator[Event, None, _Ran]:
         """Try the query without one of its conditions, then without another; give the first that finds rows."""
-        query, tried = Query(ran.suql, catalog, ran.parsed.keep), list[int]()
-        while len(tried) < TRIES and len(tried) < len(query.free):
-            chosen = self._relaxer.relax(question, query, tried, self._finds)
-            if chosen is None:
-                break
-            tried.append(chosen[0])
-            loosened = chosen[1]
+        query = Query(ran.suql, catalog, ran.parsed.keep)
+        open_ = self._helpful(query)
+        for attempt in range(1, min(TRIES, len(open_)) + 1):
+            chosen, loosened = self._relaxer.relax(question, query, open_)
+            open_.remove(chosen)
             yield Progress(f"nothing found; trying without: {loosened.said}")
             try:
-                self._engine.check(loosened.suql)
-                yield QueryWritten(loosened.suql, len(tried) + 1)
+                yield QueryWritten(loosened.suql, attempt + 1)
                 other = _Ran(ran.parsed, loosened.suql, *self._rows(loosened.suql), loosened.said)
             except AlmanaqError:
                 # What cannot be loosened, or costs too much, leaves the honest reply: nothing was found.
@@ -197,11 +209,16 @@ class Agent:
                 return other
         return ran
 
-    def _finds(self, suql: str) -> bool:
+    def _helpful(self, query: Query) -> list[int]:
+        """Give the conditions without which rows may be found: one look at the structured ones tells."""
+        probe = query.probe()
+        if probe is None:
+            return []
         try:
-            return bool(self._engine.run(suql, options=self._options).rows)
+            told = self._engine.run(probe, options=self._options).rows[0]
         except AlmanaqError:
-            return False
+            return list(query.free)
+        return [i for i, found in zip(query.free, told, strict=True) if found]
 
     def _without_query(self, question: str, parsed: Parsed) -> Response:
         answer = parsed.reply or self._responder.no_data(question, self._engine.catalog)

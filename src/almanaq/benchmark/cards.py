@@ -38,6 +38,7 @@ class Card:
         source: where it is published in TARGET's layout; None where it is not.
         splits: what each split holds as published.
         name_in_paper: as tables of the paper spell it.
+        sentences: whether its answers are sentences.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Card:
     source: HubSource | None = None
     splits: Mapping[str, Counts] = field(default_factory=dict)
     name_in_paper: str = ""
+    sentences: bool = False
 
     def differs(self, split: str, tables: int, questions: int) -> str:
         """Say how the data at hand differs from what was published; "" where it does not, or that is not known."""
@@ -85,6 +87,7 @@ DATASETS = (
         HubSource("target-benchmark/fetaqa-corpus", "target-benchmark/fetaqa-queries"),
         {"validation": Counts(1001, 1001), "test": Counts(2003, 2003)},
         "FeTaQA",
+        sentences=True,
     ),
     Card(
         "tabfact",
@@ -146,8 +149,9 @@ SEES = {
     "dense": "the first 2,048 characters of the declared fields, as one vector",
     "dense-rows": "as dense, and each row with its title and column names as a vector",
     "dense-hnsw": "as dense, searched in an HNSW graph",
-    "hybrid": "as bm25 and dense",
-    "rerank": "as bm25, and title, header, description and 12 rows of the declared fields as vectors of their own",
+    "hybrid": "as bm25 and dense, and title, header and description as vectors of their own",
+    "hybrid-untuned": "as bm25 and dense",
+    "rerank": "as hybrid, and 12 rows as vectors of their own",
     "target-bm25": "table id, section title under that key, header (what TARGET's code indexes)",
     "target-bm25-notitle": "section title under that key, header",
     "target-tfidf": "as target-bm25",

@@ -12,7 +12,7 @@ from almanaq.benchmark.cards import DATASETS, find_card
 from almanaq.benchmark.hub import read_source
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.tasks import find_task
-from almanaq.corpus.dataset import Dataset, Question, is_dataset_folder, open_dataset
+from almanaq.corpus.dataset import Dataset, DatasetFolder, Question, is_dataset_folder, open_dataset
 from almanaq.corpus.own_dataset import CARD_SUFFIXES, open_card
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import BenchmarkError, SourceError, UsageError, suggest
@@ -80,6 +80,8 @@ def open_data(request: RunRequest) -> Data:
     card = find_card(request.dataset)
     asked = every[: request.limit]
     files = [*dataset.files(request.split), *(others.files if others else ())]
+    if find_task(request.task).name == "hybrid-qa":
+        files.append(_passages(dataset, request.dataset))
     return Data(
         dataset,
         asked,
@@ -181,6 +183,13 @@ def _name(file: Path, dataset: Path) -> str:
         if file.is_relative_to(folder):
             return file.relative_to(folder).as_posix()
     return file.name
+
+
+def _passages(dataset: Dataset, name: str) -> Path:
+    """Give the file of the texts that cells link; raises UsageError where the dataset has none."""
+    if isinstance(dataset, DatasetFolder) and dataset.passages_file.is_file():
+        return dataset.passages_file
+    raise UsageError(f"hybrid-qa asks of passages that cells link, and {name} has no passages.parquet in its folder")
 
 
 def _sha256(file: Path) -> str:

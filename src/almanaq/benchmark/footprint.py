@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from almanaq.models.protocols import Embedder
 from almanaq.retrieval.vectors import VectorStore
 
 _MOST = 2_000_000  # objects looked at: enough for any index here, and it ends on all
@@ -21,7 +20,7 @@ def footprint(index: object) -> int:
     total = 0
     while open_ and len(seen) < _MOST:
         item = open_.pop()
-        if id(item) in seen or isinstance(item, type | VectorStore | Embedder):
+        if id(item) in seen or isinstance(item, type | VectorStore) or hasattr(item, "embed"):
             continue
         seen.add(id(item))
         total += item.nbytes if isinstance(item, np.ndarray) else sys.getsizeof(item)

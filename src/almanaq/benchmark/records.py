@@ -13,7 +13,8 @@ from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError
 from almanaq.retrieval.protocols import Hit, Ranking
 
-CONFIG, RECORDS, TIMINGS, METRICS = "config.json", "records.jsonl", "timings.jsonl", "metrics.json"
+CONFIG, RECORDS, REPLIES = "config.json", "records.jsonl", "replies.jsonl"
+TIMINGS, METRICS = "timings.jsonl", "metrics.json"
 """The files of a run folder. Two runs of one configuration differ in their timings alone."""
 
 _DIGITS = 6  # of a score: enough to order by, and the same on every machine that computes in float32
@@ -26,11 +27,13 @@ class Record:
     query_id: str
     gold: tuple[TableId, ...]
     hits: Ranking
+    question: str = ""
 
     def to_json(self) -> str:
         """Give one line without its end."""
         hits = [[*hit.id, round(hit.score, _DIGITS)] for hit in self.hits]
-        fields = {"query_id": self.query_id, "gold": [list(table) for table in self.gold], "hits": hits}
+        gold = [list(table) for table in self.gold]
+        fields = {"query_id": self.query_id, "question": self.question, "gold": gold, "hits": hits}
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -46,7 +49,8 @@ def read_records(file: Path) -> Iterator[Record]:
         try:
             fields: dict[str, Any] = json.loads(line)
             hits = tuple(Hit(TableId(database, table), score) for database, table, score in fields["hits"])
-            yield Record(fields["query_id"], tuple(TableId(*table) for table in fields["gold"]), hits)
+            gold = tuple(TableId(*table) for table in fields["gold"])
+            yield Record(fields["query_id"], gold, hits, fields["question"])
         except (ValueError, KeyError, TypeError) as error:
             raise BenchmarkError(f"{file}, line {number}: not a record: {error}") from error
 

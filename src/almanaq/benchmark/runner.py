@@ -1,4 +1,4 @@
-"""Runs a retriever over a dataset and leaves a folder that says what ran, what was found, and how well."""
+"""Runs a system over a dataset and leaves a folder that says what ran, what was found and replied, and how well."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 
 from almanaq.benchmark.config import RunConfig, read_config, versions
 from almanaq.benchmark.data import Data, open_data
+from almanaq.benchmark.generation.protocol import Generator
+from almanaq.benchmark.generation.registry import open_generator
+from almanaq.benchmark.generation.run import Databases, Generation
+from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
 from almanaq.benchmark.records import CONFIG, make_folder, write_whole
 from almanaq.benchmark.request import RunRequest, check_request
 from almanaq.benchmark.score import Scores, keep_score
 from almanaq.benchmark.search import Progress, Search
 from almanaq.benchmark.tasks import find_task
-from almanaq.corpus.dataset import Question
+from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError
@@ -22,7 +26,7 @@ from almanaq.retrieval.registry import Opened, Parts, open_retriever
 
 
 def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
-    """Run a retriever over a split, and give its measures.
+    """Run a retriever, and a generator where the task asks for replies, over a split, and give the measures.
 
     `progress` is told after every batch how many of how many questions are done.
 
@@ -35,10 +39,14 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     data = open_data(request)
     embedder = _Once(request.embedder)
     opened = _open(replace(request, embedder=embedder), data.questions)
-    config = _config(request, data, opened)
+    replying = _replying(request, data)
+    config = _config(request, data, opened, replying)
     _prepare(request, config)
     search = Search(request.out, config, data.ids, progress)
     search.run(opened.retriever, data.corpus, data.questions, embedder.made if opened.embedder else None)
+    if replying is not None:
+        generation = Generation(request.out, config, replying.generator, replying.databases, progress)
+        generation.run(replying.questions, data.corpus)
     return keep_score(request.out)
 
 
@@ -66,13 +74,41 @@ def _open(request: RunRequest, questions: Sequence[Question]) -> Opened:
         request.cache,
         request.seed,
         {text: tuple(dict.fromkeys(ids)) for text, ids in gold.items()},
+        model=request.model,
         tell=request.tell,
         budget=Budget(request.max_calls, setting="--max-calls"),
     )
     return open_retriever(request.retriever, parts)
 
 
-def _config(request: RunRequest, data: Data, opened: Opened) -> RunConfig:
+@dataclass(frozen=True, slots=True)
+class _Replying:
+    """What is asked of which generator, and which questions were left out."""
+
+    generator: Generator
+    databases: Databases
+    questions: Sequence[Question]
+    left_out: str = ""
+
+
+def _replying(request: RunRequest, data: Data) -> _Replying | None:
+    """Open the generator; None for a task that asks for no replies."""
+    task = find_task(request.task)
+    if not task.generates:
+        return None
+    databases = Databases(data.dataset.path if data.dataset.path.is_dir() else data.dataset.path.parent)
+    questions, left_out = data.questions, ""
+    if task.name == "text-to-sql":
+        questions, left_out = databases.leave_out(questions, data.corpus)
+        if not questions:
+            raise BenchmarkError(f"no question of {request.dataset} {request.split} can be run: {left_out}")
+    if task.name == "hybrid-qa" and request.replies is None and isinstance(data.dataset, DatasetFolder):
+        request = replace(request, replies=open_hybrid_generator(request.generator, data.dataset, request.model))
+    generator = request.replies or open_generator(request.generator, questions, request.model)
+    return _Replying(generator, databases, questions, left_out)
+
+
+def _config(request: RunRequest, data: Data, opened: Opened, replying: _Replying | None) -> RunConfig:
     return RunConfig(
         task=find_task(request.task).name,
         dataset=request.dataset,
@@ -89,7 +125,13 @@ def _config(request: RunRequest, data: Data, opened: Opened) -> RunConfig:
         distractors=data.distractors,
         distractors_from=data.distractors_from,
         corpus_split=data.corpus_split,
-        counts=data.counts,
+        counts="; ".join(part for part in (data.counts, replying.left_out if replying else "") if part),
+        generator=replying.generator.name if replying else "",
+        model=replying.generator.model if replying else "",
+        context_k=request.context_k if replying else 0,
+        evidence=bool(replying) and request.evidence,
+        schema=request.schema if find_task(request.task).name == "text-to-sql" else "",
+        prompts=dict(replying.generator.prompts) if replying else {},
         data=data.hashes,
         revisions=data.revisions,
         versions=versions(),

@@ -11,7 +11,19 @@ from typing import Any
 import numpy as np
 
 from almanaq.benchmark.config import RunConfig, read_config
-from almanaq.benchmark.records import CONFIG, METRICS, RECORDS, TIMINGS, Record, read_records, whole_lines, write_whole
+from almanaq.benchmark.generation.replies import read_replies
+from almanaq.benchmark.generation.score import ReplyScores, score_replies
+from almanaq.benchmark.records import (
+    CONFIG,
+    METRICS,
+    RECORDS,
+    REPLIES,
+    TIMINGS,
+    Record,
+    read_records,
+    whole_lines,
+    write_whole,
+)
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.evaluation.evaluate import Found, PerQuery, per_query
 from almanaq.evaluation.measures import MEASURES, Measure
@@ -30,6 +42,8 @@ class Scores:
         metrics: by the measures' text form.
         timings: `seconds_per_query`, `index_seconds` and others; no part of what two equal runs share.
         intervals: 95 % bootstrap intervals of the metrics that are means over queries.
+        outcomes: how many replies ended how; {} for a task without replies.
+        note: what exactly was computed of the replies.
     """
 
     config: RunConfig
@@ -37,6 +51,8 @@ class Scores:
     metrics: dict[str, float]
     timings: dict[str, float]
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Give the form that `bench run --json` and `bench score --json` print."""
@@ -50,8 +66,8 @@ class Scores:
             "queries": self.queries,
             "metrics": {**self.metrics, **self.timings},
             "intervals": {name: list(bounds) for name, bounds in self.intervals.items()},
-            "provenance": _provenance(config),
-        }
+            "provenance": _provenance(config) | ({"measures": self.note} if self.note else {}),
+        } | ({"outcomes": dict(self.outcomes)} if self.outcomes else {})
 
 
 def score(run_dir: Path, cutoffs: Sequence[int] = ()) -> Scores:
@@ -68,15 +84,21 @@ def score(run_dir: Path, cutoffs: Sequence[int] = ()) -> Scores:
     found = measured(records, chosen)
     bounds = intervals(found.values, found.weights)
     names = [str(measure) for measure in found.measures]
+    metrics = dict(zip(names, found.means(), strict=True))
+    around = {name: (float(low), float(high)) for name, low, high in zip(names, *bounds, strict=True)}
+    replies = list(read_replies(run_dir / REPLIES)) if config.generator else []
+    of_replies = score_replies(replies) if replies else ReplyScores({}, {}, {})
     return Scores(
         config,
         len(records),
-        {name: round(value, _DIGITS) for name, value in zip(names, found.means(), strict=True)},
+        {name: round(value, _DIGITS) for name, value in {**of_replies.metrics, **metrics}.items()},
         read_timings(run_dir / TIMINGS),
         {
-            name: (round(float(low), _DIGITS), round(float(high), _DIGITS))
-            for name, low, high in zip(names, *bounds, strict=True)
+            name: (round(low, _DIGITS), round(high, _DIGITS))
+            for name, (low, high) in {**of_replies.bounds, **around}.items()
         },
+        of_replies.outcomes,
+        of_replies.note,
     )
 
 
@@ -114,7 +136,7 @@ def read_timings(file: Path) -> dict[str, float]:
     `index_seconds` and `index_bytes` are of the last start. `seconds_per_query` is the mean of all batches;
     `latency_mean`, `latency_p50` and `latency_p95` are seconds of questions asked one by one, embedding included.
     """
-    stages: dict[str, list[Mapping[str, Any]]] = {"index": [], "search": [], "latency": []}
+    stages: dict[str, list[Mapping[str, Any]]] = {"index": [], "search": [], "latency": [], "generate": []}
     for line in whole_lines(file):
         timing = json.loads(line)
         stages.setdefault(timing["stage"], []).append(timing)
@@ -130,14 +152,27 @@ def read_timings(file: Path) -> dict[str, float]:
         sample = np.array(stages["latency"][-1]["seconds"])
         told["latency_mean"] = round(float(sample.mean()), 7)
         told |= {f"latency_p{q}": round(float(np.percentile(sample, q)), 7) for q in (50, 95)}
+    if stages["generate"]:
+        told |= _spent(stages["generate"])
+    return told
+
+
+def _spent(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Give what the generator took: per question, and in all."""
+    efficiency = [each for batch in batches for each in batch["efficiency"]]
+    told = {
+        "seconds_per_reply": round(sum(b["seconds"] for b in batches) / sum(b["queries"] for b in batches), 6),
+        **{name: sum(batch[name] for batch in batches) for name in ("calls", "input_tokens", "output_tokens")},
+    }
+    if all(batch["money"] is not None for batch in batches):
+        told["money"] = round(sum(batch["money"] for batch in batches), _DIGITS)
+    if any(efficiency):
+        told["valid_efficiency_score"] = round(sum(efficiency) / len(efficiency), 4)
     return told
 
 
 def _found(record: Record) -> Found:
-    return Found(
-        [(hit.id.database, hit.id.table) for hit in record.hits],
-        [database for database, _ in route_databases(record.hits)],
-    )
+    return Found([hit.id for hit in record.hits], [database for database, _ in route_databases(record.hits)])
 
 
 def _provenance(config: RunConfig) -> dict[str, Any]:
@@ -145,6 +180,12 @@ def _provenance(config: RunConfig) -> dict[str, Any]:
         "config": config.hash,
         "asked": config.retriever,
         "embedder": config.embedder or None,
+        "generator": config.generator or None,
+        "model": config.model or None,
+        "context_k": config.context_k or None,
+        "evidence": config.evidence,
+        "schema": config.schema or None,
+        "prompts": dict(config.prompts),
         "note": config.note or None,
         "limit": config.limit,
         "seed": config.seed,

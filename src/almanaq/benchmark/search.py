@@ -18,13 +18,13 @@ from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import AlmanaqError, BenchmarkError
 from almanaq.models.protocols import Embedder
-from almanaq.retrieval.protocols import Retriever, TableIndex
+from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 
 BATCH = 256
 """Questions asked at once. A resumed run asks the same batches, so that it computes the same digits."""
 
-SAMPLE = 50
-"""Questions asked one by one after all others, to measure how long one takes."""
+SAMPLE, SAMPLE_SECONDS = 50, 5.0
+"""Questions asked one by one after all others, to measure how long one takes; fewer where that takes too long."""
 
 Progress = Callable[[int, int], None]
 
@@ -93,7 +93,8 @@ class Search:
             fault = _fault(ranking, self.ids)
             if fault:
                 raise BenchmarkError(f"retriever {name}, question {question.id!r}: {fault}")
-            records.append(Record(question.id, question.gold, tuple(ranking[: self.config.depth])))  # type: ignore[arg-type]
+            hits: Ranking = tuple(ranking[: self.config.depth])  # type: ignore[arg-type]
+            records.append(Record(question.id, question.gold, hits, question.text))
         return records
 
     def _sample(self, index: TableIndex, questions: Sequence[Question], embedder: Embedder | None) -> None:
@@ -106,6 +107,8 @@ class Search:
                 embedder.embed([question.text])
             index.search([question.text], self.config.depth)
             seconds.append(time.perf_counter() - started)
+            if sum(seconds) > SAMPLE_SECONDS:
+                break
         self._time({"stage": "latency", "seconds": [round(each, 6) for each in seconds]})
 
     @contextmanager
@@ -131,17 +134,16 @@ def _fault(ranking: Sequence[object], ids: Set[TableId]) -> str:
     seen: set[TableId] = set()
     before = math.inf
     for hit in ranking:
-        table, score = getattr(hit, "id", None), getattr(hit, "score", None)
-        if not isinstance(table, tuple) or not isinstance(score, int | float):
+        if not isinstance(hit, Hit) or not isinstance(hit.score, int | float):
             return f"it gave {hit!r}, which is no Hit of a table's id and a score"
-        if table not in ids:
-            return f"it found {'/'.join(map(str, table))}, which is not in the corpus"
-        if table in seen:
-            return f"it lists {'/'.join(map(str, table))} twice"
-        if not math.isfinite(score):
-            return f"it gave {'/'.join(map(str, table))} a score that is no number"
-        if score > before:
-            return f"it gave scores that rise at {'/'.join(map(str, table))}: the best must come first"
-        seen.add(TableId(*table))
-        before = score
+        if hit.id not in ids:
+            return f"it found {hit.id}, which is not in the corpus"
+        if hit.id in seen:
+            return f"it lists {hit.id} twice"
+        if not math.isfinite(hit.score):
+            return f"it gave {hit.id} a score that is no number"
+        if hit.score > before:
+            return f"it gave scores that rise at {hit.id}: the best must come first"
+        seen.add(hit.id)
+        before = hit.score
     return ""

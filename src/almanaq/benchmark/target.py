@@ -20,14 +20,15 @@ from typing import Any
 
 from almanaq.benchmark.cards import DATASETS, find_card
 from almanaq.benchmark.data import find_dataset
-from almanaq.benchmark.records import RECORDS, write_whole
+from almanaq.benchmark.generation.custom import adapt_generator
+from almanaq.benchmark.records import RECORDS, REPLIES, write_whole
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.benchmark.score import Scores
 from almanaq.benchmark.tasks import TASKS, find_task
 from almanaq.corpus.serialize import DEFAULT_FIELDS
 from almanaq.errors import UsageError
-from almanaq.models.protocols import Embedder
+from almanaq.models.protocols import Embedder, LanguageModel
 from almanaq.retrieval.adapters import adapt
 from almanaq.retrieval.vectors import default_cache_folder
 
@@ -40,11 +41,13 @@ class CustomTask:
         name: what results call it.
         datasets: a name for each dataset folder or card file.
         like: the task of the benchmark that it is run and scored as.
+        generator: what replies in it; None takes the one that `run` is told.
     """
 
     name: str
     datasets: Mapping[str, str | Path]
     like: str = "table-retrieval"
+    generator: Any = None
 
 
 TaskSpec = str | tuple[str, str | Sequence[str]] | CustomTask
@@ -71,7 +74,7 @@ class RetrievalPerformance:
 
 @dataclass(frozen=True, slots=True)
 class TaskResults:
-    """One dataset's results: those of the retrieval, and all measures with intervals and provenance."""
+    """One dataset's results: of the retrieval, of the replies ({} without any), and all with intervals, provenance."""
 
     retrieval_performance: RetrievalPerformance
     scores: Scores
@@ -116,42 +119,50 @@ class TARGET:
         split: str = "test",
         top_k: int = 5,
         *,
+        generator: Any = "local",
         fields: Sequence[str] = DEFAULT_FIELDS,
         limit: int | None = None,
         seed: int = 0,
         embedder: str | Embedder | None = None,
         out: str | Path | None = None,
         retrieval_results_file: str | Path | None = None,
+        downstream_results_file: str | Path | None = None,
     ) -> Results:
         """Evaluate a retriever, and give the results by task and dataset.
 
         Args:
+            top_k: how many tables are looked at, and handed to the generator.
+            generator: what replies in tasks that ask for replies: a name, or an object with `generate(table_str,
+                query)`.
             fields: what is indexed of a table, for retrievers that take a declaration.
             out: gets a run folder for each task and dataset; a run that is there already is gone on with. By default
                 the records are not kept.
-            retrieval_results_file: gets what was found for each query, one JSON line each, whichever its dataset.
+            retrieval_results_file: gets what was found for each query, one JSON line each, whichever its dataset;
+                `downstream_results_file` what was replied.
 
         Raises:
             UsageError: there is no such split or retriever, or a number is out of its range.
             BenchmarkError, SourceError: as `almanaq bench run`.
         """
         results: Results = {}
-        kept: list[str] = []
+        kept: dict[str, list[str]] = {RECORDS: [], REPLIES: []}
         with _folder(out) as root:
             made, name = _retriever(retriever)
             base = RunRequest(
                 "", "", self.data_dir, split, name, root, _opener(embedder), fields, (top_k,), limit, seed,
-                resume=out is not None, cache=default_cache_folder(), made=made,
+                resume=out is not None, cache=default_cache_folder(), made=made, model=_model, context_k=top_k,
             )  # fmt: skip
             for task in self._tasks.values():
                 results[task.name] = {}
                 for dataset, path in task.datasets.items():
-                    request = _placed(base, task, dataset, Path(path))
+                    placed = _placed(base, task, dataset, Path(path))
+                    request = _generating(placed, generator if task.generator is None else task.generator)
                     results[task.name][dataset] = _results(run(request), top_k)
-                    lines = (request.out / RECORDS).read_text(encoding="utf-8").splitlines()
-                    kept += [json.dumps({"task": task.name, "dataset": dataset, **json.loads(line)}) for line in lines]
-        if retrieval_results_file is not None:
-            write_whole(Path(retrieval_results_file), "".join(f"{line}\n" for line in kept))
+                    for name in kept:
+                        kept[name] += _lines(request.out / name, task.name, dataset)
+        for file, name in ((retrieval_results_file, RECORDS), (downstream_results_file, REPLIES)):
+            if file is not None:
+                write_whole(Path(file), "".join(f"{line}\n" for line in kept[name]))
         return results
 
     def _task(self, spec: TaskSpec) -> CustomTask:
@@ -203,7 +214,31 @@ def _results(scores: Scores, k: int) -> TaskResults:
     )
     seconds = scores.timings["seconds_per_query"]
     performance = RetrievalPerformance(k, recall, capped, precision, mrr, ndcg, database, seconds)
-    return TaskResults(performance, scores)
+    replies = {name: value for name, value in scores.metrics.items() if "@" not in name}
+    return TaskResults(performance, scores, replies)
+
+
+def _lines(file: Path, task: str, dataset: str) -> list[str]:
+    """Give the records of a run with their task and dataset; none where the task has none."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return [json.dumps({"task": task, "dataset": dataset, **json.loads(line)}, ensure_ascii=False) for line in lines]
+
+
+def _generating(request: RunRequest, generator: Any) -> RunRequest:
+    """Give the request with its generator: a name, or an object."""
+    if isinstance(generator, str):
+        return replace(request, generator=generator)
+    kind = type(generator)
+    return replace(request, replies=adapt_generator(generator, f"{kind.__module__}:{kind.__qualname__}"))
+
+
+def _model(name: str) -> LanguageModel:
+    from almanaq.models.registry import open_models
+
+    language = open_models(name, embedder="lexical").language
+    if language is None:
+        raise UsageError(f"{name!r} is no language model: name one, as openai:MODEL")
+    return language
 
 
 def _retriever(given: Any) -> tuple[Any, str]:

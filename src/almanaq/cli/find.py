@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from almanaq.cli.options import MaxCalls
 from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from almanaq.corpus.table import Corpus, TableId
-    from almanaq.models.protocols import Embedder
+    from almanaq.models.protocols import Embedder, LanguageModel
     from almanaq.retrieval.segments import Named
 
 DEFAULT_FIELDS = "title,section,header,cells"
+DEFAULT_MAX_CALLS = 1000
 
 
 def register(app: typer.Typer) -> None:
@@ -46,6 +48,10 @@ def find(
         str | None,
         typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
     ] = None,
+    max_calls: MaxCalls = None,
+    nearest: Annotated[
+        bool, typer.Option("--nearest", help="List the nearest tables even when none of them seems to fit.")
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the text that is indexed of each table, and what matched.")
     ] = False,
@@ -60,12 +66,13 @@ def find(
         raise UsageError("name the tables: either --corpus SOURCE or --index DIR")
     if explain and (as_json or index is not None):
         raise UsageError("--explain goes with --corpus, and without --json")
+    how = _How(retriever, fields, embedder, max_calls, nearest)
     if index is None:
-        found = _search(question, str(corpus), k, _How(retriever, fields, embedder))
+        found = _search(question, str(corpus), k, how)
     elif fields is not None:
         raise UsageError("--fields does not go with --index: they were chosen when the index was made")
     else:
-        found = _search_index(question, index, k, _How(retriever, fields, embedder))
+        found = _search_index(question, index, k, how)
     _print(found, as_json)
     if explain:
         _explain(question, str(corpus), [table.id for table, _ in found], DEFAULT_FIELDS if fields is None else fields)
@@ -90,6 +97,8 @@ class _How:
     retriever: str
     fields: str | None
     embedder: str | None
+    max_calls: int | None
+    nearest: bool
 
 
 def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[Named, float]]:
@@ -109,6 +118,7 @@ def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[
 
 def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:
     from almanaq.corpus.serialize import parse_fields
+    from almanaq.retrieval.abstain import find as find_in
     from almanaq.retrieval.registry import Parts, check_fields_apply, open_retriever
     from almanaq.retrieval.segments import Named
     from almanaq.retrieval.vectors import default_cache_folder
@@ -120,11 +130,16 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
     def tell(message: str) -> None:
         print(f"almanaq: {message}", file=sys.stderr)
 
-    opened = open_retriever(how.retriever, Parts(embedder_opener(how.embedder), default_cache_folder(), tell=tell))
+    parts = Parts(embedder_opener(how.embedder), default_cache_folder(), model=model_opener(how.max_calls), tell=tell)
+    opened = open_retriever(how.retriever, parts)
     if opened.note:
         tell(opened.note)
     tables = read_tables(corpus)
-    hits = opened.retriever.index(tables, chosen).search([question], k)[0]
+    (found,) = find_in(opened.retriever.index(tables, chosen), [question], k)
+    hits = found.ranking if found.fits or how.nearest else ()
+    if found.ranking and not hits:
+        chance = f"that the nearest answers has a chance of {found.chance or 0:.0%}"
+        print(f"almanaq: no table fits: {chance}; --nearest lists what there is", file=sys.stderr)
     wanted = {hit.id for hit in hits}
     by_id = {table.id: table for table in tables if table.id in wanted} if wanted else {}
     named = {name: Named(name, each.title, each.section, each.header) for name, each in by_id.items()}
@@ -143,6 +158,26 @@ def embedder_opener(name: str | None) -> Callable[[], Embedder]:
         settings.export()
         embedder: Embedder = open_embedder(settings.embedder or default_embedder())
         return embedder
+
+    return opened
+
+
+def model_opener(max_calls: int | None = None) -> Callable[[str], LanguageModel]:
+    """Give what opens a language model by name, within a budget: the flag, else the settings, else 1,000 calls."""
+
+    def opened(name: str) -> LanguageModel:
+        from almanaq.models.budget import Budget
+        from almanaq.models.registry import ModelSettings, open_models
+        from almanaq.settings import read_settings
+
+        settings = read_settings(max_calls=max_calls)
+        settings.export()
+        calls = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls
+        limits = ModelSettings(budget=Budget(calls, setting="--max-calls or ALMANAQ_MAX_CALLS"))
+        model = open_models(name, embedder="lexical", settings=limits).language
+        if model is None:
+            raise UsageError(f"{name!r} is no language model")
+        return model
 
     return opened
 
@@ -173,7 +208,7 @@ def _print(found: Sequence[tuple[Named, float]], as_json: bool) -> None:
         print(json.dumps(listed, ensure_ascii=False))
         return
     if not found:
-        print("no table fits: none shares a word with the question")
+        print("no table fits")
         return
     _print_table(found)
 

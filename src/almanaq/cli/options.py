@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from almanaq.connection import Connection
 
 SOURCE_HELP = (
-    "A .duckdb or .sqlite file, a folder of CSV, JSON Lines or Parquet files, one such file, "
+    "A .duckdb or .sqlite file, a folder of CSV, JSON Lines or Parquet files, or of SQLite files, one such file, "
     "sample:restaurants, or a URL."
 )
 

@@ -35,7 +35,7 @@ class LinkedTables:
         self._corpus = folder.corpus(split)
         self._links = {table: links for file in self._corpus.files for table, links in _links(file).items()}
         self._path = folder.path
-        self._passages = _passages(folder.path / "passages.parquet")
+        self._passages = _passages(folder.passages_file)
         self._tables = {table.id: table for table in self._corpus}
 
     def __len__(self) -> int:

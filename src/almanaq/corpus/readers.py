@@ -153,9 +153,23 @@ def sqlite_files(folder: Path) -> list[Path]:
 
 
 def sqlite_tables(connection: sqlite3.Connection) -> list[str]:
-    """Give the names of the tables and views of a SQLite database, by name."""
+    """Give the names of the tables and views of a SQLite database, by name; not those that a virtual table keeps."""
     query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    return sorted(name for (name,) in connection.execute(query))
+    names = {name for (name,) in connection.execute(query)}
+    # SQLite before 3.37 has no table_list, and gives no row.
+    shadows = {row[1] for row in connection.execute("PRAGMA table_list") if row[2] == "shadow"}
+    return sorted(names - shadows)
+
+
+def unreadable_views(connection: sqlite3.Connection) -> dict[str, str]:
+    """Give the views that cannot be read, as one whose table was dropped, with SQLite's word on each."""
+    found = {}
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
+        try:
+            connection.execute(f"SELECT * FROM {quote(name)} LIMIT 0")
+        except sqlite3.DatabaseError as error:
+            found[name] = str(error)
+    return found
 
 
 def quote(name: str) -> str:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from almanaq.errors import UsageError, suggest
 
@@ -65,16 +66,10 @@ def parse_measure(text: str) -> Measure:
     return Measure(found.group(1), int(found.group(2)))
 
 
-def ranks_of(gold: Set[Hashable], ranking: Sequence[Hashable]) -> list[int]:
+def ranks_of(gold: frozenset[Any], ranking: Sequence[Hashable]) -> list[int]:
     """Give the ranks of gold items in a ranking; an item that is listed twice takes one place, its first."""
-    found: list[int] = []
-    seen: set[Hashable] = set()
-    for item in ranking:
-        if item not in seen:
-            seen.add(item)
-            if item in gold:
-                found.append(len(seen))
-    return found
+    order = list(dict.fromkeys(ranking))
+    return sorted(order.index(item) + 1 for item in gold.intersection(order))
 
 
 def _recall(ranks: Ranks, gold: int, _: int) -> float:

@@ -174,7 +174,7 @@ def _embedder(embedder: str | Embedder | None, settings: ModelSettings | None) -
 def _local_models(embedder: Embedder) -> Models:
     from almanaq.models.extractive import LocalLinker, LocalReader
 
-    return Models("local", LocalReader(), LocalLinker(), embedder)
+    return Models("local", LocalReader(embedder), LocalLinker(), embedder)
 
 
 def _language_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:

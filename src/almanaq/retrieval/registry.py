@@ -29,6 +29,9 @@ TARGET_LEXICAL_NAMES = (
 )
 """OTT-QA's BM25 and TF-IDF as the TARGET paper has them; see target_lexical."""
 
+JUDGED = "rerank:"
+"""What stands before the name of a model that ranks the candidates of `rerank` anew."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -39,6 +42,7 @@ class Parts:
         cache: the folder that vectors are kept in; None keeps them in memory.
         seed: of the retriever that draws by chance.
         gold: gold tables by question, for the oracle.
+        model: opens the language model of a name such as `openai:MODEL`; None where there is none to be had.
         language: writes summaries; None opens the model of the environment, else the paper's.
         tell: is given what paid work will cost, before it starts.
         budget: what it may cost.
@@ -48,6 +52,7 @@ class Parts:
     cache: Path | None = None
     seed: int = 0
     gold: Mapping[str, Sequence[TableId]] = field(default_factory=dict)
+    model: Callable[[str], LanguageModel] | None = None
     language: LanguageModel | None = None
     tell: Callable[[str], None] = field(default=lambda _: None)
     budget: Budget = field(default_factory=Budget)
@@ -58,7 +63,7 @@ class Opened:
     """A retriever, and how its name was understood.
 
     Attributes:
-        name: the retriever that runs: `bm25` where `hybrid` was asked for without an embedder of meaning.
+        name: the retriever that runs: `hybrid-lexical` where `hybrid` was asked for without an embedder of meaning.
         embedder: the embedder's name; "" where none is used.
         note: why another than the named retriever runs; "" where it does not.
     """
@@ -75,13 +80,15 @@ def default_embedder() -> str:
 
 
 def open_retriever(name: str, parts: Parts) -> Opened:
-    """Open a retriever by its name, or by `module:object`.
+    """Open a retriever by its name, by `rerank:` and the name of a model that reads tables, or by `module:object`.
 
     Raises:
-        UsageError: there is no such retriever, module or object.
+        UsageError: there is no such retriever, model, module or object.
     """
     if name in RETRIEVERS:
         return RETRIEVERS[name](parts)
+    if name.startswith(JUDGED):
+        return _judged(name, parts)
     if ":" in name:
         return Opened(_imported(name), name)
     raise UsageError(f"unknown retriever {name!r}{suggest(name, RETRIEVERS)}")
@@ -130,29 +137,60 @@ def _dense_graph(parts: Parts) -> Opened:
 
 
 def _hybrid(parts: Parts) -> Opened:
-    from almanaq.retrieval.bm25 import BM25
-    from almanaq.retrieval.dense import Dense
-    from almanaq.retrieval.hybrid import Hybrid
-    from almanaq.retrieval.vectors import VectorStore
-
-    embedder = parts.embedder()
-    if embedder.name.startswith("lexical"):
-        # Two counts of the same words are no better than one.
-        note = "hybrid runs as bm25: the lexical embedder adds nothing to it; install 'almanaq[local]' or name another"
-        return Opened(BM25(), "bm25", note=note)
-    return Opened(Hybrid(BM25(), Dense(VectorStore(parts.cache, embedder))), "hybrid", embedder.name)
+    return _learned(parts, "hybrid", rows=0)
 
 
 def _rerank(parts: Parts) -> Opened:
+    from almanaq.retrieval.aspects import ROWS
+
+    return _learned(parts, "rerank", rows=ROWS)
+
+
+def _learned(parts: Parts, name: str, rows: int) -> Opened:
     from almanaq.retrieval.aspects import Aspects
     from almanaq.retrieval.rerank import Rerank
     from almanaq.retrieval.vectors import VectorStore
 
     embedder = parts.embedder()
     if embedder.name.startswith("lexical"):
-        note = "rerank runs without vectors: the lexical embedder adds nothing; install 'almanaq[local]'"
-        return Opened(Rerank(), "rerank", note=note)
-    return Opened(Rerank(aspects=Aspects(VectorStore(parts.cache, embedder))), "rerank", embedder.name)
+        # A second count of the same words is no second opinion.
+        note = f"{name} runs without vectors: the lexical embedder adds nothing; install 'almanaq[local]'"
+        return Opened(Rerank(name=name), f"{name}-lexical", note=note)
+    aspects = Aspects(VectorStore(parts.cache, embedder), rows=rows)
+    return Opened(Rerank(aspects=aspects, name=name), name, embedder.name)
+
+
+def _hybrid_untuned(parts: Parts) -> Opened:
+    from almanaq.retrieval.bm25 import BM25
+    from almanaq.retrieval.dense import Dense
+    from almanaq.retrieval.hybrid import Hybrid
+    from almanaq.retrieval.vectors import VectorStore
+
+    embedder = parts.embedder()
+    made = Hybrid(BM25(), Dense(VectorStore(parts.cache, embedder)), name="hybrid-untuned")
+    return Opened(made, "hybrid-untuned", embedder.name)
+
+
+def _judged(name: str, parts: Parts) -> Opened:
+    """Open `rerank:openai:MODEL`, or `rerank:` and the path or hub name of a cross-encoder."""
+    from almanaq.retrieval.judged import CrossEncoderJudge, Judge, Judged, LanguageModelJudge
+
+    first, model = _rerank(parts), name.removeprefix(JUDGED)
+    judge: Judge
+    if model.startswith("openai:"):
+        if parts.model is None:
+            raise UsageError(f"retriever {name!r} needs a language model, and none can be opened here")
+        judge = LanguageModelJudge(parts.model(model))
+    elif "/" in model or os.sep in model:
+        from almanaq.models.cross_encoder import CrossEncoder
+
+        judge = CrossEncoderJudge(CrossEncoder(model))
+    else:
+        raise UsageError(
+            f"retriever {name!r} names no model: write rerank:openai:MODEL, or rerank: and the path or hub name of a "
+            "cross-encoder, which has a slash"
+        )
+    return Opened(Judged(first.retriever, judge), name, first.embedder, first.note)
 
 
 def _target_lexical(name: str) -> Callable[[Parts], Opened]:
@@ -247,6 +285,7 @@ RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
     "dense-rows": _dense_rows,
     "dense-hnsw": _dense_graph,
     "hybrid": _hybrid,
+    "hybrid-untuned": _hybrid_untuned,
     "rerank": _rerank,
     **{name: _target_lexical(name) for name in TARGET_LEXICAL_NAMES},
     "llm-summary": _summaries,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
-from almanaq.errors import UnknownNameError, suggest
+from almanaq.errors import DatabaseError, UnknownNameError, suggest
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.answer_types import cast_answers
@@ -22,6 +22,7 @@ from almanaq.suql.databases.protocol import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.explain import Explanation, explain_plan
 from almanaq.suql.execution.guards import check_privacy
+from almanaq.suql.execution.places import placed
 from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.run import Means
 from almanaq.suql.execution.runner import Runner
@@ -80,8 +81,10 @@ class Engine:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
         chosen = options or self._options
         plan = self.plan(query, parameters, options=chosen)
-        runner = self._runner()
-        result, _ = await runner.run(plan, chosen, suql=query)
+        try:
+            result, _ = await self._runner().run(plan, chosen, suql=query)
+        except DatabaseError as error:
+            raise placed(error, query) from error.__cause__
         return result
 
     async def stream(self, query: str, parameters: Sequence[object] = ()) -> AsyncIterator[tuple[Any, ...]]:
@@ -191,10 +194,12 @@ class Engine:
     def values(self, relation: str, column: str, limit: int) -> list[str]:
         """Give distinct values of a column as text, the most frequent first."""
         found = self.catalog.relation(relation)
-        name = exp.to_identifier(column, quoted=True).sql(self._database.dialect)
-        place = ".".join(exp.to_identifier(part, quoted=True).sql(self._database.dialect) for part in found.location)
+        dialect = self._database.dialect
+        name = exp.to_identifier(column, quoted=True)
+        text = exp.cast(exp.Column(this=name), "text").sql(dialect)
+        place = ".".join(exp.to_identifier(part, quoted=True).sql(dialect) for part in found.location)
         sql = (
-            f"SELECT CAST({name} AS VARCHAR) AS v FROM {place} WHERE {name} IS NOT NULL "
+            f"SELECT {text} AS v FROM {place} WHERE {name.sql(dialect)} IS NOT NULL "
             f"GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {int(limit)}"
         )
         with self._database.session() as session:

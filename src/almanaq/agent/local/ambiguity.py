@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from almanaq.agent.history import Turn
 from almanaq.agent.local.assemble import Assembler
 from almanaq.agent.local.conditions import value_score
 from almanaq.agent.local.linker import link
@@ -10,6 +13,7 @@ from almanaq.agent.local.parser import readings
 from almanaq.agent.local.schema_index import Place, SchemaIndex
 
 _MARGIN = 0.4
+_ASKED = re.compile(r"By “(?P<value>.+?)”, do you mean the ")
 
 
 def ask_back(question: str, index: SchemaIndex) -> str | None:
@@ -34,3 +38,12 @@ def _asked(links: Links, value: ValueLink, places: list[Place]) -> str:
     names = [" ".join(place.stems) for place in places]
     listed = ", ".join(names[:-1]) + " or " + names[-1]
     return f"By “{links.text(value.first, value.last)}”, do you mean the {listed}?"
+
+
+def answered(asked_back: Turn, answer: str) -> str:
+    """Give the question of a turn that was asked back, with what the asker answered put where it tells."""
+    answer = re.sub(r"^(?:the|i mean(?:t)?|as)\b(?: the)?|[?.!]", "", answer.strip(), flags=re.IGNORECASE).strip()
+    meant = _ASKED.match(asked_back.answer)
+    if meant and meant["value"] in asked_back.question:
+        return asked_back.question.replace(meant["value"], f"{answer} {meant['value']}", 1)
+    return f"{asked_back.question.rstrip('?.! ')}, {answer}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import Turn, TurnKind
-from almanaq.agent.local.ambiguity import ask_back
+from almanaq.agent.local.ambiguity import answered, ask_back
 from almanaq.agent.local.followups import FollowUps
 from almanaq.agent.local.linker import link
 from almanaq.agent.local.parser import LocalParser
@@ -55,7 +55,11 @@ class LocalDialogue:
         unclear = ask_back(question, self._parser.index(catalog))
         if unclear is not None:
             return Parsed("clarify", reply=unclear)
-        return self._parser.parse(question, catalog, history)
+        alone = self._parser.parse(question, catalog, history)
+        if alone.status == "no_query" and kind in ("narrow", "replace"):
+            said = f"I do not know what “{question.strip()}” would change: no column or value here has that name."
+            return Parsed("clarify", reply=f"{said} What shall I look for?", kind=kind)
+        return alone
 
     def _heard(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> tuple[str, Sequence[Turn], TurnKind]:
         """Give a turn with its kind; the answer to a question back together with what was asked before."""
@@ -65,7 +69,7 @@ class LocalDialogue:
         replies = kind in ("world", "narrow", "replace") or (kind == "new" and len(question.split()) <= _REPLY)
         if last is None or last.status != "clarify" or not replies:
             return question, history, kind
-        whole = f"{last.question.rstrip('?.! ')}, {question}"
+        whole = answered(last, question)
         return whole, history[:-1], turn_kind(whole, link(whole, index), history[:-1])
 
     def _known_values(self, relation: str, column: str, limit: int) -> list[str]:

@@ -118,7 +118,8 @@ class FollowUps:
             return Parsed("clarify", reply=self._by_what(base.main, "rank"), kind="best")
         shown = last_shown(history)
         tree = self._rows(base)
-        if shown is not None and len(shown.keys) > 1 and shown.relation == base.main.name:
+        among = shown is not None and (len(shown.keys) > 1 or base.turn.meant is not None)
+        if shown is not None and among and shown.relation == base.main.name:
             tree = trees.with_conditions(tree, [trees.only(shown, _qualifier(tree))])
         keys = [(item.render(_qualifier(tree) is not None), down) for item, down in order]
         names = [item.place.column.name for item, _ in order[:1] if item.place]
@@ -150,7 +151,12 @@ class FollowUps:
     def _rows(self, base: Base) -> exp.Select:
         """Give the base query as one for rows: the counted ones, where it gives figures."""
         if not trees.aggregates(base.tree):
-            return base.tree.copy()
+            # "Another one" asked for one row; what comes after it does not.
+            single = base.turn.kind == "another" and trees.limit_of(base.tree) == 1
+            kept = base.tree.copy()
+            if single:
+                kept.set("limit", exp.Limit(expression=exp.Literal.number(SEARCH_LIMIT)))
+            return kept
         places = self._index.places[base.main.name]
         shown = [sql.column(p, _qualifier(base.tree) is not None) for p in targets.facts(places, [])]
         tree = trees.showing(base.tree, shown)

@@ -104,6 +104,8 @@ def _follow_up(heard: Heard, history: Sequence[Turn]) -> TurnKind | None:
 
 
 def _counts(heard: Heard, complete: bool) -> bool:
+    if refers(heard.core) and not re.search(r"\bhow many\b", heard.core):
+        return False
     if cue("count").search(heard.core):
         return not (complete and heard.values) or bool(re.search(r"\bsuch\b", heard.core))
     if not re.search(r"\bhow many\b", heard.core) or refers(heard.core):

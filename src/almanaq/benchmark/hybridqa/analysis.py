@@ -12,7 +12,7 @@ from almanaq.benchmark.hybridqa.pipeline import Prediction
 from almanaq.benchmark.hybridqa.relation import HybridRelation
 from almanaq.connection import connect
 from almanaq.errors import AlmanaqError
-from almanaq.evaluation.short_answers import exact_match, mutual_substring
+from almanaq.evaluation.short_answers import exact_match, mutual_substring, same_number
 from almanaq.suql.syntax.text_functions import is_text_call
 
 Stage = Literal["right", "retrieval", "parse", "link", "text call", "cast", "format"]
@@ -37,8 +37,8 @@ def find_stage(
         relation: the one that was asked; retrieved: whether it is the gold table.
 
     - retrieval: another table was asked.
-    - format: the answer holds the gold answer, or is held by it.
-    - parse: no query was accepted, or none of the last one's columns is one that holds the answer.
+    - format: the answer holds the gold answer, or is held by it, or is the same number in digits or words.
+    - parse: no query was accepted, or none of its columns is one that holds the answer.
     - link: the query's conditions on cells leave out every row that holds the answer.
     - cast: a value of the table or an answer could not be read as its type.
     - text call: all else: what was read in the passages is wrong or missing.
@@ -47,13 +47,13 @@ def find_stage(
         return "right"
     if not retrieved:
         return "retrieval"
-    if mutual_substring(prediction.answer, answer):
+    if mutual_substring(prediction.answer, answer) or same_number(prediction.answer, answer):
         return "format"
     ran = [each.suql for each in prediction.tried if each.outcome in ("rows", "empty")]
     if not ran:
         return "parse"
     columns = {name for node in nodes for name, origin in relation.origins.items() if origin == node["col"]}
-    tree = sqlglot.parse_one(ran[-1], read="postgres")
+    tree = sqlglot.parse_one(prediction.suql or ran[-1], read="postgres")
     if columns and not columns & {column.name for column in tree.find_all(exp.Column)}:
         return "parse"
     rows = {node["row"] for node in nodes}

@@ -11,18 +11,20 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import lru_cache
 
 from almanaq.benchmark.hybridqa.relation import HybridRelation
 from almanaq.models.words import STOPWORDS, stem, words
 
 FEATURES = tuple(
     """cell cell_who cell_when cell_where cell_count cell_what
-    row_in_cells row_in_passages row_best_passage row_names row_cell_mentioned row_pairs row_extreme
+    row_in_cells row_in_passages row_best_passage row_names row_cell_mentioned row_pairs row_triples row_extreme
     cell_header_asked cell_header_in_question cell_said cell_type_fits cell_type_misfits cell_elsewhere cell_first
-    cell_unexplained
+    cell_unexplained cell_header_fits cell_header_misfits cell_header_last cell_by_passages
+    cell_by_passage_runs cell_by_mention
     info_header_asked info_header_in_question info_said info_unexplained info_type_fits info_asked_word info_first
-    info_cell_mentioned info_names info_length""".split()
+    info_cell_mentioned info_names info_length info_pairs info_triples info_sentence info_rare info_header_who
+    info_header_where info_header_work info_by_cells info_by_mention info_cell_asked info_other_passages""".split()
 )
 """The numbers that describe a place, in the order of a model's weights."""
 
@@ -42,7 +44,7 @@ _KINDS = tuple(
 )
 _VERBS = "is are was were did does do has had".split()
 _ASKED = re.compile(
-    rf"\b(?:what|which|whose)\b((?: (?!{'|'.join(rf'{verb}{chr(92)}b' for verb in _VERBS)})[\w'-]+){{1,4}})?",
+    rf"\b(?:what|which|whose)\b((?: (?!(?:{'|'.join(_VERBS)})\b)[\w'-]+){{1,4}})?",
     re.IGNORECASE,
 )
 _OF = re.compile(
@@ -50,6 +52,19 @@ _OF = re.compile(
     r"(?:of|for|in|that|who|whose|on|at|from|with|to|by)\b",
     re.IGNORECASE,
 )
+_HEADERS = {
+    "who": """name player athlete driver rider person artist actor actress director winner author recipient nominee
+        member coach manager captain performer singer composer writer trainer owner opponent candidate senator champion
+        gymnast swimmer skater runner host celebrity alumnus honoree laureate editor architect representative""",
+    "where": """city country location place venue state town county region province nation nationality stadium arena
+        residence hometown address suburb municipality district neighborhood locality community territory""",
+    "when": "year date season years opened founded established built completed born died release released time day",
+    "count": """number rank population capacity points score goals total age height length area wins losses games sales
+        weight distance no floors seats votes position pick attendance titles elevation""",
+    "work": "title film song album work book show game program single series play novel movie event tournament",
+}
+_HEADER_KINDS = {stem(word): kind for kind, said in _HEADERS.items() for word in said.split()}
+_SENTENCE = re.compile(r"\s[.;]\s|\n")
 _NUMBER = re.compile(r"[0-9][0-9,.]*")
 _YEAR = re.compile(r"\b1[0-9]{3}\b|\b20[0-9]{2}\b")
 
@@ -135,7 +150,9 @@ class Evidence:
         self._cells = [[frozenset(_stems(cell)) for cell in field.cells] for field in self.fields]
         self._infos = [[frozenset(_stems(" ".join(texts))) for texts in field.passages] for field in self.fields]
         self._headers = [frozenset(_stems(field.name)) for field in self.fields]
+        self._kinds = [next((_HEADER_KINDS[w] for w in _stems(f.name) if w in _HEADER_KINDS), "") for f in self.fields]
         self._weights = self._rarity()
+        self._passage_weights = self._passage_rarity()
         self._said = " " + " ".join(_stems(question)) + " "
         self._row_features = [self._row(row) for row in range(self.rows)]
 
@@ -169,6 +186,11 @@ class Evidence:
         total = sum(weights.values())
         return {word: weight / total for word, weight in weights.items()} if total > 0 else weights
 
+    def _passage_rarity(self) -> dict[str, float]:
+        """Give each stem of the question a weight: more the fewer cells' passages speak of it."""
+        held = [stems for column in self._infos for stems in column if stems]
+        return {w: math.log((len(held) + 1) / (0.5 + sum(w in stems for stems in held))) for w in self.asked.stems}
+
     def _share(self, held: frozenset[str]) -> float:
         return sum(weight for word, weight in self._weights.items() if word in held)
 
@@ -180,16 +202,36 @@ class Evidence:
         text = " ".join(
             " ".join(_stems(cell)) for field in self.fields for cell in (field.cells[row], *field.passages[row])
         )
-        pairs = list(pairwise(self._said.split()))
         return {
             "row_in_cells": self._share(cells),
             "row_in_passages": self._share(infos - cells),
             "row_best_passage": max((self._share(column[row]) for column in self._infos), default=0.0),
             "row_names": len(names & (cells | infos)) / len(names) if names else 0.0,
             "row_cell_mentioned": max(mentions, default=0.0),
-            "row_pairs": sum(f"{a} {b}" in text for a, b in pairs) / len(pairs) if pairs else 0.0,
+            "row_pairs": self._runs(text, 2),
+            "row_triples": self._runs(text, 3),
             "row_extreme": self._extreme(row),
         }
+
+    def _runs(self, text: str, length: int) -> float:
+        """Give the share of the question's runs of so many words that stand in a text of stems."""
+        said = self._said.split()
+        runs = [" ".join(said[i : i + length]) for i in range(len(said) - length + 1)]
+        return sum(run in text for run in runs) / len(runs) if runs else 0.0
+
+    def _best_sentence(self, texts: Sequence[str], wanted: Sequence[str]) -> float:
+        """Give the greatest share, by rarity, of the wanted words that stand in one sentence."""
+        total = sum(max(0.0, self._passage_weights[w]) for w in wanted)
+        if total <= 0:
+            return 0.0
+        sentences = [frozenset(_stems(part)) for text in texts for part in _SENTENCE.split(text)]
+        return (
+            max(
+                (sum(max(0.0, self._passage_weights[w]) for w in wanted if w in said) for said in sentences),
+                default=0.0,
+            )
+            / total
+        )
 
     def _mention(self, column: int, row: int) -> float:
         """Say how much a question says a whole cell: the weight of its words, or 0 where it says only some."""
@@ -212,7 +254,7 @@ class Evidence:
         return best
 
     def _cell(self, spot: Spot) -> dict[str, float]:
-        header, cell = self._headers[spot.column], self._cells[spot.column][spot.row]
+        header, cell, row = self._headers[spot.column], self._cells[spot.column][spot.row], self._row_features[spot.row]
         text = self.fields[spot.column].cells[spot.row]
         fits = _fits(text, self.asked.kind, header)
         others = [
@@ -230,13 +272,43 @@ class Evidence:
             "cell_elsewhere": elsewhere,
             "cell_first": float(spot.column == 0),
             "cell_unexplained": 1.0 - elsewhere,
+            "cell_header_fits": float(self._kinds[spot.column] == self.asked.kind),
+            "cell_header_misfits": float(
+                self.asked.kind != "what" and self._kinds[spot.column] not in ("", self.asked.kind)
+            ),
+            "cell_by_passages": row["row_in_passages"],
+            "cell_by_passage_runs": max(
+                (self._runs(" ".join(_stems(" ".join(f.passages[spot.row]))), 2) for f in self.fields if f.info),
+                default=0.0,
+            ),
+            "cell_by_mention": row["row_cell_mentioned"],
+            "cell_header_last": float(bool(header) and bool(self._last_word(spot.column) & self.asked.asked)),
         }
+
+    def _last_word(self, column: int) -> frozenset[str]:
+        return frozenset(_stems(self.fields[column].name)[-1:])
 
     def _info(self, spot: Spot) -> dict[str, float]:
         header, held = self._headers[spot.column], self._infos[spot.column][spot.row]
         cells = frozenset().union(*(column[spot.row] for column in self._cells))
         texts = self.fields[spot.column].passages[spot.row]
+        said = " ".join(" ".join(_stems(text)) for text in texts)
+        left = [w for w in self.asked.stems if w not in cells]
+        kind, row = self._kinds[spot.column], self._row_features[spot.row]
         return {
+            "info_by_cells": row["row_in_cells"],
+            "info_by_mention": row["row_cell_mentioned"],
+            "info_cell_asked": max(_overlap(other, self.asked.asked) for other in self._headers),
+            "info_other_passages": max(
+                (self._share(column[spot.row]) for i, column in enumerate(self._infos) if i != spot.column), default=0.0
+            ),
+            "info_pairs": self._runs(said, 2),
+            "info_triples": self._runs(said, 3),
+            "info_sentence": self._best_sentence(texts, left),
+            "info_rare": sum(self._passage_weights[w] for w in left if w in held) / 10,
+            "info_header_who": float(kind == "who"),
+            "info_header_where": float(kind == "where"),
+            "info_header_work": float(kind == "work"),
             "info_header_asked": _overlap(header, self.asked.asked),
             "info_header_in_question": _overlap(header, frozenset(self.asked.stems)),
             "info_said": self._share(held),
@@ -251,6 +323,7 @@ class Evidence:
         }
 
 
+@lru_cache(maxsize=20_000)
 def _stems(text: str) -> tuple[str, ...]:
     return tuple(stem(word) for word in words(text) if word not in STOPWORDS)
 

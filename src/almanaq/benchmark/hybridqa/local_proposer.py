@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
 from almanaq.agent.local import sql
 from almanaq.benchmark.hybridqa.evidence import FEATURES, Evidence, Field, Spot
-from almanaq.benchmark.hybridqa.pipeline import Asked, Tried
+from almanaq.benchmark.hybridqa.pipeline import Asked, Proposal, Tried
 from almanaq.benchmark.hybridqa.relation import HybridRelation
 
 
@@ -21,12 +22,13 @@ def fitted_weights() -> Mapping[str, float]:
 
 
 def rank_spots(evidence: Evidence, weights: Mapping[str, float]) -> list[tuple[Spot, float]]:
-    """Give the places where the answer may stand with their scores, the likeliest first."""
+    """Give the places where the answer may stand with their probabilities, the likeliest first."""
+    spots = evidence.spots()
     order = [weights[name] for name in FEATURES]
-    scored = [
-        (spot, sum(w * f for w, f in zip(order, evidence.features(spot), strict=True))) for spot in evidence.spots()
-    ]
-    return sorted(scored, key=lambda each: -each[1])
+    scores = [sum(w * f for w, f in zip(order, evidence.features(spot), strict=True)) for spot in spots]
+    shares = [math.exp(score - max(scores)) for score in scores]
+    ranked = sorted(zip(spots, shares, strict=True), key=lambda each: -each[1])
+    return [(spot, share / sum(shares)) for spot, share in ranked]
 
 
 class LocalProposer:
@@ -40,16 +42,25 @@ class LocalProposer:
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
         self._weights = weights or fitted_weights()
+        self._last: tuple[str, HybridRelation, Sequence[Field], list[tuple[Spot, float]]] | None = None
 
-    def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> str | None:
+    def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Proposal | None:
         """Give the query for the likeliest place that was not asked for yet."""
-        evidence = Evidence(question, asked.relation)
         seen = {each.suql for each in tried}
-        for spot, _ in rank_spots(evidence, self._weights):
-            suql = write_query(question, spot, evidence.fields, asked.relation)
+        fields, ranked = self._ranked(question, asked.relation)
+        for spot, chance in ranked:
+            suql = write_query(question, spot, fields, asked.relation)
             if suql not in seen:
-                return suql
+                return Proposal(suql, chance)
         return None
+
+    def _ranked(self, question: str, relation: HybridRelation) -> tuple[Sequence[Field], list[tuple[Spot, float]]]:
+        """Give the columns and the ranked places; those of the last question are kept for its further queries."""
+        last = self._last  # questions may be asked from several threads
+        if last is None or last[0] != question or last[1] is not relation:
+            evidence = Evidence(question, relation)
+            last = self._last = (question, relation, evidence.fields, rank_spots(evidence, self._weights))
+        return last[2], last[3]
 
 
 def write_query(question: str, spot: Spot, fields: Sequence[Field], relation: HybridRelation) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 
 from almanaq.agent.prompting import complete, forget
 from almanaq.agent.schema_text import schema_text
-from almanaq.benchmark.hybridqa.pipeline import Asked, Tried
+from almanaq.benchmark.hybridqa.pipeline import Asked, Proposal, Tried
 from almanaq.benchmark.hybridqa.short_answer import short_answer
 from almanaq.errors import ModelCallError
 from almanaq.models.prompts import prompt_file
+from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel, Prompt
 from almanaq.suql.execution.result import Result
 
@@ -22,15 +23,14 @@ QUERY_SCHEMA = {
     "required": ["reasoning", "suql"],
     "additionalProperties": False,
 }
-SHORT_SCHEMA = {
-    "type": "object",
-    "properties": {"short": {"type": ["string", "null"]}},
-    "required": ["short"],
-    "additionalProperties": False,
-}
 _PACKAGE = "almanaq.benchmark.hybridqa.prompts"
 _ATTEMPTS = 2
 _LONGEST = 2000
+
+
+def prompt_versions() -> Mapping[str, str]:
+    """Give the hashes of the prompt files, by name."""
+    return {"write": prompt_file("write", _PACKAGE).version, "short_answer": prompt_file("short_answer").version}
 
 
 class PromptedProposer:
@@ -45,11 +45,11 @@ class PromptedProposer:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
-    def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> str | None:
+    def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Proposal | None:
         """Give the model's query, None when it gives one that was tried before."""
         reply = _ask(self._model, self.prompt(question, asked, tried), lambda value: isinstance(value.get("suql"), str))
         suql = str(reply["suql"]).strip().rstrip(";").strip()
-        return suql if suql and suql not in {each.suql for each in tried} else None
+        return Proposal(suql) if suql and suql not in {each.suql for each in tried} else None
 
     def prompt(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Prompt:
         """Give the request that `propose` sends."""
@@ -63,28 +63,26 @@ class PromptedProposer:
 
 
 class PromptedShortener:
-    """Cuts the first value of the rows to a short answer. A value of a few words is taken as it is, without a call.
+    """Cuts the first value of the rows to a short answer.
 
     Args:
-        model: completes the prompt `shorten`.
-        words: values of at most so many words are taken as they are.
+        model: completes the prompt `short_answer`.
     """
 
     name = "prompted"
 
-    def __init__(self, model: LanguageModel, *, words: int = 0) -> None:
-        self._model, self._words = model, words
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
 
     def shorten(self, question: str, rows: Result, asked: Asked) -> str:
         """Give the short answer, "" where the model finds none in the first value."""
         found = short_answer(rows.rows, rows.columns, asked.relation)
-        if not found or len(found.split()) <= self._words:
-            return found
-        prompt = prompt_file("shorten", _PACKAGE).prompt(
-            {"question": question[:_LONGEST], "found": found[:_LONGEST]}, schema=SHORT_SCHEMA
-        )
-        reply = _ask(self._model, prompt, lambda value: isinstance(value.get("short", 0), str | None))
-        return (reply["short"] or "").strip()
+        if not found:
+            return ""
+        values = {"question": question[:_LONGEST], "rows": [found[:_LONGEST]]}
+        prompt = task_prompt("short_answer", values)
+        reply = _ask(self._model, prompt, lambda value: isinstance(value.get("answer", 0), str | None))
+        return (reply["answer"] or "").strip()
 
 
 def _ask(model: LanguageModel, prompt: Prompt, is_good: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:

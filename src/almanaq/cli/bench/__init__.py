@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from almanaq.cli.bench import compare, export, fetch, listing, reproduce, run, score
+from almanaq.cli.bench import compare, export, fetch, listing, report, reproduce, run, score
 
-COMMANDS = (listing, run, score, compare, reproduce, export, fetch)
+COMMANDS = (listing, run, score, compare, report, reproduce, export, fetch)
 """In the order of `--help`."""
 
 

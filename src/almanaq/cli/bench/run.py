@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from almanaq.cli.bench.output import Json, counter, cutoffs, find_modules_here, print_scores, tell
-from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener
+from almanaq.cli.find import DEFAULT_FIELDS, DEFAULT_MAX_CALLS, embedder_opener, model_opener
+from almanaq.cli.options import MaxCalls
+
+
+class Schema(StrEnum):
+    """Which tables of the best table's database a generator of SQL is handed."""
+
+    all = "all"
+    retrieved = "retrieved"
 
 
 def register(bench: typer.Typer) -> None:
@@ -27,6 +36,24 @@ def run(
         str | None, typer.Option("--fields", help=f"What is indexed of a table; default {DEFAULT_FIELDS}.")
     ] = None,
     k: Annotated[str, typer.Option("--k", metavar="K,K,…", help="Cutoffs of the measures.")] = "1,5,10,50",
+    context_k: Annotated[
+        int, typer.Option("--context-k", metavar="N", help="Tables that the generator is handed.")
+    ] = 10,
+    generator: Annotated[
+        str,
+        typer.Option(
+            "--generator",
+            metavar="NAME",
+            help="What replies: local, openai:MODEL, agent, majority, not-enough, first-cell or module:object.",
+        ),
+    ] = "local",
+    schema: Annotated[
+        Schema, typer.Option("--schema", help="Text-to-SQL: hand over all tables of the database, or those retrieved.")
+    ] = Schema.all,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Hand the generator the hints that BIRD gives with its questions.")
+    ] = False,
+    max_calls: MaxCalls = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N questions.")] = None,
     distractors: Annotated[
         int | None, typer.Option("--distractors", metavar="N", help="Add N tables of another dataset to the corpus.")
@@ -40,13 +67,12 @@ def run(
         typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that RUN_DIR holds.")] = False,
-    max_calls: Annotated[
-        int | None,
-        typer.Option("--max-calls", metavar="N", help="Refuse to index or embed with more model calls than N."),
-    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a retriever over a dataset; RUN_DIR gets its configuration, a record per query, and the measures."""
+    """Run a retriever, and a generator where the task asks for replies, over a dataset.
+
+    RUN_DIR gets the configuration, a record per query as it goes, and the measures.
+    """
     from almanaq.benchmark import runner
     from almanaq.benchmark.request import RunRequest
     from almanaq.corpus.serialize import parse_fields
@@ -72,8 +98,13 @@ def run(
         cache=default_cache_folder(),
         distractors=distractors,
         distractors_from=distractors_from,
+        model=model_opener(max_calls),
+        generator=generator,
+        context_k=context_k,
+        evidence=evidence,
+        schema="retrieved" if schema is Schema.retrieved else "all",
         tell=tell,
-        max_calls=max_calls,
+        max_calls=DEFAULT_MAX_CALLS if max_calls is None else max_calls,
     )
     scores = runner.run(request, progress=counter("questions"))
     tell(scores.config.note)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from almanaq.models.extractive.clauses import clauses, tokens_of
+from almanaq.models.extractive.meaning import Meaning
 from almanaq.models.extractive.polarity import asks_yes_or_no, polarity
 from almanaq.models.extractive.spans import Span, best_span
 from almanaq.models.extractive.summary import central_sentences
-from almanaq.models.protocols import Quote, TextCall, TextReply
+from almanaq.models.local_embedder import LocalEmbedder, local_is_installed
+from almanaq.models.protocols import Embedder, Quote, TextCall, TextReply
 from almanaq.models.words import stem
 from almanaq.values import canonical, parse_typed
 
@@ -19,11 +21,20 @@ class LocalReader:
 
     Yes and no are decided by what most passages that speak of the matter say. An open question is answered by words
     of the document. Where nothing speaks of the matter the reply is "no information". Every reply quotes its evidence.
+
+    Args:
+        embedder: MiniLM, by which clauses without known words are read; None takes the one of the extra `local`, and
+            where that is not installed words alone decide.
     """
 
     name = "local"
     remote = False
     paid = False
+
+    def __init__(self, embedder: Embedder | None = None) -> None:
+        if embedder is None and local_is_installed():
+            embedder = LocalEmbedder()
+        self._meaning = Meaning(embedder) if embedder is not None and embedder.name == "local" else None
 
     async def read(self, call: TextCall) -> TextReply:
         """Give what the document says, as far as words show it."""
@@ -35,7 +46,7 @@ class LocalReader:
             quotes = central_sentences(call.passages)
             return TextReply(" ".join(quote.text for quote in quotes) or None, quotes=quotes)
         if _is_yes_or_no(call):
-            return _yes_or_no(call)
+            return _yes_or_no(call, self._meaning)
         if call.options:
             return _option(call)
         return _span(call)
@@ -50,8 +61,8 @@ def _is_yes_or_no(call: TextCall) -> bool:
     )
 
 
-def _yes_or_no(call: TextCall) -> TextReply:
-    found = polarity(call.passages, call.question)
+def _yes_or_no(call: TextCall, meaning: Meaning | None) -> TextReply:
+    found = polarity(call.passages, call.question, meaning)
     verdicts = {literal: _verdict(found.verdict, literal) for literal in call.compared}
     if found.verdict is None:
         return TextReply(None, verdicts)

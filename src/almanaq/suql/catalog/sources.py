@@ -78,7 +78,7 @@ def catalog_column(column: exp.Column, catalog: Catalog) -> Column | None:
 
 
 def origin(column: exp.Column, catalog: Catalog) -> tuple[Relation, Column] | None:
-    """Give the relation's column that a qualified column shows, through derived tables and WITH; None if computed."""
+    """Give what relation and column a qualified column shows, through derived tables and WITH; None if computed."""
     item = find_source(column.table, column)
     made = find_cte(item) if isinstance(item, exp.Table) else item
     if item is None or made is None:

@@ -50,7 +50,7 @@ class DuckDBDatabase:
     """
 
     dialect = "duckdb"
-    bytewise = True
+    collation: str | None = None
 
     def __init__(
         self,

@@ -82,7 +82,7 @@ class PostgresDatabase:
         with connect(self._url) as connection:
             self.name = connection.info.dbname
             locale = connection.execute(_LOCALE).fetchone()
-            self.bytewise = locale is not None and locale[0] in _BYTEWISE
+            self.collation = None if locale is not None and locale[0] in _BYTEWISE else "C"
             self._enums = connection.execute(
                 "SELECT typname, oid, typarray FROM pg_type WHERE typtype = 'e'"
             ).fetchall()

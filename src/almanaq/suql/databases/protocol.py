@@ -49,8 +49,8 @@ class Database(Protocol):
     name: str
     dialect: str
     """sqlglot's name of the engine's dialect."""
-    bytewise: bool
-    """Whether the engine compares and orders text by its bytes of itself (semantics 7); else it is told to."""
+    collation: str | None
+    """What text has to be said to be compared by (semantics 7); None: the engine compares by bytes of itself."""
 
     def catalog(self) -> Catalog: ...
 

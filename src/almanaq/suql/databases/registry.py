@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from almanaq.corpus.readers import DUCKDB, SQLITE, holds_rows, is_sqlite, sqlite_files
 from almanaq.corpus.tabular import TABULAR, find_path
-from almanaq.errors import SourceError, UnsupportedError, UsageError, suggest
+from almanaq.errors import SourceError, UnsupportedError, UsageError
 from almanaq.suql.catalog.schema_file import Schema, read_schema, schema_path
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def open_database(source: Any, *, schema: str | Path | None = None) -> Database:
         source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON Lines or Parquet files, one such file,
             a folder of SQLite files,
             `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, or an
-            ibis backend on one, or an opened Database.
+            ibis backend, or an opened Database.
         schema: a schema file; None: `SOURCE.almanaq.toml` where it exists.
 
     Raises:
@@ -91,8 +91,11 @@ def _open_url(url: str, scheme: str, schema: Schema | None) -> Database:
         return PostgresDatabase(url, schema=schema)
     if scheme in ("spark+sc", "sc"):
         raise UnsupportedError("Spark sources cannot be opened yet: export the tables to Parquet and name their folder")
-    known = ("postgresql",)
-    raise UnsupportedError(f"sources of the kind {scheme}:// cannot be opened{suggest(scheme, known)}")
+    if scheme in ("duckdb", "sqlite"):
+        raise UsageError(f"a {scheme} file is named by its path, without {scheme}://")
+    from almanaq.suql.databases.ibis_database import open_ibis_url
+
+    return open_ibis_url(url, schema=schema)
 
 
 def _open_object(source: Any, schema: Schema | None) -> Database:
@@ -108,7 +111,21 @@ def _open_object(source: Any, schema: Schema | None) -> Database:
     raw = source if isinstance(source, duckdb.DuckDBPyConnection) else getattr(source, "con", None)
     if isinstance(raw, duckdb.DuckDBPyConnection):
         return open_connection(raw, schema=schema)
+    if type(source).__module__.startswith("ibis.backends."):
+        return _open_backend(source, schema)
     raise UsageError(
         f"a {type(source).__name__} is no source: "
-        "pass a path, a URL, a mapping of names to tables, a duckdb connection, or a Database"
+        "pass a path, a URL, a mapping of names to tables, a duckdb connection, an ibis backend, or a Database"
     )
+
+
+def _open_backend(backend: Any, schema: Schema | None) -> Database:
+    """Open what an ibis backend is connected to: PostgreSQL directly, others through ibis."""
+    if backend.name == "postgres":
+        from almanaq.suql.databases.postgres import PostgresDatabase
+
+        info = backend.con.info
+        return PostgresDatabase(f"{info.dsn} password={info.password}" if info.password else info.dsn, schema=schema)
+    from almanaq.suql.databases.ibis_database import open_ibis_backend
+
+    return open_ibis_backend(backend, schema=schema)

@@ -13,7 +13,7 @@ from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.databases.protocol import Session
-from almanaq.suql.execution.collation import compare_by_bytes
+from almanaq.suql.execution.collation import collate_column, compare_by_bytes
 from almanaq.suql.execution.differences import write_differences
 from almanaq.suql.plan.stages import ROW
 from almanaq.suql.syntax.parse import literal
@@ -26,12 +26,14 @@ class Renderer:
     """Writes trees as SQL for one session; knows which temporary tables it has made.
 
     Args:
-        bytewise: whether the database compares text by its bytes of itself.
+        collation: what text has to be said to be compared by.
     """
 
-    def __init__(self, session: Session, catalog: Catalog, dialect: str, *, bytewise: bool = True) -> None:
+    def __init__(self, session: Session, catalog: Catalog, dialect: str, *, collation: str | None = None) -> None:
         self._session, self._catalog, self._dialect = session, catalog, dialect
-        self._types = None if bytewise else {r.name.lower(): _types(r) for r in catalog.relations}
+        told = collation is not None and dialect == "postgres"
+        self._types = {r.name.lower(): _types(r) for r in catalog.relations} if told else None
+        self._column_collation = collation if dialect == "mysql" else None
         self._temporary: set[str] = set()
         self._empty: set[str] = set()
         self._rows: dict[str, list[Any]] = {}
@@ -106,12 +108,14 @@ class Renderer:
 
     def _spell_columns(self, tree: exp.Expr) -> None:
         """Write columns of relations as the catalog spells them, for engines that tell cases apart."""
-        for column in tree.find_all(exp.Column):
+        for column in list(tree.find_all(exp.Column)):
             item = find_source(column.table, column) if column.table else None
             relation = self._catalog.find(item.name) if isinstance(item, exp.Table) and find_cte(item) is None else None
             found = relation.column(column.name) if relation is not None else None
             if found is not None:
                 column.set("this", exp.to_identifier(found.name, quoted=True))
+                if self._column_collation and found.type == "text":
+                    collate_column(column, self._column_collation)
 
 
 def _written_out(name: str, rows: list[Any]) -> exp.Values:

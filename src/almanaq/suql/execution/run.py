@@ -20,9 +20,9 @@ from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import (
     CandidateStream,
     Listed,
+    MostSimilarFirst,
     PassageSelection,
     Similarity,
-    SimilarWindows,
     similar_candidates,
 )
 from almanaq.suql.execution.columns import boolean_column, id_column, text_column
@@ -78,7 +78,7 @@ class Run:
     def __init__(self, means: Means, plan: Plan, options: Options, session: Session) -> None:
         self._means, self._plan, self._options, self._session = means, plan, options, session
         database = means.database
-        self._renderer = Renderer(session, means.catalog, database.dialect, bytewise=database.bytewise)
+        self._renderer = Renderer(session, means.catalog, database.dialect, collation=database.collation)
         reader, budget = means.models.reader, call_budget(options, means.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency)
@@ -106,6 +106,11 @@ class Run:
         if self._plan.links:
             with operator("link"):
                 self._links = await link_literals(self._plan.links, self._means.models.linker, self._renderer)
+            self._warnings += [
+                f"no value of {column} means {literal!r}: nothing equals it"
+                for column, literal, values in self._links
+                if not values
+            ]
 
     async def run_stages(self, stages: Sequence[Stage]) -> None:
         """Run stages one after another; each makes its table."""
@@ -204,7 +209,7 @@ class Run:
             return False
         return [block for block, _ in output.evidence] == [stage.block] and is_plain(output.select)
 
-    async def _ordered(self, stage: TextStage) -> CandidateStream | SimilarWindows | Listed:
+    async def _ordered(self, stage: TextStage) -> CandidateStream | MostSimilarFirst | Listed:
         """Give a stage's candidates in the order in which they are to be tried (semantics 9)."""
         similarity = self._means.similarity
         most = self._options.candidates if stage.predicate is not None else None
@@ -219,7 +224,7 @@ class Run:
         if most is not None:
             return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most))
         if by_similarity:
-            return SimilarWindows(self._session, sql, stage.inputs, similarity)
+            return MostSimilarFirst(self._session, sql, stage.inputs, similarity)
         return CandidateStream(self._session, sql)
 
     def _table(self, stage: TextStage, rows: list[StageRow]) -> pa.Table:

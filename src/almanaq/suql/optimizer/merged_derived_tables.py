@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
+from almanaq.suql.plan.joins import has_outer_join
 from almanaq.suql.syntax.text_functions import has_text
 
 
@@ -19,5 +20,4 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
     not be if it were computed after the join. So are recursive ones.
     """
     recursive = any(with_.args.get("recursive") for with_ in tree.find_all(exp.With))
-    outer = any(join.args.get("side") or join.args.get("kind") == "FULL" for join in tree.find_all(exp.Join))
-    return merge_subqueries(tree) if has_text(tree) and not recursive and not outer else tree
+    return merge_subqueries(tree) if has_text(tree) and not recursive and not has_outer_join(tree) else tree

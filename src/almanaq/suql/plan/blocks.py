@@ -39,6 +39,15 @@ def is_aggregated(block: exp.Select) -> bool:
     return bool(block.args.get("group") or block.args.get("having") or _aggregates(block))
 
 
+def is_cut_or_grouped(block: exp.Select) -> bool:
+    """Say whether a block may have no rows, or has some, for another reason than that its FROM and WHERE give any."""
+    return (
+        bool(block.args.get("limit") or block.args.get("offset"))
+        or is_aggregated(block)
+        or bool(_sets(block.expressions))
+    )
+
+
 def expand_output_names(block: exp.Select) -> None:
     """Replace the names of output columns in ORDER BY and DISTINCT ON by what they stand for."""
     outputs = {item.alias_or_name: item.unalias() for item in block.expressions}
@@ -262,10 +271,11 @@ def _drop_conjuncts(block: exp.Select, above: list[exp.Expr]) -> list[exp.Expr]:
     if not above:
         return []
     rest = [part for part in conjuncts(where_of(block)) if not any(part is kept for kept in above)]
-    for part in above:
-        part.parent = block
     block.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
-    return above
+    kept: list[exp.Expr] = [exp.paren(part, copy=False) for part in above]  # so that a column has a parent to change in
+    for part in kept:
+        part.parent = block
+    return kept
 
 
 def _clauses(block: exp.Select) -> list[tuple[str, exp.Expr]]:

@@ -100,8 +100,12 @@ class _Lowering:
             select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=self._row.copy())]))
         inputs = self._inputs(select, block.where_sites)
         predicate = self._predicate(select, block.residual)
+        one_per = None
+        if block.first_only and block.one_per is not None:
+            one_per = "one_per"
+            select.append("expressions", aliased(self._resolve(block.one_per), one_per))
         self._kept, self._where = f"{block.name}_kept", None
-        return TextStage(self._kept, block.name, select, inputs, predicate, block.enough, ordered)
+        return TextStage(self._kept, block.name, select, inputs, predicate, block.enough, ordered, one_per)
 
     def _page(self, asked: tuple[Site, ...]) -> Materialize:
         """Copy the rows that are returned, numbered in the order in which they are."""
