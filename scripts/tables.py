@@ -102,6 +102,22 @@ def questions() -> str:
     return _markdown(("", "model", "right restaurants"), rows)
 
 
+def laws() -> str:
+    """Generated queries compared with the database itself, with text functions as plain functions called per row."""
+    found = json.loads((ROOT / "tests" / "laws" / "results.json").read_text())
+    rows = [
+        (
+            f"{run['first_seed']:,} – {run['last_seed']:,}",
+            f"{run['compared']:,}",
+            str(run["differ"]),
+            f"{run['text_calls']:,}",
+            f"{run['naive_text_calls']:,}",
+        )
+        for run in found["runs"]
+    ]
+    return _markdown(("seeds", "queries compared", "differ", "text calls", "naive text calls"), rows)
+
+
 def candidates() -> str:
     """The paper's cut-off on the sample: the share of the exact rows found when only k candidates are verified."""
     measured = json.loads((EXPERIMENTS / "candidates" / "recall.json").read_text())
@@ -306,6 +322,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "generation": generation,
     "questions": questions,
     "candidates": candidates,
+    "laws": laws,
     "calls": calls,
     "overhead": overhead,
     "turns": turns,
