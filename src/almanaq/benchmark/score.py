@@ -121,7 +121,7 @@ def read_run(run_dir: Path) -> tuple[RunConfig, list[Record]]:
     return config, records
 
 
-def measured(records: Sequence[Record], cutoffs: Iterable[int]) -> PerQuery:
+def measured(records: Sequence[Record], cutoffs: Iterable[int]) -> PerQuery[Measure]:
     """Give every measure at every cutoff for every query."""
     measures = [Measure(name, k) for name in MEASURES for k in sorted(set(cutoffs))]
     qrels = {record.query_id: record.gold for record in records}
