@@ -20,6 +20,15 @@ MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 
 DATASETS = ("ottqa", "fetaqa", "tabfact", "spider", "bird", "hybridqa")
 BY_DATABASE = ("spider", "bird")
+WEIGHTS = ROOT / "src" / "almanaq" / "retrieval" / "weights.json"
+SIGHTS = {"short": "hybrid", "rows": "rerank", "lexical": "without vectors"}
+COLUMNS = ("held_out", "in_sample", "other_datasets", "untuned")
+DATABASE_MEASURES = (
+    "database_recall@1",
+    "routed_database_recall@1",
+    "complete_recall@5",
+    "complete_recall@10",
+)
 RETRIEVERS = ("none", "random", "bm25", "dense", "hybrid", "rerank", "oracle")
 FRONT = {
     "question-answering": ("exact_match", "f1", "numeric_match", "sacrebleu"),
@@ -125,6 +134,50 @@ def overhead() -> str:
         times = (f"{own['median_ms']:.1f} ms", f"{ours['median_ms']:.1f} ms", f"{ours['time_ratio']:.2f}")
         rows.append((f"`{case['predicate']}`", *times, f"{ours['memory_ratio']:.2f}"))
     return _markdown(("structured predicate", "database", "with a text predicate", "time ratio", "memory ratio"), rows)
+
+
+def learned() -> str:
+    """What the learned weights give on held-out tables, in sample, and untuned."""
+    measured = json.loads(WEIGHTS.read_text())["provenance"]["measured"]
+    fields = {"titled": "with titles", "untitled": "header and cells", "databases": "all fields"}
+    kinds = [(f"{kind}-{sight}", seen, name) for kind, seen in fields.items() for sight, name in SIGHTS.items()]
+    rows = []
+    for kind, seen, retriever in kinds:
+        for dataset, told in measured.get(kind, {}).items():
+            names = DATABASE_MEASURES if "database_recall@1" in told["held_out"] else ("recall@1", "recall@10")
+            for name in names:
+                figures = (_figure(told[column][name]) for column in COLUMNS)
+                rows.append((dataset, seen, retriever, name, *figures))
+    return _markdown(("dataset", "fields", "retriever", "measure", *(name.replace("_", " ") for name in COLUMNS)), rows)
+
+
+def doubt() -> str:
+    """How well it is known that no table fits: on held-out tables, by dataset and size of the corpus."""
+    measured = json.loads(WEIGHTS.read_text())["provenance"]["doubt_measured"]
+    rows = []
+    for name in ("titled-short", "titled-statements-short", "untitled-short", "databases-short"):
+        for group, told in measured[name].items():
+            if group != "calibration":
+                figures = (_figure(told[column]) for column in ("refused_answerable", "recall", "precision"))
+                rows.append((name.split("-")[0], group, *figures))
+    head = ("tables", "corpus", "answerable refused", "unanswerable refused (recall)", "precision of a refusal")
+    return _markdown(head, rows)
+
+
+def ablation() -> str:
+    """Recall by field set and retriever, with intervals."""
+    measured = json.loads((EXPERIMENTS / "ablation" / "fields.json").read_text())["measured"]
+    retrievers = list(dict.fromkeys(r for sets in measured.values() for own in sets.values() for r in own))
+    rows = [
+        (dataset, fields, *(_interval(own[name]) if name in own else "–" for name in retrievers))
+        for dataset, sets in measured.items()
+        for fields, own in sets.items()
+    ]
+    return _markdown(("dataset", "fields", *retrievers), rows)
+
+
+def _interval(cell: dict[str, list[float]]) -> str:
+    return " / ".join(f"{mean:.3f} ({low:.3f}–{high:.3f})" for mean, low, high in cell.values())
 
 
 def turns() -> str:
@@ -246,6 +299,9 @@ def engines() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "retrieval": retrieval,
+    "learned": learned,
+    "doubt": doubt,
+    "ablation": ablation,
     "target-table-2": target_table_2,
     "generation": generation,
     "questions": questions,

@@ -113,7 +113,7 @@ class FollowUps:
         return _query(tree, "compare", keep=[condition.sql("postgres")])
 
     def _best(self, question: str, base: Base, history: Sequence[Turn]) -> Parsed:
-        order = order_of(question, self._index, base.main)
+        order = order_of(superlative(question), self._index, base.main)
         if not order:
             return Parsed("clarify", reply=self._by_what(base.main, "rank"), kind="best")
         shown = last_shown(history)
