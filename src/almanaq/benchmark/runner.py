@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from almanaq.benchmark.config import RunConfig, read_config, versions
@@ -21,7 +21,6 @@ from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError
 from almanaq.models.budget import Budget
-from almanaq.models.protocols import Embedder
 from almanaq.retrieval.registry import Opened, Parts, open_retriever
 
 
@@ -37,30 +36,16 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     """
     check_request(request)
     data = open_data(request)
-    embedder = _Once(request.embedder)
-    opened = _open(replace(request, embedder=embedder), data.questions)
+    opened = _open(request, data.questions)
     replying = _replying(request, data)
     config = _config(request, data, opened, replying)
     _prepare(request, config)
     search = Search(request.out, config, data.ids, progress)
-    search.run(opened.retriever, data.corpus, data.questions, embedder.made if opened.embedder else None)
+    search.run(opened.retriever, data.corpus, data.questions)
     if replying is not None:
         generation = Generation(request.out, config, replying.generator, replying.databases, progress)
         generation.run(replying.questions, data.corpus)
     return keep_score(request.out)
-
-
-@dataclass(slots=True)
-class _Once:
-    """Opens an embedder the first time that it is asked for."""
-
-    opener: Callable[[], Embedder]
-    made: Embedder | None = None
-
-    def __call__(self) -> Embedder:
-        if self.made is None:
-            self.made = self.opener()
-        return self.made
 
 
 def _open(request: RunRequest, questions: Sequence[Question]) -> Opened:
