@@ -9,7 +9,7 @@ from almanaq.benchmark.config import RunConfig, read_config, versions
 from almanaq.benchmark.data import Data, open_data
 from almanaq.benchmark.generation.protocol import Generator
 from almanaq.benchmark.generation.registry import open_generator
-from almanaq.benchmark.generation.run import Databases, Generation
+from almanaq.benchmark.generation.run import ROLES, Databases, Generation
 from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
 from almanaq.benchmark.records import CONFIG, make_folder, write_whole
 from almanaq.benchmark.request import RunRequest, check_request
@@ -20,6 +20,7 @@ from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError
+from almanaq.evaluation.answers import check_sacrebleu
 from almanaq.models.budget import Budget
 from almanaq.retrieval.registry import Opened, Parts, open_retriever
 
@@ -81,6 +82,8 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
     task = find_task(request.task)
     if not task.generates:
         return None
+    if ROLES[task.name] == "answer":
+        check_sacrebleu()
     databases = Databases(data.dataset.path if data.dataset.path.is_dir() else data.dataset.path.parent)
     questions, left_out = data.questions, ""
     if task.name == "text-to-sql":
