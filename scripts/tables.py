@@ -323,6 +323,38 @@ def engines() -> str:
     return _markdown((*head, "only reading the same rows"), rows)
 
 
+def index_scale() -> str:
+    """The index on disk by size: what building it takes, and how quick and sure it is, by words and with vectors."""
+    head = ("tables", "build CPU s", "build GB", "on disk GB", "update writes", "by words: CPU p50 / p95 ms", "R@1 / @10",
+            "with static vectors: CPU p50 / p95 ms", "R@1 / @10")  # fmt: skip
+    rows = []
+    for run in json.loads((ROOT / "benchmarks/retrieval/results/scale.json").read_text())["runs"]:
+        found = [part for kind in ("lexical", "hybrid") for part in _searched(run.get(kind))]
+        built = (f"{run['build_cpu_seconds']:.0f}", f"{run['peak_memory_gb']:.2f}", f"{run['index_gb']:.3f}")
+        rows.append((f"{run['tables']:,}", *built, f"{run['update_writes_share']:.2%}", *found))
+    return _markdown(head, rows)
+
+
+def _searched(told: dict[str, Any] | None) -> tuple[str, str]:
+    if told is None:
+        return "–", "–"
+    recalls = f"{_figure(told['recall@1'])} / {_figure(told['recall@10'])}"
+    return f"{told['cpu_p50_ms']:.1f} / {told['cpu_p95_ms']:.1f}", recalls
+
+
+def index_yardsticks() -> str:
+    """Our index beside bm25s and tantivy, called bare on the same text."""
+    head = ("tables", "", "build CPU s", "GB while building", "on disk GB", "CPU p50 / p95 ms", "R@10")
+    rows = []
+    for run in json.loads((ROOT / "benchmarks/retrieval/results/yardsticks.json").read_text())["runs"]:
+        for name in ("ours", "bm25s", "tantivy"):
+            told = run[name]
+            times = f"{told['cpu_p50_ms']:.1f} / {told['cpu_p95_ms']:.1f}"
+            built = (f"{told['build_cpu_seconds']:.0f}", f"{told['peak_memory_gb']:.2f}", f"{told['index_gb']:.3f}")
+            rows.append((f"{run['tables']:,}", name, *built, times, _figure(told["recall@10"])))
+    return _markdown(head, rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "retrieval": retrieval,
     "learned": learned,
@@ -344,6 +376,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "hybridqa-stages": hybridqa_stages,
     "hybridqa-sixty": hybridqa_sixty,
     "engines": engines,
+    "index-scale": index_scale,
+    "index-yardsticks": index_yardsticks,
 }
 
 
