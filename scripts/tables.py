@@ -20,7 +20,21 @@ MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 
 DATASETS = ("ottqa", "fetaqa", "tabfact", "spider", "bird", "hybridqa")
 BY_DATABASE = ("spider", "bird")
-RETRIEVERS = ("none", "random", "bm25", "dense", "hybrid", "rerank", "oracle")
+WEIGHTS = ROOT / "src" / "almanaq" / "retrieval" / "weights.json"
+SIGHTS = {"short": "hybrid", "rows": "rerank", "lexical": "without vectors"}
+COLUMNS = ("held_out", "in_sample", "other_datasets", "untuned")
+KINDS = {
+    "titled": "with titles",
+    "untitled": "header, cells",
+    "databases": "all fields",
+    "bare-databases": "without description",
+}
+PAGE_PAIRS = {"recall@1 / @10": ("recall@1", "recall@10")}
+DATABASE_PAIRS = {
+    "database first / routed": ("database_recall@1", "routed_database_recall@1"),
+    "all gold in 5 / in 10": ("complete_recall@5", "complete_recall@10"),
+}
+RETRIEVERS = ("none", "random", "bm25", "dense", "hybrid-untuned", "hybrid", "rerank", "oracle")
 FRONT = {
     "question-answering": ("exact_match", "f1", "numeric_match", "sacrebleu"),
     "fact-verification": ("precision", "recall", "f1", "recall_answered", "coverage"),
@@ -93,6 +107,22 @@ def questions() -> str:
     return _markdown(("", "model", "right restaurants"), rows)
 
 
+def laws() -> str:
+    """Generated queries compared with the database itself, with text functions as plain functions called per row."""
+    found = json.loads((ROOT / "tests" / "laws" / "results.json").read_text())
+    rows = [
+        (
+            f"{run['first_seed']:,} – {run['last_seed']:,}",
+            f"{run['compared']:,}",
+            str(run["differ"]),
+            f"{run['text_calls']:,}",
+            f"{run['naive_text_calls']:,}",
+        )
+        for run in found["runs"]
+    ]
+    return _markdown(("seeds", "queries compared", "differ", "text calls", "naive text calls"), rows)
+
+
 def candidates() -> str:
     """The paper's cut-off on the sample: the share of the exact rows found when only k candidates are verified."""
     measured = json.loads((EXPERIMENTS / "candidates" / "recall.json").read_text())
@@ -125,6 +155,49 @@ def overhead() -> str:
         times = (f"{own['median_ms']:.1f} ms", f"{ours['median_ms']:.1f} ms", f"{ours['time_ratio']:.2f}")
         rows.append((f"`{case['predicate']}`", *times, f"{ours['memory_ratio']:.2f}"))
     return _markdown(("structured predicate", "database", "with a text predicate", "time ratio", "memory ratio"), rows)
+
+
+def learned() -> str:
+    """What the learned weights give on held-out tables, in sample, learned elsewhere, and untuned."""
+    measured = json.loads(WEIGHTS.read_text())["provenance"]["measured"]
+    kinds = [(f"{kind}-{sight}", seen, name) for kind, seen in KINDS.items() for sight, name in SIGHTS.items()]
+    rows = []
+    for kind, seen, retriever in kinds:
+        for dataset, told in measured[kind].items():
+            pairs = DATABASE_PAIRS if "database_recall@1" in told["held_out"] else PAGE_PAIRS
+            for name, pair in pairs.items():
+                figures = (" / ".join(_figure(told[column][each]) for each in pair) for column in COLUMNS)
+                rows.append((dataset, seen, retriever, name, *figures))
+    return _markdown(("dataset", "fields", "retriever", "measure", *(name.replace("_", " ") for name in COLUMNS)), rows)
+
+
+def doubt() -> str:
+    """How well it is known that no table fits: on held-out tables, by dataset and size of the corpus."""
+    measured = json.loads(WEIGHTS.read_text())["provenance"]["doubt_measured"]
+    rows = []
+    for name in ("titled-short", "titled-statements-short", "untitled-short", "databases-short"):
+        for group, told in measured[name].items():
+            if group != "calibration":
+                figures = (_figure(told[column]) for column in ("refused_answerable", "recall", "precision"))
+                rows.append((name.split("-")[0], group, *figures))
+    head = ("tables", "corpus", "answerable refused", "unanswerable refused (recall)", "precision of a refusal")
+    return _markdown(head, rows)
+
+
+def ablation() -> str:
+    """Recall by field set and retriever, with intervals."""
+    measured = json.loads((EXPERIMENTS / "ablation" / "fields.json").read_text())["measured"]
+    retrievers = list(dict.fromkeys(r for sets in measured.values() for own in sets.values() for r in own))
+    rows = [
+        (dataset, fields, *(_interval(own[name]) if name in own else "–" for name in retrievers))
+        for dataset, sets in measured.items()
+        for fields, own in sets.items()
+    ]
+    return _markdown(("dataset", "fields", *retrievers), rows)
+
+
+def _interval(cell: dict[str, list[float]]) -> str:
+    return " / ".join(f"{mean:.3f} ({low:.3f}–{high:.3f})" for mean, low, high in cell.values())
 
 
 def turns() -> str:
@@ -182,7 +255,12 @@ def databases() -> str:
 def hybridqa() -> str:
     """HybridQA with `local` on the half that nothing was fitted on: with the gold table, and one found among all."""
     rows = []
-    for name, tables in (("report_gold", "gold"), ("report_open", "found among 2,141")):
+    ways = {
+        "report_gold": "gold",
+        "report_open_cells": "found among 2,141 by `hybrid` over titles, header and cells",
+        "report_open": "found by `bm25` over these and the passages",
+    }
+    for name, tables in ways.items():
         found = json.loads((EXPERIMENTS / "hybridqa" / f"{name}.json").read_text())
         rows.append((tables, *_hybrid_scores(found["all"]), str(found["text_calls_per_question"])))
     head = ("table", "questions", "exact match", "F1", "substring", "calls per question")
@@ -200,9 +278,10 @@ def hybridqa_places() -> str:
 
 def hybridqa_stages() -> str:
     """HybridQA: how many answers each stage lost."""
-    files = [json.loads((EXPERIMENTS / "hybridqa" / f"report_{name}.json").read_text()) for name in ("gold", "open")]
+    names = ("gold", "open_cells", "open")
+    files = [json.loads((EXPERIMENTS / "hybridqa" / f"report_{name}.json").read_text()) for name in names]
     rows = [(stage, *(str(found["stages"][stage]) for found in files)) for stage in files[0]["stages"]]
-    return _markdown(("stage", "gold table", "found table"), rows)
+    return _markdown(("stage", "gold table", "found by cells", "found by cells and passages"), rows)
 
 
 def hybridqa_sixty() -> str:
@@ -244,12 +323,48 @@ def engines() -> str:
     return _markdown((*head, "only reading the same rows"), rows)
 
 
+def index_scale() -> str:
+    """The index on disk by size: what building it takes, and how quick and sure it is, by words and with vectors."""
+    head = ("tables", "build CPU s", "build GB", "on disk GB", "update writes", "by words: CPU p50 / p95 ms", "R@1 / @10",
+            "with static vectors: CPU p50 / p95 ms", "R@1 / @10")  # fmt: skip
+    rows = []
+    for run in json.loads((ROOT / "benchmarks/retrieval/results/scale.json").read_text())["runs"]:
+        found = [part for kind in ("lexical", "hybrid") for part in _searched(run.get(kind))]
+        built = (f"{run['build_cpu_seconds']:.0f}", f"{run['peak_memory_gb']:.2f}", f"{run['index_gb']:.3f}")
+        rows.append((f"{run['tables']:,}", *built, f"{run['update_writes_share']:.2%}", *found))
+    return _markdown(head, rows)
+
+
+def _searched(told: dict[str, Any] | None) -> tuple[str, str]:
+    if told is None:
+        return "–", "–"
+    recalls = f"{_figure(told['recall@1'])} / {_figure(told['recall@10'])}"
+    return f"{told['cpu_p50_ms']:.1f} / {told['cpu_p95_ms']:.1f}", recalls
+
+
+def index_yardsticks() -> str:
+    """Our index beside bm25s and tantivy, called bare on the same text."""
+    head = ("tables", "", "build CPU s", "GB while building", "on disk GB", "CPU p50 / p95 ms", "R@10")
+    rows = []
+    for run in json.loads((ROOT / "benchmarks/retrieval/results/yardsticks.json").read_text())["runs"]:
+        for name in ("ours", "bm25s", "tantivy"):
+            told = run[name]
+            times = f"{told['cpu_p50_ms']:.1f} / {told['cpu_p95_ms']:.1f}"
+            built = (f"{told['build_cpu_seconds']:.0f}", f"{told['peak_memory_gb']:.2f}", f"{told['index_gb']:.3f}")
+            rows.append((f"{run['tables']:,}", name, *built, times, _figure(told["recall@10"])))
+    return _markdown(head, rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "retrieval": retrieval,
+    "learned": learned,
+    "doubt": doubt,
+    "ablation": ablation,
     "target-table-2": target_table_2,
     "generation": generation,
     "questions": questions,
     "candidates": candidates,
+    "laws": laws,
     "calls": calls,
     "overhead": overhead,
     "turns": turns,
@@ -261,6 +376,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "hybridqa-stages": hybridqa_stages,
     "hybridqa-sixty": hybridqa_sixty,
     "engines": engines,
+    "index-scale": index_scale,
+    "index-yardsticks": index_yardsticks,
 }
 
 

@@ -18,7 +18,7 @@ from almanaq.benchmark.hybridqa.pipeline import TRIES
 from almanaq.benchmark.hybridqa.task import answer_question, read_hybrid_records, score_records
 from almanaq.benchmark.records import Appender, write_whole
 from almanaq.corpus.dataset import Question, open_dataset
-from almanaq.corpus.linked import LinkedTables
+from almanaq.corpus.linked import DescribedByPassages, LinkedTables
 from almanaq.corpus.serialize import DEFAULT_FIELDS
 from almanaq.corpus.table import TableId
 from almanaq.models.registry import open_embedder, open_models
@@ -28,6 +28,9 @@ from almanaq.retrieval.vectors import default_cache_folder
 sys.path.insert(0, str(Path(__file__).parent))
 from fit_places import is_development
 
+FIELDS = (*DEFAULT_FIELDS, "description")
+"""What a retriever sees of a table: beside the usual, its cells' passages as its description."""
+
 
 def questions_of(folder: Path, half: str, limit: int | None) -> list[Question]:
     asked = open_dataset(folder).questions("validation")
@@ -35,10 +38,10 @@ def questions_of(folder: Path, half: str, limit: int | None) -> list[Question]:
     return chosen[:limit]
 
 
-def retrieve(questions: list[Question], folder: Path, retriever: str) -> dict[str, TableId]:
+def retrieve(questions: list[Question], tables: LinkedTables, retriever: str) -> dict[str, TableId]:
     """Give the best table for each question."""
     opened = open_retriever(retriever, Parts(lambda: open_embedder("local"), default_cache_folder(), 0, {}))
-    index = opened.retriever.index(open_dataset(folder).corpus("validation"), DEFAULT_FIELDS)
+    index = opened.retriever.index(DescribedByPassages(tables), FIELDS)
     rankings = index.search([question.text for question in questions], 1)
     return {question.id: ranking[0].id for question, ranking in zip(questions, rankings, strict=True)}
 
@@ -49,7 +52,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--half", choices=("report", "development", "all"), default="report")
     parser.add_argument("--tables", choices=("gold", "open"), default="gold")
-    parser.add_argument("--retriever", default="hybrid")
+    parser.add_argument("--retriever", default="bm25")
     parser.add_argument("--model", default="local")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--tries", type=int, default=TRIES)
@@ -60,12 +63,9 @@ def main() -> None:
     file = arguments.out / "records.jsonl"
     done = {record.query_id for record in read_hybrid_records(file)}
     todo = [question for question in questions if question.id not in done]
-    found = retrieve(todo, folder, arguments.retriever) if arguments.tables == "open" and todo else {}
-    tables, pipeline, records = (
-        LinkedTables(open_dataset(folder)),
-        open_pipeline(open_models(arguments.model), arguments.tries),
-        Appender(file),
-    )
+    tables, records = LinkedTables(open_dataset(folder)), Appender(file)
+    found = retrieve(todo, tables, arguments.retriever) if arguments.tables == "open" and todo else {}
+    pipeline = open_pipeline(open_models(arguments.model), arguments.tries)
     for number, question in enumerate(todo, 1):
         records.add([answer_question(pipeline, question, tables, found.get(question.id)).to_json()])
         if number % 50 == 0:

@@ -2,17 +2,19 @@
 
     python experiments/local/fit_probes.py [--write]
 
-Learns from the cues of the lexicon and from the wordings of the sample's development restaurants. Three-fold over the
-wordings, and in each fold without the cues that a left-out wording holds: so a clause is read as one whose words nobody
-foresaw. Prints how often its side is right (balanced, macro over attributes), how often it is seen to be about its
-attribute, and how often a clause about another one is taken for it.
+Learns from the cues of the lexicon, from exemplars.toml and from the wordings of the sample's development restaurants.
+Three-fold over the wordings, and in each fold without the cues that a left-out wording holds: so a clause is read as
+one whose words nobody foresaw. Prints how often its side is right (balanced, macro over attributes), how often it is
+seen to be about its attribute, and how often a clause about another one is taken for it.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -49,7 +51,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--write", action="store_true")
     given = arguments.parse_args()
-    cues, wordings, meaning = _cues(), _wordings(), Meaning(LocalEmbedder())
+    cues, wordings, meaning = [*_cues(), *_exemplars()], _wordings(), Meaning(LocalEmbedder())
     filler = [
         text for kind in read_toml("filler.toml").values() for text in kind if "{" not in text and "[" not in text
     ]
@@ -147,15 +149,24 @@ def _balanced(rows: np.ndarray, y: np.ndarray, groups: np.ndarray) -> float:
 
 
 def _cues() -> list[Said]:
-    found = []
-    for name, entry in lexicon.entries().items():
-        if name != "denial":
-            for kind in ("yes", "no"):
-                found += [Said(name, kind == "yes", cue.replace("* ", "")) for cue in entry.get(kind, ())]
+    """Give the cues of the concepts that have some for either side."""
     return [
-        said
-        for said in found
-        if {"yes", "no"} <= {k for k in lexicon.entries()[said.concept] if lexicon.entries()[said.concept][k]}
+        Said(name, kind == "yes", cue.replace("* ", ""))
+        for name, entry in lexicon.entries().items()
+        if name != "denial" and entry.get("yes") and entry.get("no")
+        for kind in ("yes", "no")
+        for cue in entry[kind]
+    ]
+
+
+def _exemplars() -> list[Said]:
+    """Give the clauses of exemplars.toml."""
+    entries = tomllib.loads(Path(__file__).with_name("exemplars.toml").read_text("utf-8"))
+    return [
+        Said(name, kind == "yes", text)
+        for name, entry in entries.items()
+        for kind, texts in entry.items()
+        for text in texts
     ]
 
 

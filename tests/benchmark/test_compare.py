@@ -48,6 +48,17 @@ def test_systems_that_cannot_be_told_apart_form_groups(runs: list[Path]) -> None
     assert (equal.p_corrected, equal.interval) == (1.0, (0.0, 0.0))
 
 
+def test_replies_are_compared_too(request_: RunRequest, tmp_path: Path) -> None:
+    request = replace(request_, task="question-answering", cutoffs=(1,), generator="local")
+    for retriever in ("oracle", "none"):
+        run(replace(request, retriever=retriever, out=tmp_path / retriever))
+    found = compare([tmp_path / "oracle", tmp_path / "none"])
+    (differences,) = found.differences.values()
+    exact = next(each for each in differences if each.measure == "exact_match")
+    assert (exact.a, exact.b, exact.significant) == (1.0, 0.0, True)
+    assert found.groups["exact_match"] == [(str(tmp_path / "oracle"),), (str(tmp_path / "none"),)]
+
+
 def test_runs_that_cannot_be_compared(runs: list[Path], request_: RunRequest, tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match="two run folders or more"):
         compare([runs[0], runs[0]])

@@ -159,7 +159,8 @@ from test_stored import FIELDS, MANY
 from almanaq.retrieval.stored import update_index
 print("ready", flush=True)
 for turn in range(100_000):
-    update_index([replace(t, title=f"turn {turn} again") if i < 5 else t for i, t in enumerate(MANY)], Path(sys.argv[1]))
+    corpus = [replace(t, title=f"turn {turn} again") if i < 5 else t for i, t in enumerate(MANY)]
+    update_index(corpus, Path(sys.argv[1]))
 """
 
 

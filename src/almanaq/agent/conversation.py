@@ -67,7 +67,7 @@ class Agent:
     Args:
         engine: runs queries.
         models: with a language model, it parses and words the replies; without one, words are linked to the schema.
-        tables: chooses relations where the source has more than fit; by BM25 unless given.
+        tables: chooses relations where the source has more than fit; a TableChooser unless given.
         classifier, parser, relaxer, responder: replace the ones that `models` calls for.
         options: how queries are run.
         shots: examples of questions with their SUQL, for the prompt of a language model.
@@ -148,10 +148,9 @@ class Agent:
         if len(catalog.relations) <= (MOST_TABLES if several else self._most):
             return catalog, False
         if self._tables is None:
-            from almanaq.retrieval.bm25 import BM25
             from almanaq.retrieval.choose import TableChooser
 
-            self._tables = TableChooser(BM25())
+            self._tables = TableChooser()
         return relevant(question, catalog, history, self._tables, one_database=self._links_words), True
 
     def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Ran | Response]:

@@ -35,7 +35,7 @@ class MiniLM:
         self._epsilon: float = config["layer_norm_eps"]
         self._weights: dict[str, Array] = load_file(folder / "model.safetensors")
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._tokenizer.enable_truncation(_LONGEST)
+        self._tokenizer.enable_truncation(min(_LONGEST, config["max_position_embeddings"]))
         self._tokenizer.no_padding()
         self._layers: int = config["num_hidden_layers"]
 

@@ -28,9 +28,9 @@ _GENERIC = frozenset(stem(word) for word in _GENERIC_WORDS.split())
 _DOUBT = 0.35
 _SETTLED = 2.0
 """Voices by which one side is ahead from which meaning is not asked: reading it costs far more than words do."""
-_SINGLE = 0.3
+_SINGLE = 0.6
 """What a cue of one word counts where meaning can be asked too: it often only names the matter."""
-_BY_MEANING = 1.2
+_BY_MEANING = 1.0
 """What a clause counts that is read by its meaning, beside one that holds a cue."""
 _DENIED_AFTER = re.compile(
     r" (?:is|are|was|were|do|doe|did|has|have|had|can|could|will|would)(?: \S+)? (?:not|never)(?!\S)(?! onli| just)"

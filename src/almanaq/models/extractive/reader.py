@@ -45,14 +45,15 @@ class LocalReader:
         if call.function == "summary":
             quotes = central_sentences(call.passages)
             return TextReply(" ".join(quote.text for quote in quotes) or None, quotes=quotes)
-        if _is_yes_or_no(call):
+        if is_yes_or_no(call):
             return _yes_or_no(call, self._meaning)
         if call.options:
             return _option(call)
         return _span(call)
 
 
-def _is_yes_or_no(call: TextCall) -> bool:
+def is_yes_or_no(call: TextCall) -> bool:
+    """Say whether a call asks for yes or no, by its options, its type, its comparisons, or its question."""
     spoken = {canonical(word) for word in (*call.options, *call.compared)}
     if call.options:
         return bool(spoken & _YES) and bool(spoken & _NO)
@@ -63,14 +64,19 @@ def _is_yes_or_no(call: TextCall) -> bool:
 
 def _yes_or_no(call: TextCall, meaning: Meaning | None) -> TextReply:
     found = polarity(call.passages, call.question, meaning)
-    verdicts = {literal: _verdict(found.verdict, literal) for literal in call.compared}
-    if found.verdict is None:
+    quotes = tuple(dict.fromkeys(item.quote() for item in found.evidence))[:3]
+    return yes_or_no_reply(call, found.verdict, quotes)
+
+
+def yes_or_no_reply(call: TextCall, verdict: bool | None, quotes: tuple[Quote, ...]) -> TextReply:
+    """Give a verdict as a reply: in the words of the options where there are some, with one for each literal."""
+    verdicts = {literal: _verdict(verdict, literal) for literal in call.compared}
+    if verdict is None:
         return TextReply(None, verdicts)
-    words = _YES if found.verdict else _NO
+    words = _YES if verdict else _NO
     spelled = next((option for option in call.options if canonical(option) in words), None)
     plain = {True: "true", False: "false"} if call.type == "boolean" else {True: "Yes", False: "No"}
-    quotes = tuple(dict.fromkeys(item.quote() for item in found.evidence))[:3]
-    return TextReply(spelled or plain[found.verdict], verdicts, quotes)
+    return TextReply(spelled or plain[verdict], verdicts, quotes)
 
 
 def _verdict(verdict: bool | None, literal: str) -> bool | None:

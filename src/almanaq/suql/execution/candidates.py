@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -92,6 +93,19 @@ class CandidateStream:
             self._rows = iter(_rows(batch, self._number))
             self._number += batch.num_rows
 
+    async def take(self, count: int) -> list[Candidate]:
+        """Give the next so many rows, fewer at the end."""
+        rows = list(itertools.islice(self._rows, count))
+        return rows if len(rows) == count else rows + await in_thread(self._pull, count - len(rows))
+
+    def _pull(self, count: int) -> list[Candidate]:
+        found: list[Candidate] = []
+        while len(found) < count and (batch := self._next_batch()) is not None:
+            found.extend(_rows(batch, self._number))
+            self._number += batch.num_rows
+        self._rows = iter(found[count:])
+        return found[:count]
+
     async def aclose(self) -> None:
         """Stop the database."""
         close: Callable[[], None] | None = getattr(self._batches, "close", None)
@@ -157,9 +171,7 @@ class MostSimilarFirst:
         return self._waiting.pop(number)
 
     async def _look(self, number: int) -> None:
-        rows: list[Candidate] = []
-        while len(rows) < number and (row := await anext(self._source, None)) is not None:
-            rows.append(row)
+        rows = await self._source.take(number)
         self._more = len(rows) == number
         self._seen += len(rows)
         for row, score in zip(rows, await _totals(rows, self._inputs, self._similarity), strict=True):
@@ -184,10 +196,14 @@ async def _totals(
     candidates: list[Candidate], inputs: Sequence[SiteInput], similarity: Similarity
 ) -> NDArray[np.float64]:
     """Give the similarity of rows: the sum over text constraints of the best passage's score."""
-    totals = np.zeros(len(candidates), dtype=np.float64)
-    for item in inputs:
-        totals += await in_thread(_best_scores, item, candidates, similarity)
-    return totals
+
+    def added() -> NDArray[np.float64]:
+        totals = np.zeros(len(candidates), dtype=np.float64)
+        for item in inputs:
+            totals += _best_scores(item, candidates, similarity)
+        return totals
+
+    return await in_thread(added)
 
 
 def constraint_of(item: SiteInput) -> str | None:

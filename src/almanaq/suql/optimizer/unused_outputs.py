@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from almanaq.suql.catalog.sources import find_cte, find_source
+from almanaq.suql.plan.blocks import sets_in
 from almanaq.suql.syntax.text_functions import has_text, outermost_text_calls
 
 
@@ -43,7 +44,7 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
         if read is None or (distinct is not None and distinct.args.get("on") is None):
             continue
         for item in block.expressions:
-            if item.alias_or_name not in read and not _decides_rows(item, block):
+            if item.alias_or_name not in read and not _decides_rows(item, block) and not sets_in([item]):
                 for call in outermost_text_calls(item):
                     around = call.find_ancestor(exp.AggFunc, exp.Query)
                     if block.args.get("group") is not None and (around is block or isinstance(around, exp.Grouping)):

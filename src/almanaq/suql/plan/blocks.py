@@ -29,7 +29,7 @@ _SET_RETURNING = ("json_array_elements", "jsonb_array_elements", "regexp_matches
 
 def is_plain(block: exp.Select) -> bool:
     """Say whether a block neither groups nor dedups nor looks across rows, and gives each row once."""
-    if any(block.args.get(clause) for clause in _GROUPED) or _sets(block.expressions):
+    if any(block.args.get(clause) for clause in _GROUPED) or sets_in(block.expressions):
         return False
     return not any(isinstance(node, (*_AGGREGATES, exp.Window)) for node in own_nodes(block))
 
@@ -44,7 +44,7 @@ def is_cut_or_grouped(block: exp.Select) -> bool:
     return (
         bool(block.args.get("limit") or block.args.get("offset"))
         or is_aggregated(block)
-        or bool(_sets(block.expressions))
+        or bool(sets_in(block.expressions))
     )
 
 
@@ -133,14 +133,14 @@ def split_sets(block: exp.Select, name: str) -> bool:
     over_rows = [node for node in nodes if node.find_ancestor(exp.Window, exp.Query) is block]
     reads = any(is_text_call(node) or (isinstance(node, exp.Query) and has_text(node)) for node in over_rows)
     sets = [node for node in nodes if _is_set(node)]
-    if not sets or is_aggregated(block) or not (reads or _sets(order)):
+    if not sets or is_aggregated(block) or not (reads or sets_in(order)):
         return False
     derive(block, name, [*sets, *(node for node in over_rows if isinstance(node, exp.Window))])
     return True
 
 
-def _sets(parts: list[exp.Expr]) -> list[exp.Expr]:
-    """Give the functions in parts of a block that make rows."""
+def sets_in(parts: list[exp.Expr]) -> list[exp.Expr]:
+    """Give the functions in parts of a block that make rows: `unnest` and its like in a SELECT list."""
     return [node for part in parts for node in own_nodes(part) if _is_set(node)]
 
 
