@@ -325,8 +325,8 @@ def engines() -> str:
 
 def index_scale() -> str:
     """The index on disk by size: what building it takes, and how quick and sure it is, by words and with vectors."""
-    head = ("tables", "build CPU s", "build GB", "on disk GB", "update writes", "by words: CPU p50 / p95 ms", "R@1 / @10",
-            "with static vectors: CPU p50 / p95 ms", "R@1 / @10")  # fmt: skip
+    head = ("tables", "build CPU s", "build GB", "on disk GB", "update writes", "by words: CPU p50 / p95 ms",
+            "R@1 / @10", "with static vectors: CPU p50 / p95 ms", "R@1 / @10")  # fmt: skip
     rows = []
     for run in json.loads((ROOT / "benchmarks/retrieval/results/scale.json").read_text())["runs"]:
         found = [part for kind in ("lexical", "hybrid") for part in _searched(run.get(kind))]
