@@ -62,7 +62,14 @@ def test_find_says_when_nothing_fits(data: Path) -> None:
 
 
 def test_find_lists_the_nearest_where_none_fits_only_when_asked(data: Path) -> None:
-    arguments = ("find", "Which enzyme splits lactose?", "--corpus", str(data / "films"), "--embedder", "lexical")
+    arguments = (
+        "find",
+        "Which enzyme splits lactose in films?",
+        "--corpus",
+        str(data / "films"),
+        "--embedder",
+        "lexical",
+    )
     refused = call(*arguments, "--json")
     assert json.loads(refused.stdout) == []
     assert "no table fits" in refused.stderr
