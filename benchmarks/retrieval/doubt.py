@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from learn import FOLDS, KINDS, SIGHTS, asked_of, fold_of, hash_of
+from learn import FOLDS, KINDS, asked_of, fold_of, hash_of
 from sklearn.linear_model import LogisticRegression
 
 from almanaq.corpus.dataset import Question, open_dataset
@@ -32,7 +32,8 @@ from almanaq.retrieval.vectors import VectorStore, default_cache_folder
 from almanaq.retrieval.weights import is_statement
 
 REFUSED = 0.02
-QUESTIONS = 600  # of a dataset, for each size of corpus
+FEWEST = 200  # cases of a dataset and size that weigh as much as any other's
+QUESTIONS = 400  # of a dataset, for each size of corpus
 PIECES = (100, 10)
 AMONG = 10  # first tables; a question whose table is further back than that is left out
 FIGURES = (*FEATURES, *MORE_FIGURES)
@@ -82,7 +83,7 @@ def _pieces(tables: Sequence[Table], several: bool) -> Iterator[tuple[str, Seque
         return
     drawn = sorted(tables, key=lambda table: hash_of(str(table.id)))
     for size in PIECES:
-        for start in range(0, min(len(drawn), 6 * size if size > 10 else 400), size):
+        for start in range(0, min(len(drawn), 4 * size if size > 10 else 250), size):
             yield str(size), drawn[start : start + size]
 
 
@@ -127,7 +128,8 @@ def learn(made: Cases) -> tuple[dict[str, object], dict[str, object]]:
     """Give the function that is learned from all folds, and what held-out folds measure by dataset and size."""
     x, fits, groups, folds = np.array(made.x), np.array(made.fits), np.array(made.group), np.array(made.fold)
     names, counts = np.unique(groups, return_counts=True)
-    size = dict(zip(names, counts, strict=True))
+    # A handful of cases must not weigh as much as a whole dataset.
+    size = dict(zip(names, np.maximum(counts, FEWEST), strict=True))
     weight = np.array([1 / size[group] for group in groups])
     weight *= len(x) / weight.sum()
     chance = np.zeros(len(x))
@@ -138,7 +140,7 @@ def learn(made: Cases) -> tuple[dict[str, object], dict[str, object]]:
             chance[out] = _chance(model, x[out])
     threshold = _quantile(chance[fits], weight[fits], REFUSED)
     told: dict[str, object] = {}
-    for name in names:
+    for name in names[counts >= 20]:
         own = groups == name
         refused = chance[own] < threshold
         wrong, right = refused & fits[own], refused & ~fits[own]
@@ -155,6 +157,14 @@ def learn(made: Cases) -> tuple[dict[str, object], dict[str, object]]:
         name: round(float(value), 3) for name, value in zip(FIGURES, coefficients, strict=True) if abs(value) > 0.0005
     }
     return {"worth": worth, "bias": round(float(bias), 3), "threshold": round(float(threshold), 4)}, told
+
+
+def _shared(name: str) -> list[str]:
+    """Give the other sets of weights that are doubted alike: those with vectors of rows, and schemas without prose."""
+    names = [name]
+    if name.startswith("databases"):
+        names.append(f"bare-{name}")
+    return [*names[1:], *(each.replace("-short", "-rows") for each in names if each.endswith("-short"))]
 
 
 def _fit(x: np.ndarray, fits: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:
@@ -189,7 +199,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--cache", type=Path, default=default_cache_folder())
     options.add_argument("--kinds", default="titled,untitled,databases")
-    options.add_argument("--sights", default=",".join(SIGHTS))
+    options.add_argument("--sights", default="lexical,short")
     asked = options.parse_args()
     store = VectorStore(asked.cache, open_embedder("local"))
     record = json.loads(asked.out.read_text())
@@ -199,7 +209,8 @@ def main() -> None:
                 if len(made.x) < 500:
                     continue
                 name = f"{kind}-statements-{sight}" if statements else f"{kind}-{sight}"
-                record.setdefault("doubt", {})[name], told = learn(made)
+                found, told = learn(made)
+                record.setdefault("doubt", {}).update(dict.fromkeys((name, *_shared(name)), found))
                 record["provenance"].setdefault("doubt_measured", {})[name] = told
                 print(name, json.dumps(told), flush=True)
     record["provenance"]["doubt_refused"] = REFUSED

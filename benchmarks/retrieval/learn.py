@@ -43,6 +43,7 @@ KINDS = {
     "titled": (PAGES, "title,section,header,cells"),
     "untitled": (PAGES, "header,cells"),
     "databases": (SCHEMAS, "title,section,header,cells,description,keys,database"),
+    "bare-databases": (SCHEMAS, "title,section,header,cells"),
 }
 WORDS = ("bm25", "bm25_title", "company")
 SHORT = ("dense", "dense_title", "dense_header", "dense_description")
@@ -219,17 +220,25 @@ def learn_kind(
             mine = each.statement == statements
             all_scores[mine] = own[mine]
             in_sample[mine] = each.x[mine] @ weights.astype(np.float32)
+    elsewhere = [_elsewhere(n, sets) for n in range(len(sets))]
     untuned = [-np.tile(np.arange(each.gold.shape[1], dtype=np.float32), (len(each.gold), 1)) for each in sets]
     told = {
         each.dataset: {
             "questions": len(each.gold),
             "held_out": measure(each, own),
             "in_sample": measure(each, in_sample),
+            "other_datasets": measure(each, others),
             "untuned": measure(each, first),
         }
-        for each, own, in_sample, first in zip(sets, held, seen, untuned, strict=True)
+        for each, own, in_sample, others, first in zip(sets, held, seen, elsewhere, untuned, strict=True)
     }
     return learned, told
+
+
+def _elsewhere(number: int, sets: list[Examples]) -> np.ndarray:
+    """Give the scores of a dataset's questions by weights that were learned from the other datasets only."""
+    weights = fit([(each.x, each.gold) for n, each in enumerate(sets) if n != number])
+    return sets[number].x @ weights.astype(np.float32)
 
 
 def _digest(folder: Path, name: str) -> dict[str, str]:
@@ -256,7 +265,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--cache", type=Path, default=default_cache_folder())
     options.add_argument("--keep", type=Path, help="a folder where collected examples are kept from run to run")
-    options.add_argument("--kinds", default="titled,untitled,databases")
+    options.add_argument("--kinds", default=",".join(KINDS))
     asked = options.parse_args()
     store = VectorStore(asked.cache, open_embedder("local"))
     file: Path = asked.out

@@ -1,8 +1,9 @@
 """Measure the index on disk at one size: build, memory, size on disk, time to open, p50 / p95, recall, an update.
 
-python benchmarks/retrieval/scale.py 10000 [FOLDER]
+python benchmarks/retrieval/scale.py 10000 [FOLDER [EMBEDDER]]
 
-With FOLDER the index is kept there. One line of JSON is printed; `results/scale.jsonl` holds such lines. Beside the
+With FOLDER the index is kept there; one that is there is searched, neither built nor updated. With EMBEDDER it holds
+vectors, and is searched by words, and by both. One line of JSON is printed; `results/` holds such lines. Beside the
 seconds of the clock stand those of the processor, which other work on the machine does not lengthen as much.
 """
 
@@ -23,7 +24,11 @@ import numpy as np
 from generate import SyntheticCorpus
 
 from almanaq.corpus.table import Table
+from almanaq.models.registry import open_embedder
+from almanaq.retrieval.protocols import TableIndex
 from almanaq.retrieval.stored import build_index, open_index, update_index
+from almanaq.retrieval.stored_hybrid import StoredHybrid
+from almanaq.retrieval.vectors import VectorStore
 
 FIELDS = ("title", "section", "header", "cells")
 QUESTIONS = 500
@@ -35,16 +40,27 @@ def main() -> None:
     corpus = SyntheticCorpus(int(sys.argv[1]))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(name) / "index"
-        told = {"tables": len(corpus), **build(corpus, folder), **searches(corpus, folder)}
-        told |= update(corpus, folder)
-    print(json.dumps(told | {"peak_memory_gb_whole_run": peak(), "load": round(os.getloadavg()[1], 1)}))
+        store = VectorStore(None, open_embedder(sys.argv[3])) if len(sys.argv) > 3 else None
+        told: dict[str, object] = {"tables": len(corpus)}
+        new = not folder.exists()
+        if new:
+            told |= build(corpus, folder, store)
+        started = time.perf_counter()
+        index = open_index(folder)
+        told["open_ms"] = round((time.perf_counter() - started) * 1e3, 1)
+        told["lexical"] = searches(corpus, index)
+        if store is not None:
+            told["hybrid"] = searches(corpus, StoredHybrid(index, store.embedder))
+        if new:
+            told |= update(corpus, folder, store)
+    print(json.dumps(told | {"peak_memory_gb_whole_run": peak(), "load": round(os.getloadavg()[0], 1)}))
 
 
-def build(corpus: SyntheticCorpus, folder: Path) -> dict[str, object]:
+def build(corpus: SyntheticCorpus, folder: Path, store: VectorStore | None) -> dict[str, object]:
     """Build the index, and count distinct schemas and titles; the seconds include making the tables."""
     counted = Counted(corpus)
     started, worked = time.perf_counter(), time.process_time()
-    build_index(counted, folder, FIELDS)
+    build_index(counted, folder, FIELDS, store=store)
     return {
         "distinct_schemas": len(np.unique(counted.schemas)),
         "distinct_titles": len(np.unique(counted.titles)),
@@ -64,11 +80,9 @@ def seconds_to_make(corpus: SyntheticCorpus, sample: int = 2000) -> float:
     return (time.process_time() - started) / sample * len(corpus)
 
 
-def searches(corpus: SyntheticCorpus, folder: Path) -> dict[str, object]:
-    """Ask the planted questions one by one."""
-    started = time.perf_counter()
-    index = open_index(folder)
-    opened = time.perf_counter() - started
+def searches(corpus: SyntheticCorpus, index: TableIndex) -> dict[str, object]:
+    """Ask the planted questions one by one, after some that warm caches."""
+    index.search([question for question, _ in corpus.questions(20)], 10)
     took, worked, ranks = [], [], []
     for question, gold in corpus.questions(QUESTIONS):
         started, cpu = time.perf_counter(), time.process_time()
@@ -79,7 +93,6 @@ def searches(corpus: SyntheticCorpus, folder: Path) -> dict[str, object]:
         ranks.append(ids.index(gold) + 1 if gold in ids else 0)
     found = [rank > 0 for rank in ranks]
     return {
-        "open_ms": round(opened * 1e3, 1),
         **quantiles("", took),
         **quantiles("cpu_", worked),
         "recall@1": float(np.mean([rank == 1 for rank in ranks])),
@@ -88,11 +101,11 @@ def searches(corpus: SyntheticCorpus, folder: Path) -> dict[str, object]:
     }
 
 
-def update(corpus: SyntheticCorpus, folder: Path) -> dict[str, object]:
+def update(corpus: SyntheticCorpus, folder: Path, store: VectorStore | None) -> dict[str, object]:
     """Change some tables, spread over the corpus, and bring the index up to date."""
     before, files = size_of(folder), {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
     started, worked = time.perf_counter(), time.process_time()
-    _, change = update_index(Changed(corpus, CHANGED), folder)
+    _, change = update_index(Changed(corpus, CHANGED), folder, store=store)
     written = [f for f in folder.rglob("*") if f.is_file() and files.get(f) != f.stat().st_mtime_ns]
     return {
         "update_seconds": round(time.perf_counter() - started, 1),

@@ -13,13 +13,12 @@ import json
 import sys
 from pathlib import Path
 
-from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
-from almanaq.benchmark.hybridqa.pipeline import TRIES, HybridPipeline
-from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShortener
+from almanaq.benchmark.hybridqa.generator import open_pipeline
+from almanaq.benchmark.hybridqa.pipeline import TRIES
 from almanaq.benchmark.hybridqa.task import answer_question, read_hybrid_records, score_records
 from almanaq.benchmark.records import Appender, write_whole
 from almanaq.corpus.dataset import Question, open_dataset
-from almanaq.corpus.linked import LinkedTables
+from almanaq.corpus.linked import DescribedByPassages, LinkedTables
 from almanaq.corpus.serialize import DEFAULT_FIELDS
 from almanaq.corpus.table import TableId
 from almanaq.models.registry import open_embedder, open_models
@@ -29,6 +28,9 @@ from almanaq.retrieval.vectors import default_cache_folder
 sys.path.insert(0, str(Path(__file__).parent))
 from fit_places import is_development
 
+FIELDS = (*DEFAULT_FIELDS, "description")
+"""What a retriever sees of a table: beside the usual, its cells' passages as its description."""
+
 
 def questions_of(folder: Path, half: str, limit: int | None) -> list[Question]:
     asked = open_dataset(folder).questions("validation")
@@ -36,19 +38,12 @@ def questions_of(folder: Path, half: str, limit: int | None) -> list[Question]:
     return chosen[:limit]
 
 
-def retrieve(questions: list[Question], folder: Path, retriever: str) -> dict[str, TableId]:
+def retrieve(questions: list[Question], tables: LinkedTables, retriever: str) -> dict[str, TableId]:
     """Give the best table for each question."""
     opened = open_retriever(retriever, Parts(lambda: open_embedder("local"), default_cache_folder(), 0, {}))
-    index = opened.retriever.index(open_dataset(folder).corpus("validation"), DEFAULT_FIELDS)
+    index = opened.retriever.index(DescribedByPassages(tables), FIELDS)
     rankings = index.search([question.text for question in questions], 1)
     return {question.id: ranking[0].id for question, ranking in zip(questions, rankings, strict=True)}
-
-
-def pipeline_of(model: str, tries: int) -> HybridPipeline:
-    models = open_models(model)
-    if models.language is None:
-        return HybridPipeline(models, LocalProposer(), tries=2 * tries, readings=tries)
-    return HybridPipeline(models, PromptedProposer(models.language), PromptedShortener(models.language), tries=tries)
 
 
 def main() -> None:
@@ -57,7 +52,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--half", choices=("report", "development", "all"), default="report")
     parser.add_argument("--tables", choices=("gold", "open"), default="gold")
-    parser.add_argument("--retriever", default="hybrid")
+    parser.add_argument("--retriever", default="bm25")
     parser.add_argument("--model", default="local")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--tries", type=int, default=TRIES)
@@ -68,12 +63,9 @@ def main() -> None:
     file = arguments.out / "records.jsonl"
     done = {record.query_id for record in read_hybrid_records(file)}
     todo = [question for question in questions if question.id not in done]
-    found = retrieve(todo, folder, arguments.retriever) if arguments.tables == "open" and todo else {}
-    tables, pipeline, records = (
-        LinkedTables(open_dataset(folder)),
-        pipeline_of(arguments.model, arguments.tries),
-        Appender(file),
-    )
+    tables, records = LinkedTables(open_dataset(folder)), Appender(file)
+    found = retrieve(todo, tables, arguments.retriever) if arguments.tables == "open" and todo else {}
+    pipeline = open_pipeline(open_models(arguments.model), arguments.tries)
     for number, question in enumerate(todo, 1):
         records.add([answer_question(pipeline, question, tables, found.get(question.id)).to_json()])
         if number % 50 == 0:

@@ -21,6 +21,7 @@ from almanaq.models.protocols import TextCall
 from almanaq.sample import load
 from almanaq.sample.truth import load_truth
 
+READER = LocalReader()
 QUESTIONS = {
     "romantic": "is it romantic?",
     "quiet": "is it quiet?",
@@ -108,7 +109,7 @@ def _mean(values: Iterable[float | None]) -> float:
 
 
 def _answer(reviews: tuple[str, ...], question: str) -> bool | None:
-    reply = LocalReader().evaluate(TextCall("answer", reviews, question, compared=("Yes",)))
+    reply = READER.evaluate(TextCall("answer", reviews, question, compared=("Yes",)))
     return reply.verdicts["Yes"]
 
 

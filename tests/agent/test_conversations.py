@@ -54,7 +54,7 @@ class Model:
         if kind == "relax":
             self.asked.append(kind)
             numbers = dict(re.findall(r"^\[condition (\d)\] (.*)$", user, re.MULTILINE))
-            number = next(n for n, text in numbers.items() if "num_reviews" in text or len(numbers) < 3)
+            number = next(n for n, text in numbers.items() if "num_reviews" in text)
             return {"condition": int(number), "replacement": None, "said": "trust me, all of it fits"}
         if kind:
             return self._read(request)
@@ -90,7 +90,7 @@ PATHS = [
     ("parse", "parse", "respond"),
     ("parse", "relax", "respond"),
     ("parse",),
-    ("parse", "relax", "relax"),
+    ("parse",),
     ("parse", "chat"),
 ]
 

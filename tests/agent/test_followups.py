@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 import almanaq
+from almanaq.agent.conversation import Agent
 from almanaq.agent.history import Shown, Turn
 from almanaq.agent.local.references import resolve
 from almanaq.sample import load
 from almanaq.sample.truth import truth_for, truth_function
 from almanaq.testing import FunctionModel
+
+from . import worlds
+from .scripted import models
 
 SCALE = ("cheap", "moderate", "expensive", "luxury")
 
@@ -276,3 +280,33 @@ def turn(*names, kind="new"):
 def test_places_in_a_list_and_pronouns(words, names):
     found = resolve(words, [turn("a", "b", "c"), turn("x", kind="detail")])
     assert (found.shown.names if found else None) == names
+
+
+@pytest.fixture(scope="module")
+def films():
+    world = worlds.films()
+    yield Agent(world, models())
+    world.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("who directed the second one?", ("Ben Ortiz",)),
+        ("which awards did the first one win?", ("Golden Bear", "Critics Prize")),
+        ("how long is the last one?", ("Salt",)),
+        ("anything longer than the second?", ("Northern Light",)),
+    ],
+)
+def test_what_belongs_to_a_row_is_found_in_other_tables(films, words, names):
+    first = films.respond("Which films are there?")
+    assert [row[0] for row in first.rows] == ["Northern Light", "Paper Moons", "The Cellar", "Salt"]
+    assert tuple(row[0] for row in films.respond(words, [first.turn()]).rows) == names
+
+
+def test_a_condition_on_another_table_narrows_and_is_exchanged(films):
+    first = films.respond("Which films are there?")
+    narrowed = films.respond("only those by Ben Ortiz", [first.turn()])
+    assert {row[0] for row in narrowed.rows} == {"Paper Moons", "The Cellar"}
+    exchanged = films.respond("what about Ada Lind?", [first.turn(), narrowed.turn()])
+    assert [row[0] for row in exchanged.rows] == ["Northern Light"]

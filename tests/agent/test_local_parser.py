@@ -98,6 +98,9 @@ CONDITIONS = [
     ("eateries", "I want a restaurant where the staff is friendly", [yes("is the staff friendly?")]),
     ("eateries", "a place that serves tiramisu", [yes("does this restaurant serve tiramisu?", "popular_dishes")]),
     ("eateries", "a cozy italian restaurant where I can bring my dog", ["'italian' = ANY(cuisines)", yes("is this restaurant cozy?"), yes("can you bring your dog to this restaurant?")]),
+    ("films", "films released in 1999 or 2004", ["(release_year = 1999 OR release_year = 2004)"]),
+    ("staff", "employees above age 40", ["age > 40"]),
+    ("eateries", "places that do not serve sushi", ["NOT 'sushi' = ANY(cuisines)"]),
     ("eateries", "Which restaurants are rated between 4 and 4.6?", ["rating BETWEEN 4 AND 4.6"]),
     ("eateries", "restaurants in Sunnyvale rated 4 or higher", ["location = 'Sunnyvale'", "rating >= 4"]),
     ("eateries", "sushi with fewer than 50 reviews", ["'sushi' = ANY(cuisines)", "num_reviews < 50"]),
@@ -177,7 +180,7 @@ def test_the_cheapest_ranks_price_words_by_meaning_not_by_letters(sources):
 
 
 SHOWN = [
-    ("eateries", "What is the phone number of Golden Wok?", ["name", "phone_number"], []),
+    ("eateries", "What is the phone number of Golden Wok?", ["phone_number"], []),
     ("eateries", "Where is Umi Corner?", ["name", "address"], []),
     ("eateries", "How many restaurants per location?", ["location", "COUNT(*)"], ["location"]),
     ("eateries", "average rating by price", ["price", "AVG(rating)"], ["price"]),
@@ -191,6 +194,7 @@ SHOWN = [
     ("staff", "maximum and minimum salary of designers", ["MAX(salary)", "MIN(salary)"], []),
     ("staff", "What is the average salary per department?", ["dept_name", "AVG(salary)"], ["dept_name"]),
     ("staff", "how many engineers are there?", ["COUNT(*)"], []),
+    ("films", "Which film has the most awards?", ["title"], ["film_id", "title"]),
 ]  # fmt: skip
 
 

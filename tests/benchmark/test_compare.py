@@ -48,6 +48,17 @@ def test_systems_that_cannot_be_told_apart_form_groups(runs: list[Path]) -> None
     assert (equal.p_corrected, equal.interval) == (1.0, (0.0, 0.0))
 
 
+def test_replies_are_compared_too(request_: RunRequest, tmp_path: Path) -> None:
+    request = replace(request_, task="question-answering", cutoffs=(1,), generator="local")
+    for retriever in ("oracle", "none"):
+        run(replace(request, retriever=retriever, out=tmp_path / retriever))
+    found = compare([tmp_path / "oracle", tmp_path / "none"])
+    (differences,) = found.differences.values()
+    exact = next(each for each in differences if each.measure == "exact_match")
+    assert (exact.a, exact.b, exact.significant) == (1.0, 0.0, True)
+    assert found.groups["exact_match"] == [(str(tmp_path / "oracle"),), (str(tmp_path / "none"),)]
+
+
 def test_runs_that_cannot_be_compared(runs: list[Path], request_: RunRequest, tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match="two run folders or more"):
         compare([runs[0], runs[0]])
@@ -92,6 +103,7 @@ def test_a_published_table_is_run_again_beside_its_figures(request_: RunRequest,
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     write_dataset(request_.data_dir / "fetaqa")
+    request_ = replace(request_, generator="")
     told: list[str] = []
     cells = list(reproduce("target-table-2", request_, tell=told.append))
     assert {cell.dataset for cell in cells} == {"fetaqa"}
@@ -105,6 +117,11 @@ def test_a_published_table_is_run_again_beside_its_figures(request_: RunRequest,
     assert (embedding.ours, embedding.right) == (None, 0.184)
     assert "needs an embedding model" in embedding.why[0]
     assert "0.184 is right" in embedding.why[-1]
+    replied = list(reproduce("target-table-2", replace(request_, generator="first-cell", out=request_.out / "replies")))
+    no_context = replied[0]
+    assert (no_context.retriever, no_context.measure, no_context.printed) == ("none", "sacrebleu", 12.495)
+    assert "another generator, first-cell" in no_context.why[0]
+    assert len(replied) == 2 * len(cells) + 1
     with pytest.raises(UsageError, match="did you mean 'target-table-2'"):
         list(reproduce("target-table2", request_))
     with pytest.raises(UsageError, match="did you mean 'ottqa'"):

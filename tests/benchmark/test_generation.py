@@ -27,7 +27,7 @@ from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.benchmark.score import score
 from almanaq.corpus.table import Table, TableId
-from almanaq.errors import BenchmarkError, BudgetExceeded, ModelError, UsageError
+from almanaq.errors import BenchmarkError, BudgetExceeded, MissingExtraError, ModelError, UsageError
 from almanaq.models.budget import Budget
 from almanaq.models.registry import ModelSettings, open_models
 from almanaq.testing import Faults, ScriptedModel, StandInServer
@@ -117,22 +117,31 @@ def test_statements_are_verified(qa: RunRequest) -> None:
     assert (always["not-enough"]["coverage"], always["not-enough"]["f1"]) == (0, 0)
 
 
-def test_queries_are_run_and_judged_where_their_database_is_whole(sql: RunRequest) -> None:
-    found = run(sql)
-    assert found.metrics["execution_accuracy"] == 1.0
-    assert found.metrics.keys() >= {"execution_accuracy_strict", "execution_accuracy_easy", "execution_accuracy_hard"}
-    assert found.timings["valid_efficiency_score"] > 0
-    assert found.queries == 7
-    assert len(replies(sql.out)) == 3
-    assert "1 questions whose database is not here, 3 questions of databases that are cut down" in found.config.counts
-
-
 def scripted(sql_of: dict[str, str]):
     def reply(prompt):
         asked = prompt.messages[1].content
         return {"reasoning": "r", "sql": next(text for part, text in sql_of.items() if part in asked)}
 
     return ScriptedModel({"table_sql": reply})
+
+
+def test_local_writes_queries_over_the_schema(sql: RunRequest) -> None:
+    found = run(sql)
+    assert found.outcomes["ok"] == 3
+    assert all(reply["text"].startswith("SELECT") for reply in replies(sql.out))
+
+
+def test_queries_are_run_and_judged_where_their_database_is_whole(sql: RunRequest) -> None:
+    named = {
+        title: f"SELECT title, director FROM film WHERE title LIKE '%{title}%'" for title in ("mon", "Kane", "Tok")
+    }
+    found = run(replace(sql, replies=PromptedGenerator(scripted(named))))
+    assert found.metrics["execution_accuracy"] == 1.0
+    assert found.metrics.keys() >= {"execution_accuracy_strict", "execution_accuracy_easy", "execution_accuracy_hard"}
+    assert found.timings["valid_efficiency_score"] > 0
+    assert found.queries == 7
+    assert len(replies(sql.out)) == 3
+    assert "1 questions whose database is not here, 3 questions of databases that are cut down" in found.config.counts
 
 
 def test_a_model_sees_the_schema_and_each_query_ends_as_it_does(sql: RunRequest) -> None:
@@ -173,6 +182,35 @@ class Raising:
         if "item4?" in query:
             return 4
         return None if "item5?" in query else query.split("item")[1].rstrip("?")
+
+
+def test_the_agent_answers_with_suql_over_what_was_found(qa: RunRequest, sql: RunRequest) -> None:
+    found = run(replace(qa, generator="agent", retriever="oracle", limit=4))
+    assert found.outcomes == {"ok": 4}
+    assert found.config.generator == "agent"
+    assert all("SELECT" in reply["reasoning"] for reply in replies(qa.out))
+    asked = replace(sql, generator="agent", out=sql.out.with_name("sql"))
+    run(asked)
+    assert any(reply["text"].startswith("SELECT") for reply in replies(asked.out))
+
+
+def test_the_agent_judges_statements_by_what_each_table_says(qa: RunRequest) -> None:
+    request = replace(qa, task="fact-verification", generator="agent", retriever="oracle", limit=3)
+    run(request)
+    assert {reply["text"] for reply in replies(qa.out)} <= {"true", "false", "not enough"}
+
+
+def test_a_generator_may_see_the_retrieved_tables_of_a_database_alone(sql: RunRequest) -> None:
+    file = sql.data_dir / "spider" / "corpus.parquet"
+    rows = pq.read_table(file).to_pylist()
+    write(file.parent, "corpus", [*rows, rows[0] | {"table_id": "studio"}])
+    shown = {}
+    for schema in ("all", "retrieved"):
+        model = ScriptedModel({"table_sql": {"reasoning": "", "sql": "SELECT 1"}})
+        request = replace(sql, replies=PromptedGenerator(model), schema=schema, out=sql.out.with_name(schema), limit=3)
+        run(request)
+        shown[schema] = model.prompts[0].messages[1].content.count("CREATE TABLE")
+    assert shown == {"all": 2, "retrieved": 1}
 
 
 def test_faults_of_a_generator_are_counted_and_the_rest_goes_on(qa: RunRequest) -> None:
@@ -259,6 +297,15 @@ def test_replies_of_a_killed_run_equal_an_uninterrupted_ones(qa: RunRequest, tmp
         os.waitpid(child, 0)
     run(replace(request, resume=True))
     assert files(request.out) == files(whole.out)
+
+
+def test_what_is_not_installed_is_said_before_anything_is_asked(qa: RunRequest, monkeypatch) -> None:
+    from almanaq.evaluation import answers
+
+    monkeypatch.setattr(answers, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"almanaq\[bench\]"):
+        run(qa)
+    assert not qa.out.exists()
 
 
 def test_replies_that_are_damaged(qa: RunRequest) -> None:

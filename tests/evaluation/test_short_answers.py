@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from almanaq.evaluation.short_answers import exact_match, f1, mutual_substring, score_short_answers
+from almanaq.evaluation.short_answers import exact_match, f1, mutual_substring, same_number, score_short_answers
 
 TEXT = st.text(alphabet="ab .,the1'", max_size=20)
 
@@ -38,6 +38,22 @@ def test_answers_are_scored_as_published(answer: str, gold: str, exact: bool, wo
     assert exact_match(answer, gold) is exact
     assert f1(answer, gold) == pytest.approx(words)
     assert mutual_substring(answer, gold) is part
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("two", "2", True),
+        ("twenty-one", "21", True),
+        ("1,200", "one thousand two hundred", True),
+        ("two hundred and five", "205", True),
+        ("two", "3", False),
+        ("two rivers", "2", False),
+        ("", "", False),
+    ],
+)
+def test_numbers_in_words_and_digits_are_told_to_be_the_same(one: str, other: str, same: bool) -> None:
+    assert same_number(one, other) is same_number(other, one) is same
 
 
 def test_means_are_over_all_questions() -> None:

@@ -27,14 +27,15 @@ def test_every_retriever_keeps_the_seam(name: str) -> None:
     assert opened.retriever.name == opened.name == name
 
 
-def test_hybrid_with_a_lexical_embedder_is_bm25_and_says_so() -> None:
+@pytest.mark.parametrize("name", ["hybrid", "rerank"])
+def test_without_an_embedder_of_meaning_words_alone_decide_and_it_is_said(name: str) -> None:
     class Lexical(BagOfWords):
         name = "lexical"
 
-    opened = open_retriever("hybrid", Parts(Lexical))
-    assert isinstance(opened.retriever, BM25)
-    assert opened.name == "bm25"
-    assert "hybrid runs as bm25" in opened.note
+    opened = open_retriever(name, Parts(Lexical))
+    assert opened.retriever.aspects is None
+    assert opened.name == f"{name}-lexical"
+    assert "runs without vectors" in opened.note
 
 
 def test_oracle_finds_the_gold_and_random_depends_on_the_seed() -> None:

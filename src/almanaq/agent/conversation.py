@@ -17,6 +17,7 @@ from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind
 from almanaq.agent.keyed import Keyed, named_rows, with_keys, without_keys
 from almanaq.agent.local import LocalDialogue
 from almanaq.agent.parser import Failure, Parsed, SemanticParser
+from almanaq.agent.privacy import shows_private
 from almanaq.agent.prompted_parser import PromptedParser
 from almanaq.agent.relax import TRIES, LocalRelaxer, PromptedRelaxer, Query, Relaxer
 from almanaq.agent.responder import Found, LocalResponder, PromptedResponder, Responder
@@ -39,6 +40,8 @@ REPAIRS = 2
 
 _LOCAL_TABLES = 200
 """Relations of one database that words are linked to at once, without a language model."""
+
+_UNSEEN = "The rows hold private columns: no language model saw them."
 
 Steps = Generator[Event, None, Response]
 
@@ -64,7 +67,7 @@ class Agent:
     Args:
         engine: runs queries.
         models: with a language model, it parses and words the replies; without one, words are linked to the schema.
-        tables: chooses relations where the source has more than fit; by BM25 unless given.
+        tables: chooses relations where the source has more than fit; a TableChooser unless given.
         classifier, parser, relaxer, responder: replace the ones that `models` calls for.
         options: how queries are run.
         shots: examples of questions with their SUQL, for the prompt of a language model.
@@ -90,6 +93,7 @@ class Agent:
         self._classifier = classifier or (PromptedClassifier(language) if language else local)
         # Where all relations fit its prompt, a parser with a language model tells in the same call what needs no data.
         self._most = MOST_TABLES if language else _LOCAL_TABLES
+        self._links_words = language is None
         self._always_classify = classifier is not None or (language is None and parser is None)
         self._parser: SemanticParser = parser or (PromptedParser(language, shots=shots) if language else local)
         self._relaxer = relaxer or (PromptedRelaxer(language) if language else LocalRelaxer())
@@ -144,11 +148,10 @@ class Agent:
         if len(catalog.relations) <= (MOST_TABLES if several else self._most):
             return catalog, False
         if self._tables is None:
-            from almanaq.retrieval.bm25 import BM25
             from almanaq.retrieval.choose import TableChooser
 
-            self._tables = TableChooser(BM25())
-        return relevant(question, catalog, history, self._tables), True
+            self._tables = TableChooser()
+        return relevant(question, catalog, history, self._tables, one_database=self._links_words), True
 
     def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Ran | Response]:
         """Have a query written, and run it; written anew with the compiler's words when it is refused."""
@@ -192,16 +195,14 @@ class Agent:
 
     def _relax(self, question: str, catalog: Catalog, ran: _Ran) -> Generator[Event, None, _Ran]:
         """Try the query without one of its conditions, then without another; give the first that finds rows."""
-        query, tried = Query(ran.suql, catalog, ran.parsed.keep), list[int]()
-        while len(tried) < TRIES and len(tried) < len(query.free):
-            chosen = self._relaxer.relax(question, query, tried, self._finds)
-            if chosen is None:
-                break
-            tried.append(chosen[0])
-            loosened = chosen[1]
+        query = Query(ran.suql, catalog, ran.parsed.keep)
+        open_ = self._helpful(query)
+        for attempt in range(1, min(TRIES, len(open_)) + 1):
+            chosen, loosened = self._relaxer.relax(question, query, open_)
+            open_.remove(chosen)
             yield Progress(f"nothing found; trying without: {loosened.said}")
             try:
-                yield QueryWritten(loosened.suql, len(tried) + 1)
+                yield QueryWritten(loosened.suql, attempt + 1)
                 other = _Ran(ran.parsed, loosened.suql, *self._rows(loosened.suql), loosened.said)
             except AlmanaqError:
                 # What cannot be loosened, or costs too much, leaves the honest reply: nothing was found.
@@ -210,11 +211,16 @@ class Agent:
                 return other
         return ran
 
-    def _finds(self, suql: str) -> bool:
+    def _helpful(self, query: Query) -> list[int]:
+        """Give the conditions without which rows may be found: one look at the structured ones tells."""
+        probe = query.probe()
+        if probe is None:
+            return []
         try:
-            return bool(self._engine.run(suql, options=self._options).rows)
+            told = self._engine.run(probe, options=self._options).rows[0]
         except AlmanaqError:
-            return False
+            return list(query.free)
+        return [i for i, found in zip(query.free, told, strict=True) if found]
 
     def _without_query(self, question: str, parsed: Parsed) -> Response:
         answer = parsed.reply or self._responder.no_data(question, self._engine.catalog)
@@ -237,14 +243,18 @@ class Agent:
             kind=ran.parsed.kind if kind == "new" else kind,
             shown=None if ran.empty else ran.shown,
             meant=ran.parsed.suql if ran.relaxed else None,
+            private=shows_private(ran.suql, self._engine.catalog),
         )
         notes = _notes(ran.parsed, result.trace)
+        responder = self._responder
+        if response.private and not self._links_words:
+            responder, notes = LocalResponder(), (*notes, _UNSEEN)
         found = Found(question, searched, response.columns, rows, result.evidence, notes, ran.relaxed)
         if ran.empty:
             return replace(response, answer=_nothing(found))
         yield RowsFound(response.columns, rows, result.evidence)
         pieces = []
-        for piece in self._responder.found(found):
+        for piece in responder.found(found):
             pieces.append(piece)
             yield TextWritten(piece)
         return replace(response, answer="".join(pieces))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,9 +23,6 @@ from almanaq.suql.catalog.relations import Catalog, Relation
 TRIES = 2
 """How many conditions are left out in turn, each alone, before the reply says that there is nothing."""
 
-Finds = Callable[[str], bool]
-"""Says whether a query without text functions finds a row."""
-
 
 @dataclass(frozen=True, slots=True)
 class Loosened:
@@ -36,10 +33,10 @@ class Loosened:
 
 
 class Relaxer(Protocol):
-    """Chooses a condition to loosen. Gives None when none may be, or none would help."""
+    """Chooses a condition to loosen."""
 
-    def relax(self, question: str, query: Query, tried: Sequence[int], finds: Finds) -> tuple[int, Loosened] | None:
-        """Give the index of the chosen condition, which is not among `tried`, and the query without it."""
+    def relax(self, question: str, query: Query, open_: Sequence[int]) -> tuple[int, Loosened]:
+        """Give the index of the chosen condition, which is one of `open_`, and the query without it."""
 
 
 class Query:
@@ -91,16 +88,23 @@ class Query:
         tree.set("where", exp.Where(this=exp.and_(*loosened)) if loosened else None)
         return _text(tree)
 
-    def skeleton(self, i: int) -> str:
-        """Give a query for any row that passes the structured conditions other than i; it costs no model call."""
-        kept = [part.copy() for k, part in enumerate(self._parts) if k != i and not self.reads_text(k)]
+    def probe(self) -> str | None:
+        """Give a query that tells which conditions may help: a column for each of `free`, 1 where rows pass the others.
+
+        Text conditions are taken to hold, so that it costs no model call. None when no condition is free.
+        """
+        if not self.free:
+            return None
         tree = self._tree.copy()
-        for part in ("order", "offset"):
+        for part in ("order", "offset", "limit", "where"):
             tree.set(part, None)
-        tree.set("expressions", [exp.alias_(exp.Literal.number(1), "found")])
-        tree.set("where", exp.Where(this=exp.and_(*kept)) if kept else None)
-        tree.set("limit", exp.Limit(expression=exp.Literal.number(1)))
+        tree.set("expressions", [self._tells(i) for i in self.free])
         return _text(tree)
+
+    def _tells(self, i: int) -> exp.Expr:
+        kept = [part.copy() for k, part in enumerate(self._parts) if k != i and not self.reads_text(k)]
+        holds = exp.and_(*kept) if kept else exp.true()
+        return exp.alias_(exp.Max(this=exp.Case().when(holds, "1").else_("0")), f"without_{i}")
 
 
 def _text(tree: exp.Expr) -> str:
@@ -119,14 +123,13 @@ def _identifies(part: exp.Expr, relation: Relation) -> bool:
 
 
 class LocalRelaxer:
-    """Leaves out, of the conditions whose absence lets rows through, the one that a person would give up first."""
+    """Leaves out the condition that a person would give up first."""
 
-    def relax(self, question: str, query: Query, tried: Sequence[int], finds: Finds) -> tuple[int, Loosened] | None:
+    def relax(self, question: str, query: Query, open_: Sequence[int]) -> tuple[int, Loosened]:
         """Give the first in the order: numbers and prices, texts from the last to the first, values, places."""
         del question
-        open_ = sorted((i for i in query.free if i not in tried), key=lambda i: (_firmness(query, i), -i))
-        chosen = next((i for i in open_ if finds(query.skeleton(i))), None)
-        return None if chosen is None else (chosen, Loosened(query.without(chosen), query.words(chosen)))
+        chosen = min(open_, key=lambda i: (_firmness(query, i), -i))
+        return chosen, Loosened(query.without(chosen), query.words(chosen))
 
 
 def _firmness(query: Query, i: int) -> int:
@@ -144,11 +147,8 @@ class PromptedRelaxer:
     def __init__(self, model: LanguageModel) -> None:
         self._model, self._local = model, LocalRelaxer()
 
-    def relax(self, question: str, query: Query, tried: Sequence[int], finds: Finds) -> tuple[int, Loosened] | None:
+    def relax(self, question: str, query: Query, open_: Sequence[int]) -> tuple[int, Loosened]:
         """Give the model's choice; a replacement that is no condition is taken as leaving it out."""
-        open_ = [i for i in query.free if i not in tried]
-        if not open_:
-            return None
         conditions = [query.conditions[i] for i in open_]
         prompt = task_prompt("relax", {"question": question[:2000], "suql": query.suql, "conditions": conditions})
         try:
@@ -157,7 +157,7 @@ class PromptedRelaxer:
             reply = {}
         number = reply.get("condition")
         if not isinstance(number, int) or not 1 <= number <= len(open_):
-            return self._local.relax(question, query, tried, finds)
+            return self._local.relax(question, query, open_)
         chosen, replacement = open_[number - 1], reply.get("replacement")
         return chosen, _loosened(query, chosen, replacement if isinstance(replacement, str) else None)
 

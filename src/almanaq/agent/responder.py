@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 5
 _CELL_LENGTH = 160
+_LISTED = 8
+_LINK = re.compile(r"https?://\S{1,2000}")
 _QUOTE_LENGTH = 240
 
 
@@ -141,17 +144,19 @@ def quoted(evidence: Evidence) -> str:
 
 
 def cell(value: Any) -> str:
-    """Give a cell as people read it: lists with commas, no needless decimals, long text cut."""
+    """Give a cell as people read it: short lists with commas, no needless decimals, long text cut, links whole."""
     if value is None:
         return "not known"
     if isinstance(value, list | tuple):
-        return ", ".join(cell(v) for v in value)
+        more = f" and {len(value) - _LISTED} more" if len(value) > _LISTED else ""
+        return ", ".join(cell(v) for v in value[:_LISTED]) + more
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
         return "; ".join(f"{k}: {cell(v)}" for k, v in value.items())
     text = f"{value:.2f}".rstrip("0").rstrip(".") if _fractional(value) else " ".join(str(value).split())
-    return text if len(text) <= _CELL_LENGTH else text[: _CELL_LENGTH - 1] + "…"
+    whole = len(text) <= _CELL_LENGTH or _LINK.fullmatch(text)
+    return text if whole else text[: _CELL_LENGTH - 1] + "…"
 
 
 def _fractional(value: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import sqlglot
@@ -17,30 +16,42 @@ ChooseTables = Callable[[str, Catalog], tuple[str, ...]]
 MOST_TABLES = 12
 
 
-def relevant(question: str, catalog: Catalog, history: Sequence[Turn], choose: ChooseTables) -> Catalog:
+def relevant(
+    question: str, catalog: Catalog, history: Sequence[Turn], choose: ChooseTables, *, one_database: bool = False
+) -> Catalog:
     """Give the relations that a turn may be about: those the last query read, and those chosen for the question.
 
     With each chosen relation come those that it refers to, and where the source is several databases, the rest of the
     one that most of the chosen ones lie in: a join needs them. No relation when none fits.
+
+    Args:
+        one_database: of several databases, give only that one: a parser that links words takes them where it can.
     """
     last = next((t.suql for t in reversed(history) if t.suql), None)
     earlier = [r.name for r in map(catalog.find, tables_of(last) if last else ()) if r is not None]
     chosen = [catalog.relation(name) for name in choose(question, catalog)]
-    kept = dict.fromkeys([*earlier, *_neighbours(chosen, catalog)])
-    for relation in chosen:
+    neighbours = _neighbours(chosen, catalog)
+    kept = dict.fromkeys([*earlier, *neighbours])
+    for relation in () if one_database and neighbours else chosen:
         kept |= dict.fromkeys([relation.name, *(other for _, other, _ in relation.foreign_keys if catalog.find(other))])
     return restrict(catalog, tuple(kept)[:MOST_TABLES])
 
 
 def _neighbours(chosen: Sequence[Relation], catalog: Catalog) -> list[str]:
     """Give the relations of the database that most chosen ones lie in, the chosen first; none of a single database."""
-    weights: Counter[tuple[str, ...]] = Counter()
-    for rank, relation in enumerate(chosen, 1):
-        weights[relation.location[:-1]] += 1 / rank  # type: ignore[assignment]
-    if len(weights) == 0 or len({r.location[:-1] for r in catalog.relations}) == 1:
+    if len({r.location[:-1] for r in catalog.relations}) < 2:
         return []
-    home = weights.most_common(1)[0][0]
-    return [r.name for r in (*chosen, *catalog.relations) if r.location[:-1] == home]
+    place = home(chosen)
+    return [r.name for r in (*chosen, *catalog.relations) if r.location[:-1] == place]
+
+
+def home(chosen: Sequence[Relation]) -> tuple[str, ...] | None:
+    """Give the database that most of the chosen relations lie in, the first ones weighing most; None of none."""
+    weights: dict[tuple[str, ...], float] = {}
+    for rank, relation in enumerate(chosen, 1):
+        place = relation.location[:-1]
+        weights[place] = weights.get(place, 0.0) + 1 / rank
+    return max(weights, key=lambda place: weights[place], default=None)
 
 
 def restrict(catalog: Catalog, names: Sequence[str]) -> Catalog:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from almanaq.benchmark.config import RunConfig
+from almanaq.benchmark.generation.replies import read_replies
+from almanaq.benchmark.generation.score import score_replies
+from almanaq.benchmark.records import REPLIES
 from almanaq.benchmark.score import measured, read_run
 from almanaq.errors import BenchmarkError
 from almanaq.evaluation.evaluate import PerQuery
-from almanaq.evaluation.measures import Measure
 from almanaq.evaluation.significance import groups, holm, intervals, p_values, pairs
 
 ALPHA = 0.05
@@ -106,10 +108,25 @@ def compare(folders: Sequence[Path]) -> Comparison:
     cutoffs = sorted(set.intersection(*(set(config.cutoffs) for config in runs.values())))
     if not cutoffs:
         raise BenchmarkError("the runs have no cutoff in common: run them with the same --k")
-    found = {name: measured(records, cutoffs) for name, (_, records) in read.items()}
-    _check_queries(found)
+    found: list[Mapping[str, PerQuery[Any]]] = [
+        {name: measured(records, cutoffs) for name, (_, records) in read.items()}
+    ]
+    if all(config.generator for config in runs.values()):
+        found.append({name: _of_replies(Path(name)) for name in names})
+    for part in found:
+        _check_queries(part)
     tested = _tested(found)
-    return Comparison(runs, len(found[names[0]].queries), tested, _groups(found, tested))
+    return Comparison(runs, len(found[0][names[0]].queries), tested, _groups(found, tested))
+
+
+def _of_replies(folder: Path) -> PerQuery[str]:
+    """Give the measures of a run's replies that are means over questions."""
+    replies = list(read_replies(folder / REPLIES))
+    if not replies:
+        raise BenchmarkError(f"{folder} holds no replies yet: finish the run with --resume")
+    each = score_replies(replies).per_question
+    values = np.array(list(each.values()), dtype=np.float64).T
+    return PerQuery(tuple(reply.query_id for reply in replies), tuple(each), values, np.ones_like(values))
 
 
 def _check_same(runs: Mapping[str, RunConfig]) -> None:
@@ -123,7 +140,7 @@ def _check_same(runs: Mapping[str, RunConfig]) -> None:
                 )
 
 
-def _check_queries(found: Mapping[str, PerQuery]) -> None:
+def _check_queries(found: Mapping[str, PerQuery[Any]]) -> None:
     (first, one), *rest = found.items()
     for name, other in rest:
         if one.queries != other.queries:
@@ -132,40 +149,47 @@ def _check_queries(found: Mapping[str, PerQuery]) -> None:
             raise BenchmarkError(f"{first} and {name} did not answer the same questions: {what}; finish both runs")
 
 
-def _tested(found: Mapping[str, PerQuery]) -> dict[tuple[str, str], list[Difference]]:
+def _tested(parts: Sequence[Mapping[str, PerQuery[Any]]]) -> dict[tuple[str, str], list[Difference]]:
     """Test every measure of every pair; a pair's measures that are equal for every query take no part."""
     drafts: list[tuple[tuple[str, str], Difference]] = []
-    for a, b in pairs(list(found)):
-        one, other = found[a], found[b]
-        apart = other.values - one.values
-        p = p_values(apart * one.weights)
-        bounds = intervals(apart, one.weights)
-        for place, measure in enumerate(one.measures):
-            low, high = (round(float(bound[place]), _DIGITS) for bound in bounds)
-            mean_a, mean_b = (round(each.means()[place], _DIGITS) for each in (one, other))
-            chance = float(p[place]) if np.any(apart[:, place]) else 1.0
-            drafts.append(((a, b), Difference(str(measure), mean_a, mean_b, (low, high), chance, 1.0)))
+    for a, b in pairs(list(parts[0])):
+        for found in parts:
+            drafts += [((a, b), draft) for draft in _differences(found[a], found[b])]
     real = [place for place, (_, draft) in enumerate(drafts) if draft.p < 1.0]
     corrected = dict(zip(real, holm([drafts[place][1].p for place in real]), strict=True))
     made: dict[tuple[str, str], list[Difference]] = {}
     for place, (pair, draft) in enumerate(drafts):
-        p_corrected = corrected.get(place, 1.0)
-        made.setdefault(pair, []).append(
-            Difference(draft.measure, draft.a, draft.b, draft.interval, draft.p, p_corrected)
-        )
+        made.setdefault(pair, []).append(replace(draft, p_corrected=corrected.get(place, 1.0)))
     return made
+
+
+def _differences(one: PerQuery[Any], other: PerQuery[Any]) -> list[Difference]:
+    """Give each measure's difference of two runs, not yet corrected."""
+    apart = other.values - one.values
+    p = p_values(apart * one.weights)
+    bounds = intervals(apart, one.weights)
+    drafts = []
+    for place, measure in enumerate(one.measures):
+        low, high = (round(float(bound[place]), _DIGITS) for bound in bounds)
+        mean_a, mean_b = (round(each.means()[place], _DIGITS) for each in (one, other))
+        chance = float(p[place]) if np.any(apart[:, place]) else 1.0
+        drafts.append(Difference(str(measure), mean_a, mean_b, (low, high), chance, 1.0))
+    return drafts
 
 
 def _groups(
-    found: Mapping[str, PerQuery], tested: Mapping[tuple[str, str], Sequence[Difference]]
+    parts: Sequence[Mapping[str, PerQuery[Any]]], tested: Mapping[tuple[str, str], Sequence[Difference]]
 ) -> dict[str, list[tuple[str, ...]]]:
-    measures: Sequence[Measure] = next(iter(found.values())).measures
-    made = {}
-    for place, measure in enumerate(measures):
-        means = {name: each.means()[place] for name, each in found.items()}
-        differ = {frozenset(pair): each[place].significant for pair, each in tested.items()}
-        made[str(measure)] = groups(means, differ)
-    return made
+    means: dict[str, dict[str, float]] = {}
+    for found in parts:
+        for name, each in found.items():
+            for measure, mean in zip(each.measures, each.means(), strict=True):
+                means.setdefault(str(measure), {})[name] = mean
+    differ: dict[str, dict[frozenset[str], bool]] = {}
+    for pair, differences in tested.items():
+        for difference in differences:
+            differ.setdefault(difference.measure, {})[frozenset(pair)] = difference.significant
+    return {measure: groups(found, differ[measure]) for measure, found in means.items()}
 
 
 def shown(p: float) -> str:

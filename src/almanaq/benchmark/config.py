@@ -32,7 +32,8 @@ class RunConfig:
         corpus_split: the split whose tables were searched; "all" where the corpus does not mark it.
         counts: how the data differs from what is published; "" where it does not.
         generator, model: what replied, and by which model; "" for a task of retrieval alone.
-        context_k: how many tables were handed to the generator; `evidence` whether hints were.
+        context_k: how many tables were handed to the generator; `evidence` whether hints were;
+            `schema` which tables of a database, "" where none is asked.
         prompts: the version of each prompt file that was used.
         data: sha256 of each file that was read, by name; `revisions` of the repositories they were fetched from.
         versions: of almanaq and of the libraries that compute.
@@ -58,6 +59,7 @@ class RunConfig:
     model: str = ""
     context_k: int = 0
     evidence: bool = False
+    schema: str = ""
     prompts: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
     revisions: Mapping[str, str] = field(default_factory=dict)

@@ -12,7 +12,8 @@ from almanaq.benchmark.cards import DATASETS, find_card
 from almanaq.benchmark.hub import read_source
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.tasks import find_task
-from almanaq.corpus.dataset import Dataset, Question, is_dataset_folder, open_dataset
+from almanaq.corpus.dataset import Dataset, DatasetFolder, Question, is_dataset_folder, open_dataset
+from almanaq.corpus.linked import DescribedByPassages, LinkedTables
 from almanaq.corpus.own_dataset import CARD_SUFFIXES, open_card
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import BenchmarkError, SourceError, UsageError, suggest
@@ -76,10 +77,14 @@ def open_data(request: RunRequest) -> Data:
     dataset = find_dataset(request.data_dir, request.dataset)
     every = dataset.questions(request.split)
     own = dataset.corpus(request.split)
+    if find_task(request.task).name == "hybrid-qa":
+        own = _described(dataset, request)
     corpus, others = _with_distractors(request, own)
     card = find_card(request.dataset)
     asked = every[: request.limit]
     files = [*dataset.files(request.split), *(others.files if others else ())]
+    if find_task(request.task).name == "hybrid-qa":
+        files.append(_linked_folder(dataset, request).passages_file)
     return Data(
         dataset,
         asked,
@@ -113,7 +118,7 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
                 return open_card(file)
         if (data_dir / each).is_dir():
             return open_dataset(data_dir / each)
-    held = sorted(_held(data_dir))
+    held = datasets_in(data_dir)
     known = [*held, *(each.name for each in DATASETS)]
     hint = suggest(name, held if card else known)
     if card is not None and card.source is not None:
@@ -121,12 +126,13 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
     raise UsageError(f"dataset {name!r} {'is not in' if card else 'is unknown, and not in'} {data_dir}{hint}")
 
 
-def _held(data_dir: Path) -> Iterator[str]:
-    for entry in data_dir.iterdir():
-        if entry.suffix in CARD_SUFFIXES:
-            yield entry.stem
-        elif entry.is_dir() and (is_dataset_folder(entry) or (entry / "card.yaml").is_file()):
-            yield entry.name
+def datasets_in(data_dir: Path) -> list[str]:
+    """Name the datasets of a folder. Raises SourceError when there is no such folder."""
+    if not data_dir.is_dir():
+        raise SourceError(f"no such folder: {data_dir}")
+    cards = {entry.stem for entry in data_dir.iterdir() if entry.suffix in CARD_SUFFIXES}
+    folders = (entry for entry in data_dir.iterdir() if entry.is_dir())
+    return sorted(cards | {each.name for each in folders if is_dataset_folder(each) or (each / "card.yaml").is_file()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +187,20 @@ def _name(file: Path, dataset: Path) -> str:
         if file.is_relative_to(folder):
             return file.relative_to(folder).as_posix()
     return file.name
+
+
+def _described(dataset: Dataset, request: RunRequest) -> Corpus:
+    """Give the tables with their cells' passages as description, for retrievers whose fields name it."""
+    return DescribedByPassages(LinkedTables(_linked_folder(dataset, request), request.split))
+
+
+def _linked_folder(dataset: Dataset, request: RunRequest) -> DatasetFolder:
+    """Give a dataset that has the texts which cells link; raises UsageError for one that has none."""
+    if isinstance(dataset, DatasetFolder) and dataset.passages_file.is_file():
+        return dataset
+    raise UsageError(
+        f"hybrid-qa asks of passages that cells link, and {request.dataset} has no passages.parquet in its folder"
+    )
 
 
 def _sha256(file: Path) -> str:

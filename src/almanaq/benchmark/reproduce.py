@@ -62,7 +62,8 @@ def reproduce(
 
     Args:
         request: where the data lies and how to run; its `out` gets a folder for each run, which is gone on with when
-            the table is reproduced again. Task, dataset, split and retriever are the table's.
+            the table is reproduced again. Task, dataset, split and retriever are the table's. With a `generator` the
+            columns of replies are run as well; "" leaves them out.
         datasets: only these; by default all of the table that are at hand.
         tell: is told what is passed over, and why.
 
@@ -75,8 +76,7 @@ def reproduce(
         raise UsageError(f"{request.data_dir} holds no dataset of {table}: {', '.join(published['measures'])}")
     for dataset, split in wanted.items():
         for row in published["rows"]:
-            if row["retriever"] != "none":
-                yield _cell(row, dataset, published["measures"][dataset], replace(request, split=split))
+            yield from _cells(row, dataset, published["measures"][dataset], replace(request, split=split))
 
 
 def _read(table: str) -> dict[str, Any]:
@@ -105,29 +105,40 @@ def _datasets(
     return found
 
 
-def _cell(row: Mapping[str, Any], dataset: str, measures: Mapping[str, str], request: RunRequest) -> Cell:
-    retriever, name = row["retriever"], measures["retrieval"]
+def _cells(row: Mapping[str, Any], dataset: str, measures: Mapping[str, str], request: RunRequest) -> Iterator[Cell]:
+    """Run a row on a dataset, and yield its figures: of the retrieval, and of replies where a generator is named."""
+    retriever = row["retriever"]
+    if retriever == "none" and not request.generator:
+        return
     missing = _missing(row)
     scores = None
     if not missing:
-        out = request.out / f"{dataset}-{request.split}-{retriever}"
-        scores = run(
-            replace(request, task="table-retrieval", dataset=dataset, retriever=retriever, out=out, resume=True)
-        )
-    printed = row.get("printed", {}).get(dataset)
-    right = row.get("right", {}).get(dataset)
-    ours = scores.metrics[name] if scores else None
-    why = [missing] if missing else list(_reasons(row, request.split, measures, scores, printed, right))
+        task = measures["task"] if request.generator else "table-retrieval"
+        name = "-".join(part for part in (dataset, request.split, retriever, _plain(request.generator)) if part)
+        placed = replace(request, task=task, dataset=dataset, retriever=retriever, out=request.out / name, resume=True)
+        scores = run(placed)
+    if retriever != "none":
+        yield _retrieval(row, dataset, measures, request.split, scores, missing)
+    if request.generator:
+        yield _downstream(row, dataset, measures, request.split, scores, missing)
+
+
+def _retrieval(
+    row: Mapping[str, Any], dataset: str, measures: Mapping[str, str], split: str, scores: Scores | None, missing: str
+) -> Cell:
+    name = measures["retrieval"]
+    printed, right = (row.get(each, {}).get(dataset) for each in ("printed", "right"))
+    why = [missing] if scores is None else list(_reasons(row, split, measures, scores, printed, right))
     if right is not None:
         why.append(f"the printed figure is an error of the table; {right:g} is right")
     return Cell(
         row["method"],
-        retriever,
+        row["retriever"],
         dataset,
         name,
-        request.split,
+        split,
         measures["split"],
-        ours,
+        scores.metrics[name] if scores else None,
         scores.intervals[name] if scores else None,
         printed,
         right,
@@ -135,6 +146,35 @@ def _cell(row: Mapping[str, Any], dataset: str, measures: Mapping[str, str], req
         row.get("seconds", {}).get(dataset),
         tuple(why),
     )
+
+
+def _downstream(
+    row: Mapping[str, Any], dataset: str, measures: Mapping[str, str], split: str, scores: Scores | None, missing: str
+) -> Cell:
+    name = measures["downstream"]
+    why = missing
+    if scores is not None:
+        other = "" if split == measures["split"] else f"; other split: {split} here, {measures['split']} there"
+        why = f"another generator, {scores.config.generator}, with prompts of ours{other}"
+    return Cell(
+        row["method"],
+        row["retriever"],
+        dataset,
+        name,
+        split,
+        measures["split"],
+        scores.metrics[name] if scores else None,
+        scores.intervals.get(name) if scores else None,
+        row.get("downstream", {}).get(dataset),
+        None,
+        scores.timings.get("seconds_per_reply") if scores else None,
+        None,
+        (why,),
+    )
+
+
+def _plain(name: str) -> str:
+    return name.replace(":", ".").replace("/", ".")
 
 
 def _missing(row: Mapping[str, Any]) -> str:
@@ -152,13 +192,14 @@ def _reasons(
     row: Mapping[str, Any],
     split: str,
     measures: Mapping[str, str],
-    scores: Scores | None,
+    scores: Scores,
     printed: float | None,
     right: float | None,
 ) -> Iterator[str]:
-    assert scores is not None
     if printed is not None and split != measures["split"]:
         yield f"other split: {split} here, {scores.config.tables:,} tables; {measures['split']} there"
+    if scores.config.limit is not None:
+        yield f"the first {scores.queries} questions only"
     if scores.config.counts:
         yield scores.config.counts
     ours = scores.metrics[measures["retrieval"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from almanaq.benchmark.generation.protocol import Generator
 from almanaq.benchmark.tasks import find_task
@@ -33,7 +34,8 @@ class RunRequest:
         embedder: opens the embedder, for retrievers that need one.
         cache: the folder of cached vectors; None keeps them in memory.
         generator: what replies, in tasks that ask for replies: a name, or `module:object`; `replies` is an object that
-            takes its place. It is handed `context_k` tables, and hints of the dataset where `evidence` is set.
+            takes its place. It is handed `context_k` tables, and hints of the dataset where `evidence` is set;
+            for SQL with all tables of the best table's database, or with those of them that were retrieved (`schema`).
         distractors: tables of the dataset `distractors_from` to add to the corpus; None: none, or for the needle in
             the haystack all.
         model: opens a language model by name, for retrievers and generators that need one.
@@ -61,6 +63,7 @@ class RunRequest:
     replies: Generator | None = None
     context_k: int = CONTEXT_K
     evidence: bool = False
+    schema: Literal["all", "retrieved"] = "all"
     tell: Callable[[str], None] = print_nothing
     max_calls: int | None = None
 

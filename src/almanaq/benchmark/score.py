@@ -121,7 +121,7 @@ def read_run(run_dir: Path) -> tuple[RunConfig, list[Record]]:
     return config, records
 
 
-def measured(records: Sequence[Record], cutoffs: Iterable[int]) -> PerQuery:
+def measured(records: Sequence[Record], cutoffs: Iterable[int]) -> PerQuery[Measure]:
     """Give every measure at every cutoff for every query."""
     measures = [Measure(name, k) for name in MEASURES for k in sorted(set(cutoffs))]
     qrels = {record.query_id: record.gold for record in records}
@@ -134,7 +134,7 @@ def read_timings(file: Path) -> dict[str, float]:
     """Give what a run took.
 
     `index_seconds` and `index_bytes` are of the last start. `seconds_per_query` is the mean of all batches;
-    `latency_mean`, `latency_p50` and `latency_p95` are seconds of questions asked one by one, embedding included.
+    `latency_mean`, `latency_p50` and `latency_p95` are seconds of questions asked one by one, their vectors known.
     """
     stages: dict[str, list[Mapping[str, Any]]] = {"index": [], "search": [], "latency": [], "generate": []}
     for line in whole_lines(file):
@@ -184,6 +184,7 @@ def _provenance(config: RunConfig) -> dict[str, Any]:
         "model": config.model or None,
         "context_k": config.context_k or None,
         "evidence": config.evidence,
+        "schema": config.schema or None,
         "prompts": dict(config.prompts),
         "note": config.note or None,
         "limit": config.limit,

@@ -160,9 +160,8 @@ class TARGET:
                     results[task.name][dataset] = _results(run(request), top_k)
                     for name in kept:
                         kept[name] += _lines(request.out / name, task.name, dataset)
-        for file, name in ((retrieval_results_file, RECORDS), (downstream_results_file, REPLIES)):
-            if file is not None:
-                write_whole(Path(file), "".join(f"{line}\n" for line in kept[name]))
+        _write(retrieval_results_file, kept[RECORDS])
+        _write(downstream_results_file, kept[REPLIES])
         return results
 
     def _task(self, spec: TaskSpec) -> CustomTask:
@@ -216,6 +215,11 @@ def _results(scores: Scores, k: int) -> TaskResults:
     performance = RetrievalPerformance(k, recall, capped, precision, mrr, ndcg, database, seconds)
     replies = {name: value for name, value in scores.metrics.items() if "@" not in name}
     return TaskResults(performance, scores, replies)
+
+
+def _write(file: str | Path | None, lines: Sequence[str]) -> None:
+    if file is not None:
+        write_whole(Path(file), "".join(f"{line}\n" for line in lines))
 
 
 def _lines(file: Path, task: str, dataset: str) -> list[str]:

@@ -26,6 +26,7 @@ TASKS = (
     Task("needle-in-haystack", ("Needle in Haystack", "Needle in Haystack Task")),
     Task("question-answering", ("Table Question Answering", "Table Question Answering Task"), generates=True),
     Task("fact-verification", ("Fact Verification", "Fact Verification Task"), generates=True),
+    Task("hybrid-qa", ("Hybrid QA", "HybridQA"), generates=True),
     Task("text-to-sql", ("Text to SQL", "Text to SQL Task", "Text-to-SQL"), generates=True),
 )
 

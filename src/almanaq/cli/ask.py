@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from almanaq.agent.events import Event
 
 
+WIDE = 6
+"""A single row of more columns is printed downwards."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to the app."""
     app.command("ask")(ask)
@@ -117,7 +121,9 @@ def print_grounds(response: Response, out: Console) -> None:
         return
     out.print()
     print_query(response.suql, out)
-    if response.columns:
+    if len(response.rows) == 1 and len(response.columns) > WIDE:
+        print_rows(("column", "value"), list(zip(response.columns, response.rows[0], strict=True)), out)
+    elif response.columns:
         print_rows(response.columns, response.rows, out)
     print_evidence(response.evidence, out)
     if response.trace is not None:

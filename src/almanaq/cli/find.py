@@ -58,6 +58,8 @@ def find(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else on stdout.")] = False,
 ) -> None:
     """List the tables of a corpus that fit a question best, with scores (higher is better)."""
+    from almanaq.retrieval.registry import sees_its_own
+
     if not question.strip():
         raise UsageError("the question is empty")
     if k < 1:
@@ -66,6 +68,8 @@ def find(
         raise UsageError("name the tables: either --corpus SOURCE or --index DIR")
     if explain and (as_json or index is not None):
         raise UsageError("--explain goes with --corpus, and without --json")
+    if explain and sees_its_own(retriever):
+        raise UsageError(f"--explain shows declared fields, and {retriever} sees a text of its own")
     how = _How(retriever, fields, embedder, max_calls, nearest)
     if index is None:
         found = _search(question, str(corpus), k, how)

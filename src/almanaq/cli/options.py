@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from almanaq.connection import Connection
 
 SOURCE_HELP = (
-    "A .duckdb or .sqlite file, a folder of CSV, JSON Lines or Parquet files, one such file, "
+    "A .duckdb or .sqlite file, a folder of CSV, JSON Lines or Parquet files, or of SQLite files, one such file, "
     "sample:restaurants, or a URL."
 )
 
@@ -29,7 +29,8 @@ class Order(StrEnum):
 
 Db = Annotated[str, typer.Option("--db", metavar="SOURCE", help=SOURCE_HELP)]
 Model = Annotated[
-    str | None, typer.Option("--model", metavar="NAME", help="local (default: no language model) or openai:MODEL.")
+    str | None,
+    typer.Option("--model", metavar="NAME", help="local (default: no language model), local:NAME or openai:MODEL."),
 ]
 Embedder = Annotated[
     str | None,

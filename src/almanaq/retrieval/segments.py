@@ -55,6 +55,7 @@ class Segment:
     sums: NDArray[np.float32]
     offsets: NDArray[np.int64]
     digests: NDArray[np.uint8]
+    names: NDArray[np.uint8]
     vectors: NDArray[np.float16] | None = None
 
     def __len__(self) -> int:
@@ -70,9 +71,8 @@ class Segment:
 
     def named(self, number: int) -> Named:
         """Give what is to be shown of a table."""
-        with (self.folder / "names.jsonl").open("rb") as names:
-            names.seek(int(self.offsets[number]))
-            database, table, title, section, header = json.loads(names.readline())
+        line = self.names[int(self.offsets[number]) : int(self.offsets[number + 1])].tobytes()
+        database, table, title, section, header = json.loads(line)
         return Named(TableId(database, table), title, section, tuple(header))
 
     def ids(self) -> list[TableId]:
@@ -164,8 +164,11 @@ def open_segment(folder: Path) -> Segment:
         raise ValueError(f"{folder.name}: the postings are cut off")
     if (folder / "names.jsonl").stat().st_size != mapped["offsets"][-1]:
         raise ValueError(f"{folder.name}: the names are cut off")
+    # Plain arrays over the maps: each look into a memmap object costs as much as a short list of postings.
+    mapped = {name: np.asarray(array) for name, array in mapped.items()}
+    mapped["names"] = np.asarray(np.memmap(folder / "names.jsonl", dtype=np.uint8, mode="r"))
     if (folder / "vectors.npy").exists():
-        mapped["vectors"] = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+        mapped["vectors"] = np.asarray(np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False))
         if len(mapped["vectors"]) != len(mapped["digests"]):
             raise ValueError(f"{folder.name}: the vectors are cut off")
     return Segment(folder, **mapped)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, parse_fields
-from almanaq.corpus.table import Corpus, TableId
+from almanaq.corpus.table import Corpus, TableId, distinct
 from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval.bm25 import BM25Options
 from almanaq.retrieval.protocols import Hit, Ranking
@@ -151,13 +151,11 @@ def build_index(
     _check_folder(folder)
     recipe = Recipe(parse_fields(fields), language, store.embedder.name if store else "")
     writer = SegmentWriter(recipe.fields, recipe.options, store=store)
-    seen: set[TableId] = set()
-    for number, table in enumerate(corpus, 1):
-        _check_new(table.id, seen)
+    for number, table in enumerate(distinct(corpus), 1):
         writer.add(table)
         if progress is not None:
             progress(number, len(corpus))
-    if not seen:
+    if not len(writer):
         raise SourceError("the corpus holds no table")
     name, means = _write(writer, folder)
     _write_manifest(folder, recipe, means, [name], [np.zeros(0, np.int64)])
@@ -183,8 +181,8 @@ def update_index(
     writer = SegmentWriter(recipe.fields, recipe.options, index.means, store)
     added, seen = 0, set[TableId]()
     stale: list[tuple[int, int]] = []
-    for number, table in enumerate(corpus, 1):
-        _check_new(table.id, seen)
+    for number, table in enumerate(distinct(corpus), 1):
+        seen.add(table.id)
         before = known.get(table.id)
         if before is None or before[2] != digest(table, recipe.fields):
             writer.add(table)
@@ -259,12 +257,6 @@ def _check_folder(folder: Path) -> None:
             raise SourceError(f"{folder} is not empty and holds no index ({foreign.name}): name another folder")
     if (folder / MANIFEST).exists():
         _read_manifest(folder)
-
-
-def _check_new(table: TableId, seen: set[TableId]) -> None:
-    if table in seen:
-        raise SourceError(f"table {table} stands more than once in the corpus: ids must differ")
-    seen.add(table)
 
 
 def _known(index: StoredIndex) -> dict[TableId, tuple[int, int, bytes]]:

@@ -1,6 +1,6 @@
 """Words and vectors of an index on disk in one score, at any size.
 
-As in hybrid, both scores are taken in standard deviations above their means and summed. Neither needs a score of every
+Both scores are taken in standard deviations above their means and summed. Neither needs a score of every
 table: the mean and spread of the words' scores follow from sums that the index holds, those of the cosines from a
 sample. Up to EXACT tables all cosines are computed, above it those of the best by words.
 """

@@ -48,7 +48,10 @@ def choose_weights(fields: Sequence[Field], *, several: bool, sight: Sight) -> S
         several: the corpus holds several databases, so tables are those of schemas, not of web pages.
         sight: what takes part beside words.
     """
-    kind = "databases" if several else "titled" if Field.TITLE in fields else "untitled"
+    if several:
+        kind = "databases" if Field.DESCRIPTION in fields else "bare-databases"
+    else:
+        kind = "titled" if Field.TITLE in fields else "untitled"
     questions = _weights(f"{kind}-{sight}")
     return Styles(questions, questions if several else _weights(f"{kind}-statements-{sight}"))
 

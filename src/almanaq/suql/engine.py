@@ -194,10 +194,12 @@ class Engine:
     def values(self, relation: str, column: str, limit: int) -> list[str]:
         """Give distinct values of a column as text, the most frequent first."""
         found = self.catalog.relation(relation)
-        name = exp.to_identifier(column, quoted=True).sql(self._database.dialect)
-        place = ".".join(exp.to_identifier(part, quoted=True).sql(self._database.dialect) for part in found.location)
+        dialect = self._database.dialect
+        name = exp.to_identifier(column, quoted=True)
+        text = exp.cast(exp.Column(this=name), "text").sql(dialect)
+        place = ".".join(exp.to_identifier(part, quoted=True).sql(dialect) for part in found.location)
         sql = (
-            f"SELECT CAST({name} AS VARCHAR) AS v FROM {place} WHERE {name} IS NOT NULL "
+            f"SELECT {text} AS v FROM {place} WHERE {name.sql(dialect)} IS NOT NULL "
             f"GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {int(limit)}"
         )
         with self._database.session() as session:

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from almanaq.agent.local import sql, targets
 from almanaq.agent.local.conditions import (
-    number_condition,
+    number_conditions,
     number_place,
     value_conditions,
     value_meaning,
@@ -161,7 +161,7 @@ class Assembler:
 
     def reading(self) -> Reading:
         """Give the reading with its score."""
-        conditions = [*value_conditions(self.values, self.links), *(number_condition(n, p) for n, p in self.numbers)]
+        conditions = [*value_conditions(self.values, self.links), *number_conditions(self.numbers, self.links)]
         conditions += self._boolean()
         texts, questions = self._texts()
         order, counted = self._order()
@@ -258,22 +258,23 @@ class Assembler:
         asked = self.asked
         if counted is None and ranked:
             shown = asked or (named,)
-            return (*(Item(p) for p in shown), Item(None, "COUNT(*)")), shown, False
+            return (*(Item(p) for p in shown), *self._shown_count()), shown, False
         if counted is not None:
             keys = [p for p in self.own if p.column.name in self.main.key and p is not named]
             shown = asked or (named,)
-            return (*(Item(p) for p in shown), Item(None, "COUNT(*)")), tuple(dict.fromkeys((*keys, *shown))), False
+            return (*(Item(p) for p in shown), *self._shown_count()), tuple(dict.fromkeys((*keys, *shown))), False
         if asked and searches:
             return tuple(Item(p) for p in targets.facts(self.own, [*asked, *mentioned])), (), False
         if asked:
-            shown = (
-                (named, *asked)
-                if named not in asked and (self.entity or targets.wh_places(self.links, self.own))
-                else asked
-            )
+            shown = (named, *asked) if named not in asked and targets.wh_places(self.links, self.own) else asked
             return (*(Item(p) for p in shown), *questions), (), self._distinct(asked)
         shown = targets.facts(self.own, mentioned) if not questions else (named,)
         return (*(Item(p) for p in shown), *questions), (), False
+
+    def _shown_count(self) -> tuple[Item, ...]:
+        """Give the count by which rows are ranked or chosen, where the question asks to see it."""
+        asks = targets.counted(self.links) is not None or "times" in {w.folded for w in self.links.words}
+        return (Item(None, "COUNT(*)"),) if asks else ()
 
     def _count(self) -> Item:
         words = {w.folded for w in self.links.words}

@@ -116,6 +116,27 @@ def _number_score(number: NumberLink, place: Place, paths: Paths) -> float:
     return score - 0.8 * len(paths[place.relation.name])
 
 
+def number_conditions(chosen: Sequence[tuple[NumberLink, Place]], links: Links) -> Iterable[Condition]:
+    """Write the comparisons; equal numbers of one column with "or" between them are alternatives."""
+    alternatives: list[tuple[NumberLink, Place]] = []
+    for number, place in chosen:
+        listed = number.operator == "=" and alternatives and alternatives[-1][1] is place
+        if listed and {links.folded(k) for k in range(alternatives[-1][0].last, number.first)} <= _LISTING:
+            alternatives.append((number, place))
+            continue
+        yield from _alternatives(alternatives)
+        alternatives = [(number, place)]
+    yield from _alternatives(alternatives)
+
+
+def _alternatives(members: Sequence[tuple[NumberLink, Place]]) -> Iterable[Condition]:
+    written = [number_condition(number, place) for number, place in members]
+    if len(written) < 2:
+        yield from written
+    else:
+        yield Condition(written[0].place, "(" + " OR ".join(each.template for each in written) + ")")
+
+
 def number_condition(number: NumberLink, place: Place) -> Condition:
     """Write a comparison of a column with numbers; a year compared with a date stands for the whole year."""
     if place.kind == "date":

@@ -12,10 +12,12 @@ from almanaq.agent.local import sql, targets, trees
 from almanaq.agent.local.assemble import Assembler
 from almanaq.agent.local.cues import cue
 from almanaq.agent.local.fragments import remainder
+from almanaq.agent.local.lexicon import UNITS
 from almanaq.agent.local.linker import link
+from almanaq.agent.local.parser import readings
 from almanaq.agent.local.references import Reference, spans
 from almanaq.agent.local.schema_index import Place, SchemaIndex
-from almanaq.agent.local.words import singular
+from almanaq.agent.local.words import singular, split
 from almanaq.agent.parser import Parsed
 from almanaq.suql.catalog.relations import Relation
 
@@ -34,7 +36,11 @@ _FACTS = 8
 def detail(question: str, reference: Reference, index: SchemaIndex, main: Relation, history: Sequence[Turn]) -> Parsed:
     """Give the query for what is asked of rows shown before."""
     own = index.places[main.name]
+    notes = () if not reference.words else (f"By “{reference.words.strip()}” I took {reference.names}.",)
     again = _asked_before(question, history)
+    related = None if again is not None else _related(_clause(question), reference, index, main)
+    if related is not None:
+        return Parsed("query", related, kind="detail", notes=notes)
     if again is not None:
         items: Sequence[str] = again
     elif cue("about").search(question) or not _has_content(question):
@@ -44,7 +50,6 @@ def detail(question: str, reference: Reference, index: SchemaIndex, main: Relati
     name = sql.column(targets.name_place(own), False)
     tree = exp.select(*dict.fromkeys([name, *items]), dialect="postgres").from_(sql.name(main.name))
     tree = trees.with_conditions(tree, [trees.only(reference.shown)])
-    notes = () if not reference.words else (f"By “{reference.words.strip()}” I took {reference.names}.",)
     return Parsed("query", trees.write(tree), kind="detail", notes=notes)
 
 
@@ -84,6 +89,9 @@ def _clause(question: str) -> str:
 
 def _asked(clause: str, reference: Reference, index: SchemaIndex, main: Relation) -> list[str]:
     """Give the SELECT items for what a clause asks of a row, which it is made to name."""
+    unit = _by_unit(clause, index.places[main.name])
+    if unit:
+        return unit
     name = reference.shown.names[0]
     named = _named(clause, name)
     links = link(named, index)
@@ -104,6 +112,36 @@ def _asked(clause: str, reference: Reference, index: SchemaIndex, main: Relation
     if _YES_NO.match(clause) and not settled:
         return _from_prose(clause, noun, prose)
     return asked or _from_prose(clause, noun, prose) or _everything(index.places[main.name])
+
+
+def _related(clause: str, reference: Reference, index: SchemaIndex, main: Relation) -> str | None:
+    """Give the query for rows of another relation that belong to the one referred to: "who directed it?"."""
+    name = reference.shown.names[0]
+    found = readings(_named(clause, name), index)
+    asked = {r.name for linked in link(clause, index).relations for r in linked.relations} - {main.name}
+    best = next((r for r in found if r.main.name in asked), found[0] if found else None)
+    tree = trees.read(best.suql()) if best else None
+    if best is None or tree is None or (best.main == main and not tree.args.get("joins")):
+        return None
+    # What is left of a clause that names another relation is its verb, which asks nothing of any prose.
+    tree = trees.without_text(tree)
+    own = targets.name_place(index.places[main.name]).column.name
+    meant = [
+        node
+        for node in tree.find_all(exp.EQ)
+        if isinstance(node.this, exp.Column) and node.this.name == own and node.expression.name == name
+    ]
+    if len(meant) != 1:
+        return None
+    meant[0].replace(trees.only(reference.shown, meant[0].this.table or None))
+    return trees.write(tree)
+
+
+def _by_unit(clause: str, own: Sequence[Place]) -> list[str]:
+    """Give the column that a verb asks for, as "earn" does for a salary and "cost" for a price."""
+    roles = [role for word in split(clause) for role in UNITS.get(word.stem, ())]
+    found = [p for role in roles for p in own if role in p.roles and p.kind in ("number", "text") and not p.identifier]
+    return [sql.column(found[0], False)] if found else []
 
 
 def _shown_instead(condition: exp.Expr, main: Relation) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.local.ambiguity import answered, ask_back
+from almanaq.agent.local.cues import cue
 from almanaq.agent.local.followups import FollowUps
 from almanaq.agent.local.linker import link
 from almanaq.agent.local.parser import LocalParser
@@ -67,7 +68,7 @@ class LocalDialogue:
         kind = turn_kind(question, link(question, index), history)
         last = history[-1] if history else None
         replies = kind in ("world", "narrow", "replace") or (kind == "new" and len(question.split()) <= _REPLY)
-        if last is None or last.status != "clarify" or not replies:
+        if last is None or last.status != "clarify" or not replies or cue("asks").search(question):
             return question, history, kind
         whole = answered(last, question)
         return whole, history[:-1], turn_kind(whole, link(whole, index), history[:-1])

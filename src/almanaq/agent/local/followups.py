@@ -113,12 +113,13 @@ class FollowUps:
         return _query(tree, "compare", keep=[condition.sql("postgres")])
 
     def _best(self, question: str, base: Base, history: Sequence[Turn]) -> Parsed:
-        order = order_of(question, self._index, base.main)
+        order = order_of(superlative(question), self._index, base.main)
         if not order:
             return Parsed("clarify", reply=self._by_what(base.main, "rank"), kind="best")
         shown = last_shown(history)
         tree = self._rows(base)
-        if shown is not None and len(shown.keys) > 1 and shown.relation == base.main.name:
+        among = shown is not None and (len(shown.keys) > 1 or base.turn.meant is not None)
+        if shown is not None and among and shown.relation == base.main.name:
             tree = trees.with_conditions(tree, [trees.only(shown, _qualifier(tree))])
         keys = [(item.render(_qualifier(tree) is not None), down) for item, down in order]
         names = [item.place.column.name for item, _ in order[:1] if item.place]

@@ -47,6 +47,10 @@ _IDIOMS = frozenset(
     for word_pair in (tuple(phrase.split()) for phrase in phrases)
 )
 """Pairs of words that mean one thing, and nothing that either of them names in a schema."""
+_BETWEEN_NOT_AND_VALUE = frozenset(
+    """a an the any in of be from is are use uses speak speaks own owns have has contain contains include includes serve
+    serves live lives play plays like likes""".split()
+)
 _ORDINARY = word_set("room house rooms fast soul middle cream food time")
 """Words that are part of an option's name and say nothing without the rest of it."""
 
@@ -120,7 +124,7 @@ def _negated(links: Links, first: int) -> bool:
             return True
         if word == "or" and any(v.negated and v.last == k for v in links.values):
             return True
-        if word not in ("a", "an", "the", "any", "in", "of", "be", "from", "is", "are"):
+        if word not in _BETWEEN_NOT_AND_VALUE:
             return False
     return False
 

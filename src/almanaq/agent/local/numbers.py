@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-from almanaq.agent.local.lexicon import COMPARISONS, COMPARISONS_AFTER, NUMBER_WORDS, UNITS
+from almanaq.agent.local.lexicon import COMPARISONS, COMPARISONS_AFTER, NUMBER_WORDS, ROLE_WORDS, UNITS
 from almanaq.agent.local.links import Links, NumberLink
 
 _NUMBER = re.compile(r"([$€£]?)(\d[\d,]*(?:\.\d+)?)([kKmM]?)(\+?)$")
+_NAMED = frozenset(UNITS) | frozenset(word for words in ROLE_WORDS.values() for word in words)
+"""Stems that may stand between a comparison and its number: "above AGE 20"."""
 _SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "k": 1e3, "m": 1e6}
 _LIMIT_CUES = (
     "top",
@@ -71,9 +73,11 @@ def _compared(links: Links, i: int) -> int | None:
     """Link the number at word i when a comparison or a unit stands beside it."""
     value, end = _read(links, i)
     first, operator = i, ""
+    start = i - 1 if links.stem(i - 1) in _NAMED and links.words[i].text[0].isdigit() else i
     for cue, sign in COMPARISONS:
-        if _matches(links, i - len(cue), cue):
-            first, operator = i - len(cue), sign
+        near = next((at for at in dict.fromkeys((i, start)) if _matches(links, at - len(cue), cue)), None)
+        if near is not None:
+            first, operator = near - len(cue), sign
             break
     for cue, sign in COMPARISONS_AFTER:
         if _matches(links, end, cue):
@@ -91,10 +95,18 @@ def _compared(links: Links, i: int) -> int | None:
     plain = not operator
     if plain and written[0].isalpha():
         return None
-    if plain and not (_unit(links, end) or written[0] in "$€£" or _year(links, i, value)):
+    named = start < i or _alternative(links, i) or links.folded(i - 1) in ("either", "is", "equals")
+    if plain and not (named or _unit(links, end) or written[0] in "$€£" or _year(links, i, value)):
         return None
     _add(links, (first, end), operator or "=", (value,))
     return end
+
+
+def _alternative(links: Links, i: int) -> bool:
+    """Say whether word i goes on after a number that was compared: "grade 9 or 10"."""
+    return links.folded(i - 1) in ("or", ",") and any(
+        n.operator == "=" and i - 2 <= n.last <= i - 1 for n in links.numbers
+    )
 
 
 def _matches(links: Links, start: int, cue: tuple[str, ...]) -> bool:

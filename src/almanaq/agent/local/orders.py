@@ -28,6 +28,7 @@ _HEADS = {
     "top": True,
 }
 _LEAST = {"least": False, "lowest": False, "fewest": False, "smallest": False, "minimum": False}
+_SORTING = frozenset(("sorted", "ordered", "sort", "order", "ranked", "arranged", "rank"))
 _NOT_UNITS = word_set(
     """
     in of for at with that which who the a an and or is are , ? ; place spot one restaurant
@@ -79,7 +80,11 @@ def _add(links: Links, order: OrderLink) -> None:
 
 def _sorted_by(links: Links, i: int) -> None:
     """Link "sorted by X [descending]", "in descending order of X", "from youngest to oldest"."""
-    cued = links.folded(i) in ("sorted", "ordered", "sort", "order", "ranked") and links.folded(i + 1) in ("by", "of")
+    cued = links.folded(i) in _SORTING and links.folded(i + 1) in ("by", "of")
+    if not cued and links.folded(i) == "by" and links.free(i, i + 1):
+        # "Sort the names of the staff by age": the word that cues it stands at the beginning.
+        cued = any(links.folded(k) in ("sort", "order", "rank", "arrange") for k in range(min(i, 2)))
+        i -= cued
     counted = tuple(links.folded(i + k) for k in range(3)) == ("by", "number", "of")
     if counted and links.free(i, i + 3):
         links.orders.insert(0, OrderLink(i, i + 3, (), _units(links, i + 3), True, superlative=False))
@@ -88,7 +93,7 @@ def _sorted_by(links: Links, i: int) -> None:
         return
     rest = {links.folded(k) for k in range(max(i - 2, 0), len(links.words))}
     descending = bool(rest & {"descending", "desc", "decreasing", "highest", "most"})
-    units = tuple(u for u in _units(links, i + 2) if u not in ("the", "their"))
+    units = tuple(u for u in _units(links, i + 2) if u not in ("the", "their", "its", "his", "her"))
     links.orders.append(OrderLink(i, i + 2, (), units, descending, superlative=False))
     links.take(i, i + 2, "order")
     for k, word in enumerate(links.words):

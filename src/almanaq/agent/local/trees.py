@@ -152,6 +152,15 @@ def without(tree: exp.Select, drop: Callable[[exp.Expr], bool]) -> exp.Select:
     return with_conditions(tree, [c for c in conditions(tree) if not drop(c)])
 
 
+def without_text(tree: exp.Select) -> exp.Select:
+    """Give the query without the conditions, of its own or of its subqueries, that call a text function themselves."""
+    changed = tree.copy()
+    for select in [node for node in changed.find_all(exp.Select) if node is not changed]:
+        kept = [c for c in conditions(select) if not reads_text(c)]
+        select.set("where", exp.Where(this=exp.and_(*kept)) if kept else None)
+    return without(changed, reads_text)
+
+
 def plus(tree: exp.Select, more: Sequence[exp.Expr]) -> exp.Select:
     """Give the query with further conditions."""
     return with_conditions(tree, [*conditions(tree), *more])

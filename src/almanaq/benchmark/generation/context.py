@@ -108,3 +108,15 @@ def tables_by_database(corpus: Corpus, databases: Iterable[str]) -> Mapping[str,
         if table.id.database in found:
             found[table.id.database].append(table)
     return found
+
+
+def sqlite_dialect(suql: str) -> str:
+    """Give a query in SQLite's dialect; as it is where it cannot be put into it."""
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    try:
+        made: list[str] = sqlglot.transpile(suql, read="postgres", write="sqlite")
+    except SqlglotError:
+        return suql
+    return made[0]

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from almanaq.benchmark.generation.context import sqlite_dialect
 from almanaq.benchmark.generation.protocol import Asked, Reply
 from almanaq.corpus.table import Table
 from almanaq.errors import AlmanaqError
@@ -58,7 +58,9 @@ class LocalGenerator:
             suql = self.parsers[asked.database](asked.question)
         except AlmanaqError as error:
             return Reply("", fault=str(error))
-        return Reply(_sqlite(suql) if suql else "", fault="" if suql else "no word of the question links to the schema")
+        return Reply(
+            sqlite_dialect(suql) if suql else "", fault="" if suql else "no word of the question links to the schema"
+        )
 
 
 def _best_row(question: str, tables: Sequence[Table]) -> _Row | None:
@@ -122,15 +124,3 @@ def _parser(database: Path) -> Callable[[str], str | None]:
     connection = connect(str(database), model="local", cache=False)
     parser = LocalParser(connection.engine.values)
     return lambda question: parser.parse(question, connection.catalog).suql
-
-
-def _sqlite(suql: str) -> str:
-    """Give the query in SQLite's dialect; as it is where it cannot be put into it."""
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
-    try:
-        made: list[Any] = sqlglot.transpile(suql, read="postgres", write="sqlite")
-    except SqlglotError:
-        return suql
-    return str(made[0])

@@ -14,6 +14,7 @@ from almanaq.models.protocols import LanguageModel
 GENERATORS = {
     "local": "words of the question, in the tables; no language model",
     "openai:MODEL": "a language model, with prompts of ours",
+    "agent": "our agent, which writes SUQL over the tables or the database; agent:openai:MODEL with a language model",
     "majority": "always the most frequent gold answer of the split",
     "not-enough": 'always "not enough"',
     "first-cell": "the first cell of the best table",
@@ -38,6 +39,12 @@ def open_generator(
         from almanaq.benchmark.generation.local import LocalGenerator
 
         return LocalGenerator()
+    if name == "agent" or name.startswith("agent:"):
+        from almanaq.benchmark.generation.agent import AgentGenerator
+        from almanaq.models.registry import open_models
+
+        spec = name.partition(":")[2] or "local"
+        return AgentGenerator(open_models(model(spec) if model and spec != "local" else spec, embedder="lexical"))
     if name == "majority":
         return majority(questions)
     if name == "not-enough":

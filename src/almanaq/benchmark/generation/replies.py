@@ -21,7 +21,7 @@ class ReplyRecord:
         gold: the gold answer, label or query.
         text: the reply; "" where there is none, and `fault` may say why.
         tables: how many tables the generator was handed.
-        slice: what the dataset says of its difficulty; "" where it says nothing.
+        slice: what the dataset says of its difficulty, or of where the answer lies; "" where it says nothing.
         outcome: how the generated query ended, `reason` why it gave no rows; "" for other roles.
         same_set, same_ordered: whether it gave the gold rows; as sets, and as strictly as the gold query has it.
     """

@@ -14,6 +14,7 @@ from almanaq.benchmark.config import RunConfig
 from almanaq.benchmark.generation.context import database_of, pack, read_tables, schema_texts, tables_by_database
 from almanaq.benchmark.generation.protocol import Asked, Generator, Reply, Role
 from almanaq.benchmark.generation.replies import ReplyRecord, read_replies
+from almanaq.benchmark.hybridqa.places import answer_place
 from almanaq.benchmark.records import RECORDS, REPLIES, TIMINGS, Appender, Record, read_records
 from almanaq.benchmark.sql.accuracy import (
     Pair,
@@ -31,7 +32,12 @@ from almanaq.models.protocols import Usage
 BATCH = 32
 CONCURRENCY = 16
 
-ROLES: Mapping[str, Role] = {"question-answering": "answer", "fact-verification": "verify", "text-to-sql": "sql"}
+ROLES: Mapping[str, Role] = {
+    "question-answering": "answer",
+    "hybrid-qa": "answer",
+    "fact-verification": "verify",
+    "text-to-sql": "sql",
+}
 """What each task wants of a generator."""
 
 
@@ -116,6 +122,9 @@ class Generation:
     def _sql_context(self, question: Question, record: Record, schemas: Mapping[str, Sequence[Table]]) -> Asked:
         name = database_of(record.hits)
         tables = tuple(schemas.get(name, ()))
+        if self.config.schema == "retrieved":
+            chosen = {hit.id for hit in record.hits[: self.config.context_k]}
+            tables = tuple(table for table in tables if table.id in chosen)
         hint = str(question.fields.get("evidence") or "") if self.config.evidence else ""
         file = self.databases.file(name) if name else None
         texts = tuple(schema_texts(tables))
@@ -185,7 +194,7 @@ def _record(question: Question, asked: Asked, reply: Reply, judged: Judged | Non
         reply.fault,
         reply.reasoning,
         len(asked.texts),
-        str(question.fields.get("difficulty") or ""),
+        str(question.fields.get("difficulty") or answer_place(question)),
         outcome,
         reason,
         judged is not None and execution_accuracy(judged),

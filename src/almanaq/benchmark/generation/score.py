@@ -10,7 +10,7 @@ import numpy as np
 
 from almanaq.benchmark.generation.replies import ReplyRecord
 from almanaq.evaluation.answers import is_numeric, numeric_match, sacrebleu
-from almanaq.evaluation.short_answers import exact_match, f1
+from almanaq.evaluation.short_answers import exact_match, f1, mutual_substring
 from almanaq.evaluation.significance import intervals
 from almanaq.evaluation.verification import score_verdicts
 
@@ -59,10 +59,16 @@ def _answers(replies: Sequence[ReplyRecord]) -> ReplyScores:
     each = {
         "exact_match": [float(exact_match(*pair)) for pair in pairs],
         "f1": [f1(*pair) for pair in pairs],
+        "mutual_substring": [float(mutual_substring(*pair)) for pair in pairs],
         "answered": [float(bool(text.strip())) for text, _ in pairs],
     }
     numeric = [numeric_match(*pair) for pair in pairs if is_numeric(pair[1])]
     metrics = {"sacrebleu": bleu.score, **_means(each)}
+    for name in sorted({reply.slice for reply in replies} - {""}):
+        chosen = [reply.slice == name for reply in replies]
+        for measure in ("exact_match", "f1"):
+            values = [value for value, own in zip(each[measure], chosen, strict=True) if own]
+            metrics[f"{measure}_{name}"] = sum(values) / len(values)
     if numeric:
         metrics["numeric_match"] = sum(numeric) / len(numeric)
     return ReplyScores(metrics, each, {}, bleu.signature)

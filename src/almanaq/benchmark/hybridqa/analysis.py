@@ -12,7 +12,7 @@ from almanaq.benchmark.hybridqa.pipeline import Prediction
 from almanaq.benchmark.hybridqa.relation import HybridRelation
 from almanaq.connection import connect
 from almanaq.errors import AlmanaqError
-from almanaq.evaluation.short_answers import exact_match, mutual_substring
+from almanaq.evaluation.short_answers import exact_match, mutual_substring, same_number
 from almanaq.suql.syntax.text_functions import is_text_call
 
 Stage = Literal["right", "retrieval", "parse", "link", "text call", "cast", "format"]
@@ -37,7 +37,7 @@ def find_stage(
         relation: the one that was asked; retrieved: whether it is the gold table.
 
     - retrieval: another table was asked.
-    - format: the answer holds the gold answer, or is held by it.
+    - format: the answer holds the gold answer, or is held by it, or is the same number in digits or words.
     - parse: no query was accepted, or none of its columns is one that holds the answer.
     - link: the query's conditions on cells leave out every row that holds the answer.
     - cast: a value of the table or an answer could not be read as its type.
@@ -47,7 +47,7 @@ def find_stage(
         return "right"
     if not retrieved:
         return "retrieval"
-    if mutual_substring(prediction.answer, answer):
+    if mutual_substring(prediction.answer, answer) or same_number(prediction.answer, answer):
         return "format"
     ran = [each.suql for each in prediction.tried if each.outcome in ("rows", "empty")]
     if not ran:

@@ -56,10 +56,11 @@ class LocalProposer:
 
     def _ranked(self, question: str, relation: HybridRelation) -> tuple[Sequence[Field], list[tuple[Spot, float]]]:
         """Give the columns and the ranked places; those of the last question are kept for its further queries."""
-        if self._last is None or self._last[0] != question or self._last[1] is not relation:
+        last = self._last  # questions may be asked from several threads
+        if last is None or last[0] != question or last[1] is not relation:
             evidence = Evidence(question, relation)
-            self._last = (question, relation, evidence.fields, rank_spots(evidence, self._weights))
-        return self._last[2], self._last[3]
+            last = self._last = (question, relation, evidence.fields, rank_spots(evidence, self._weights))
+        return last[2], last[3]
 
 
 def write_query(question: str, spot: Spot, fields: Sequence[Field], relation: HybridRelation) -> str:

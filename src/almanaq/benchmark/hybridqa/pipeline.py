@@ -131,9 +131,7 @@ class HybridPipeline:
         tries: int = TRIES,
         readings: int = 1,
     ) -> None:
-        self._sure = SureReader(models.reader)
-        self._models = replace(models, reader=self._sure) if readings > 1 else models
-        self._proposer, self._tries, self._readings = proposer, tries, readings
+        self._models, self._proposer, self._tries, self._readings = models, proposer, tries, readings
         self._shortener = shortener or FirstValue()
 
     def answer(self, question: str, relation: HybridRelation) -> Prediction:
@@ -142,7 +140,9 @@ class HybridPipeline:
         Raises:
             ModelError, BudgetExceeded: no further question can be answered.
         """
-        with connect(open_relations([relation]), model=self._models) as connection:
+        sure = SureReader(self._models.reader)
+        models = replace(self._models, reader=sure) if self._readings > 1 else self._models
+        with connect(open_relations([relation]), model=models) as connection:
             asked = Asked(relation, connection.catalog)
             tried: list[Tried] = []
             results: dict[str, Result] = {}
@@ -152,9 +152,9 @@ class HybridPipeline:
                     proposal = self._proposer.propose(question, asked, tuple(tried))
                     if proposal is None:
                         break
-                    self._sure.confidences.clear()
+                    sure.confidences.clear()
                     results[proposal.suql] = connection.sql(proposal.suql)
-                    tried.append(self._tried(question, proposal, results[proposal.suql], asked))
+                    tried.append(self._tried(question, proposal, results[proposal.suql], asked, sure))
                 except AlmanaqError as error:
                     if isinstance(error, ModelError | BudgetExceeded) and not isinstance(error, ModelCallError):
                         raise
@@ -162,10 +162,10 @@ class HybridPipeline:
                     tried.append(Tried(suql, "refused" if isinstance(error, QueryError) else "failed", str(error)))
             return _prediction(tried, results, relation)
 
-    def _tried(self, question: str, proposal: Proposal, result: Result, asked: Asked) -> Tried:
+    def _tried(self, question: str, proposal: Proposal, result: Result, asked: Asked, sure: SureReader) -> Tried:
         holds = any(value is not None for row in result.rows for value in row)
         answer = self._shortener.shorten(question, result, asked) if holds else ""
-        sureness = proposal.chance * (self._sure.sureness() if result.trace.text_calls else CELL_SURENESS)
+        sureness = proposal.chance * (sure.sureness() if result.trace.text_calls else CELL_SURENESS)
         return Tried(proposal.suql, "rows" if answer else "empty", "", answer, round(sureness, 4))
 
 

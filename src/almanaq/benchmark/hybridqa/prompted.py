@@ -28,6 +28,11 @@ _ATTEMPTS = 2
 _LONGEST = 2000
 
 
+def prompt_versions() -> Mapping[str, str]:
+    """Give the hashes of the prompt files, by name."""
+    return {"write": prompt_file("write", _PACKAGE).version, "short_answer": prompt_file("short_answer").version}
+
+
 class PromptedProposer:
     """Writes each query anew, shown what became of the ones before (no-result recovery).
 

@@ -11,15 +11,13 @@ from typing import Any
 
 from almanaq.benchmark.hybridqa.analysis import STAGES, Stage, find_stage
 from almanaq.benchmark.hybridqa.pipeline import HybridPipeline
+from almanaq.benchmark.hybridqa.places import PLACES, answer_nodes, answer_place
 from almanaq.benchmark.hybridqa.relation import make_relation
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.linked import LinkedTables
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError
-from almanaq.evaluation.short_answers import score_short_answers
-
-PLACES = ("table", "passage", "mixed", "nowhere")
-"""Where the data traces an answer to: cells only, passages only, both; nowhere when it is computed."""
+from almanaq.evaluation.short_answers import same_number, score_short_answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +46,6 @@ class HybridRecord:
         return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
 
 
-def answer_place(question: Question) -> str:
-    """Give where the data traces a question's answer to: one of PLACES."""
-    found = {node["where"] for node in _nodes(question)}
-    return "mixed" if len(found) > 1 else next(iter(found), "nowhere")
-
-
 def answer_question(
     pipeline: HybridPipeline, question: Question, tables: LinkedTables, table: TableId | None = None
 ) -> HybridRecord:
@@ -61,7 +53,7 @@ def answer_question(
     asked = table or question.gold[0]
     relation = make_relation(tables.get(asked))
     prediction = pipeline.answer(question.text, relation)
-    nodes = _nodes(question)
+    nodes = answer_nodes(question)
     stage = find_stage(prediction, question.answer, nodes, relation, retrieved=asked in question.gold)
     return HybridRecord(
         question.id,
@@ -100,6 +92,9 @@ def score_records(records: Sequence[HybridRecord]) -> dict[str, Any]:
         "tokens_per_question": round(
             _mean([r.prediction["input_tokens"] + r.prediction["output_tokens"] for r in records]), 1
         ),
+        "same_number_written_otherwise": sum(
+            r.stage == "format" and same_number(str(r.prediction["answer"]), r.answer) for r in records
+        ),
         "unknown_calls": sum(r.prediction["unknown_calls"] for r in records),
     }
 
@@ -113,11 +108,6 @@ def _scores(records: Sequence[HybridRecord]) -> dict[str, float]:
         "substring": round(100 * scores.substring, 1),
         "answered": round(100 * _mean([bool(r.prediction["answer"]) for r in records]), 1),
     }
-
-
-def _nodes(question: Question) -> Sequence[Mapping[str, Any]]:
-    nodes = question.fields.get("answer_nodes")
-    return nodes if isinstance(nodes, list) else ()
 
 
 def _many(nodes: int) -> str:

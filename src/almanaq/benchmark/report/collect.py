@@ -16,6 +16,7 @@ from almanaq.benchmark.score import Scores, measured, read_run, score
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import AlmanaqError
 from almanaq.evaluation.evaluate import PerQuery
+from almanaq.evaluation.measures import Measure
 from almanaq.evaluation.short_answers import exact_match
 from almanaq.retrieval.words import Analyzer
 
@@ -253,7 +254,7 @@ def _parts(record: Record, tables: Mapping[TableId, Table], analyzer: Analyzer) 
     return parts
 
 
-def _mean(found: PerQuery, name: str, ids: Sequence[str]) -> float:
+def _mean(found: PerQuery[Measure], name: str, ids: Sequence[str]) -> float:
     column = [measure.name for measure in found.measures].index(name)
     place = {query: number for number, query in enumerate(found.queries)}
     return float(found.values[[place[query] for query in ids], column].mean())

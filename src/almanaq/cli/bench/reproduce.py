@@ -10,6 +10,7 @@ import typer
 
 from almanaq.cli.bench.output import Json, tell
 from almanaq.cli.find import embedder_opener, model_opener
+from almanaq.cli.options import MaxCalls
 
 if TYPE_CHECKING:
     from almanaq.benchmark.reproduce import Cell
@@ -29,6 +30,10 @@ def reproduce(
     dataset: Annotated[
         list[str] | None, typer.Option("--dataset", metavar="NAME", help="Only this; may be repeated.")
     ] = None,
+    generator: Annotated[
+        str, typer.Option("--generator", metavar="NAME", help="Run the columns of replies too, by this generator.")
+    ] = "",
+    max_calls: MaxCalls = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N questions.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -52,7 +57,9 @@ def reproduce(
         embedder_opener(None),
         limit=limit,
         cache=default_cache_folder(),
-        model=model_opener(),
+        model=model_opener(max_calls),
+        generator=generator,
+        tell=tell,
     )
     cells = []
     for cell in reproduced(table, request, datasets=dataset or (), tell=tell):
@@ -65,7 +72,8 @@ def reproduce(
 
 def _print(cell: Cell, *, first: bool) -> None:
     if first:
-        print(f"\n{cell.dataset}, {cell.measure}: here ({cell.split}) | published ({cell.published_split})")
+        print(f"\n{cell.dataset}: here ({cell.split}) | published ({cell.published_split})")
     ours = "not run" if cell.ours is None else f"{cell.ours:.3f}"
     printed = "–" if cell.printed is None else f"{cell.printed:.3f}"
-    print(f"  {cell.method:32} {cell.retriever:24} {ours:>7} | {printed:>6}   {'; '.join(cell.why)}", flush=True)
+    figures = f"{cell.measure:18} {ours:>7} | {printed:>6}"
+    print(f"  {cell.method:31} {cell.retriever:24} {figures}   {'; '.join(cell.why)}", flush=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,50 +13,67 @@ from almanaq.cli.find import DEFAULT_FIELDS, DEFAULT_MAX_CALLS, embedder_opener,
 from almanaq.cli.options import MaxCalls
 
 
+class Schema(StrEnum):
+    """Which tables of the best table's database a generator of SQL is handed."""
+
+    all = "all"
+    retrieved = "retrieved"
+
+
 def register(bench: typer.Typer) -> None:
     """Add the command to the group."""
     bench.command("run")(run)
 
 
+def _option(flag: str, help: str = "", metavar: str | None = None) -> Any:
+    return typer.Option(flag, metavar=metavar, help=help or None)
+
+
+_Task = Annotated[str, _option("--task", metavar="TASK")]
+_Dataset = Annotated[str, _option("--dataset", "A folder of the data directory.", "NAME")]
+_DataDir = Annotated[Path, _option("--data-dir", metavar="DIR")]
+_Split = Annotated[str, _option("--split", metavar="SPLIT")]
+_Out = Annotated[Path, _option("--out", "The folder that the run is written to.", "RUN_DIR")]
+_Retriever = Annotated[str, _option("--retriever", metavar="NAME")]
+_Fields = Annotated[str | None, _option("--fields", f"What is indexed of a table; default {DEFAULT_FIELDS}.")]
+_K = Annotated[str, _option("--k", "Cutoffs of the measures.", "K,K,…")]
+_ContextK = Annotated[int, _option("--context-k", "Tables that the generator is handed.", "N")]
+_GENERATORS = "What replies: local, openai:MODEL, agent, majority, not-enough, first-cell or module:object."
+_Generator = Annotated[str, _option("--generator", _GENERATORS, "NAME")]
+_Schema = Annotated[
+    Schema, _option("--schema", "Text-to-SQL: hand over all tables of the database, or those retrieved.")
+]
+_Evidence = Annotated[bool, _option("--evidence", "Hand the generator the hints that BIRD gives with its questions.")]
+_Limit = Annotated[int | None, _option("--limit", "Only the first N questions.", "N")]
+_Distractors = Annotated[int | None, _option("--distractors", "Add N tables of another dataset to the corpus.", "N")]
+_From = Annotated[str, _option("--distractors-from", "The dataset that they are drawn from.", "NAME")]
+_Seed = Annotated[int, _option("--seed", "Of what is drawn by chance.")]
+_Embedder = Annotated[
+    str | None, _option("--embedder", "lexical, static, local, openai:MODEL, a path or a hub name.", "NAME")
+]
+_Resume = Annotated[bool, _option("--resume", "Go on with the run that RUN_DIR holds.")]
+
+
 def run(
-    task: Annotated[str, typer.Option("--task", metavar="TASK")],
-    dataset: Annotated[str, typer.Option("--dataset", metavar="NAME", help="A folder of the data directory.")],
-    data_dir: Annotated[Path, typer.Option("--data-dir", metavar="DIR")],
-    split: Annotated[str, typer.Option("--split", metavar="SPLIT")],
-    out: Annotated[Path, typer.Option("--out", metavar="RUN_DIR", help="The folder that the run is written to.")],
-    retriever: Annotated[str, typer.Option("--retriever", metavar="NAME")] = "hybrid",
-    fields: Annotated[
-        str | None, typer.Option("--fields", help=f"What is indexed of a table; default {DEFAULT_FIELDS}.")
-    ] = None,
-    k: Annotated[str, typer.Option("--k", metavar="K,K,…", help="Cutoffs of the measures.")] = "1,5,10,50",
-    context_k: Annotated[
-        int, typer.Option("--context-k", metavar="N", help="Tables that the generator is handed.")
-    ] = 10,
-    generator: Annotated[
-        str,
-        typer.Option(
-            "--generator",
-            metavar="NAME",
-            help="What replies: local, openai:MODEL, majority, not-enough, first-cell or module:object.",
-        ),
-    ] = "local",
-    evidence: Annotated[
-        bool, typer.Option("--evidence", help="Hand the generator the hints that BIRD gives with its questions.")
-    ] = False,
+    task: _Task,
+    dataset: _Dataset,
+    data_dir: _DataDir,
+    split: _Split,
+    out: _Out,
+    retriever: _Retriever = "hybrid",
+    fields: _Fields = None,
+    k: _K = "1,5,10,50",
+    context_k: _ContextK = 10,
+    generator: _Generator = "local",
+    schema: _Schema = Schema.all,
+    evidence: _Evidence = False,
     max_calls: MaxCalls = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N questions.")] = None,
-    distractors: Annotated[
-        int | None, typer.Option("--distractors", metavar="N", help="Add N tables of another dataset to the corpus.")
-    ] = None,
-    distractors_from: Annotated[
-        str, typer.Option("--distractors-from", metavar="NAME", help="The dataset that they are drawn from.")
-    ] = "gittables",
-    seed: Annotated[int, typer.Option("--seed", help="Of what is drawn by chance.")] = 0,
-    embedder: Annotated[
-        str | None,
-        typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that RUN_DIR holds.")] = False,
+    limit: _Limit = None,
+    distractors: _Distractors = None,
+    distractors_from: _From = "gittables",
+    seed: _Seed = 0,
+    embedder: _Embedder = None,
+    resume: _Resume = False,
     as_json: Json = False,
 ) -> None:
     """Run a retriever, and a generator where the task asks for replies, over a dataset.
@@ -91,6 +109,7 @@ def run(
         generator=generator,
         context_k=context_k,
         evidence=evidence,
+        schema="retrieved" if schema is Schema.retrieved else "all",
         tell=tell,
         max_calls=DEFAULT_MAX_CALLS if max_calls is None else max_calls,
     )

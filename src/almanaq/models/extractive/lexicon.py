@@ -72,9 +72,9 @@ class Trigger:
 @cache
 def concept(name: str) -> Concept:
     """Give the concept of that name."""
-    entry = dict(_entries()[name])
+    entry = dict(entries()[name])
     if "topic" in entry:
-        general = _entries()["positive"]
+        general = entries()["positive"]
         entry.setdefault("praise", general["yes"])
         entry.setdefault("blame", general["no"])
     kinds = {_stems(phrase): kind for kind in reversed(_KINDS) for phrase in entry.get(kind, ())}
@@ -90,7 +90,7 @@ def triggers() -> tuple[Trigger, ...]:
     kinds = (("ask", False, False), ("ask_not", True, False), ("weak", False, True))
     found = [
         Trigger(tuple(stem(word) for word in words(phrase)), name, inverse, weak)
-        for name, entry in _entries().items()
+        for name, entry in entries().items()
         for kind, inverse, weak in kinds
         for phrase in entry.get(kind, ())
     ]
@@ -98,7 +98,7 @@ def triggers() -> tuple[Trigger, ...]:
 
 
 @cache
-def _entries() -> dict[str, dict[str, list[str]]]:
+def entries() -> dict[str, dict[str, list[str]]]:
     return tomllib.loads((files(__package__) / "lexicon.toml").read_text("utf-8"))
 
 

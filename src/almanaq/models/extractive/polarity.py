@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from almanaq.models.extractive.clauses import Clause, clauses
 from almanaq.models.extractive.lexicon import Concept, Hit, concept, triggers
+from almanaq.models.extractive.meaning import Meaning
 from almanaq.models.protocols import Quote
 from almanaq.models.words import STOPWORDS, stem, words
 
@@ -25,6 +26,12 @@ _GENERIC = frozenset(stem(word) for word in _GENERIC_WORDS.split())
 """Words that nearly every text of the kind holds: they do not tell what is asked for."""
 
 _DOUBT = 0.35
+_SETTLED = 2.0
+"""Voices by which one side is ahead from which meaning is not asked: reading it costs far more than words do."""
+_SINGLE = 0.6
+"""What a cue of one word counts where meaning can be asked too: it often only names the matter."""
+_BY_MEANING = 1.0
+"""What a clause counts that is read by its meaning, beside one that holds a cue."""
 _DENIED_AFTER = re.compile(
     r" (?:is|are|was|were|do|doe|did|has|have|had|can|could|will|would)(?: \S+)? (?:not|never)(?!\S)(?! onli| just)"
 )
@@ -66,17 +73,24 @@ def asks_yes_or_no(question: str) -> bool:
     return _ASKING.match(question) is not None
 
 
-def polarity(passages: Sequence[str], question: str) -> Polarity:
-    """Give whether the document says yes to the question; several matters in it must all be so (any, with "or")."""
-    matters, rest = _matters(question)
-    if not matters:
-        return _decide(_overlap_evidence(passages, rest))
-    found = [_decide(_cue_evidence(passages, concept, inverse)) for concept, inverse in matters]
+def polarity(passages: Sequence[str], question: str, meaning: Meaning | None = None) -> Polarity:
+    """Give whether the document says yes to the question; several matters in it must all be so (any, with "or").
+
+    Args:
+        meaning: judges clauses by what they mean, where words settle nothing; None: words alone decide.
+    """
+    asked, rest = matters(question)
+    if not asked:
+        evidence = _overlap_evidence(passages, rest)
+        if meaning is not None and not evidence:
+            evidence = _near(passages, question, meaning)
+        return _decide(evidence)
+    found = [_decide(_evidence(passages, concept, inverse, meaning)) for concept, inverse in asked]
     return found[0] if len(found) == 1 else _conjunction(found, any_of=" or " in question.lower())
 
 
 @lru_cache(maxsize=1_000)
-def _matters(question: str) -> tuple[tuple[tuple[Concept, bool], ...], tuple[str, ...]]:
+def matters(question: str) -> tuple[tuple[tuple[Concept, bool], ...], tuple[str, ...]]:
     """Give the concepts that a question asks about (with whether it asks for the opposite), and its other stems."""
     tokens = [stem(word) for word in words(question)]
     free = [True] * len(tokens)
@@ -99,7 +113,37 @@ def _keys(tokens: Sequence[str], free: Sequence[bool], skip: int = -1) -> list[s
     return [t for i, t in enumerate(tokens) if free[i] and i != skip and t not in stops and t not in _GENERIC]
 
 
-def _cue_evidence(passages: Sequence[str], matter: Concept, inverse: bool) -> list[Evidence]:
+def _evidence(passages: Sequence[str], matter: Concept, inverse: bool, meaning: Meaning | None) -> list[Evidence]:
+    """Give what cues say; where fewer than two passages are ahead by them, also what the other clauses mean."""
+    by_cue = _cue_evidence(passages, matter, inverse, 1.0 if meaning is None else _SINGLE)
+    if meaning is None or abs(sum(_voices(by_cue))) >= _SETTLED:
+        return by_cue
+    every = [(number, clause) for number, passage in enumerate(passages) for clause in clauses(passage)]
+    meant = meaning.about(matter.name, [clause for _, clause in every])
+    side = -1.0 if inverse else 1.0
+    known = {(item.passage, item.clause.start): item for item in by_cue}
+    found = []
+    for (number, clause), weight in zip(every, meant, strict=True):
+        cue = known.get((number, clause.start))
+        said = side * weight * _BY_MEANING * (_DOUBT if clause.doubtful else 1.0) + (cue.weight if cue else 0.0)
+        if said:
+            found.append(Evidence(number, clause, said, abs(said) + (cue.strength if cue else 0.0)))
+    return found
+
+
+def _near(passages: Sequence[str], question: str, meaning: Meaning) -> list[Evidence]:
+    """Give the clauses that mean nearly what is asked, for a question about a matter that no concept knows."""
+    every = [(number, clause) for number, passage in enumerate(passages) for clause in clauses(passage)]
+    meant = meaning.near(question, [clause for _, clause in every])
+    return [
+        Evidence(number, clause, weight * _BY_MEANING, abs(weight))
+        for (number, clause), weight in zip(every, meant, strict=True)
+        if weight
+    ]
+
+
+def _cue_evidence(passages: Sequence[str], matter: Concept, inverse: bool, single: float = 1.0) -> list[Evidence]:
+    """Give the clauses that hold cues; one that holds no cue of several words counts `single`."""
     found = []
     for number, passage in enumerate(passages):
         for clause in clauses(passage):
@@ -108,6 +152,7 @@ def _cue_evidence(passages: Sequence[str], matter: Concept, inverse: bool) -> li
             if weight:
                 weight *= _DOUBT if clause.doubtful else 1.0
                 words = max(clause.stems.count(" ", hit.start, hit.end) for hit in hits)
+                weight *= 1.0 if words else single
                 found.append(Evidence(number, clause, -weight if inverse else weight, abs(weight) + 0.01 * words))
     return found
 
@@ -173,15 +218,19 @@ def _denied_after(clause: Clause, hits: Sequence[str]) -> bool:
 
 def _decide(evidence: Sequence[Evidence]) -> Polarity:
     """Let each passage have one voice, as loud as it is clear; the louder side decides, a draw is a no."""
-    by_passage: dict[int, float] = {}
-    for item in evidence:
-        by_passage[item.passage] = by_passage.get(item.passage, 0.0) + item.weight
-    voices = [max(-1.0, min(1.0, weight)) for weight in by_passage.values()]
+    voices = _voices(evidence)
     if not any(voices) or sum(map(abs, voices)) < 0.3:
         return Polarity(None)
     verdict = sum(voices) > 0
     supporting = [item for item in evidence if (item.weight > 0) == verdict]
     return Polarity(verdict, tuple(sorted(supporting, key=lambda item: -item.strength)))
+
+
+def _voices(evidence: Sequence[Evidence]) -> list[float]:
+    by_passage: dict[int, float] = {}
+    for item in evidence:
+        by_passage[item.passage] = by_passage.get(item.passage, 0.0) + item.weight
+    return [max(-1.0, min(1.0, weight)) for weight in by_passage.values()]
 
 
 def _conjunction(found: Sequence[Polarity], *, any_of: bool) -> Polarity:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from almanaq.models.extractive.clauses import clauses, tokens_of
+from almanaq.models.extractive.meaning import Meaning
 from almanaq.models.extractive.polarity import asks_yes_or_no, polarity
 from almanaq.models.extractive.spans import Span, best_span
 from almanaq.models.extractive.summary import central_sentences
-from almanaq.models.protocols import Quote, TextCall, TextReply
+from almanaq.models.local_embedder import LocalEmbedder, local_is_installed
+from almanaq.models.protocols import Embedder, Quote, TextCall, TextReply
 from almanaq.models.words import stem
 from almanaq.values import canonical, parse_typed
 
@@ -19,11 +21,20 @@ class LocalReader:
 
     Yes and no are decided by what most passages that speak of the matter say. An open question is answered by words
     of the document. Where nothing speaks of the matter the reply is "no information". Every reply quotes its evidence.
+
+    Args:
+        embedder: MiniLM, by which clauses without known words are read; None takes the one of the extra `local`, and
+            where that is not installed words alone decide.
     """
 
     name = "local"
     remote = False
     paid = False
+
+    def __init__(self, embedder: Embedder | None = None) -> None:
+        if embedder is None and local_is_installed():
+            embedder = LocalEmbedder()
+        self._meaning = Meaning(embedder) if embedder is not None and embedder.name == "local" else None
 
     async def read(self, call: TextCall) -> TextReply:
         """Give what the document says, as far as words show it."""
@@ -34,14 +45,15 @@ class LocalReader:
         if call.function == "summary":
             quotes = central_sentences(call.passages)
             return TextReply(" ".join(quote.text for quote in quotes) or None, quotes=quotes)
-        if _is_yes_or_no(call):
-            return _yes_or_no(call)
+        if is_yes_or_no(call):
+            return _yes_or_no(call, self._meaning)
         if call.options:
             return _option(call)
         return _span(call)
 
 
-def _is_yes_or_no(call: TextCall) -> bool:
+def is_yes_or_no(call: TextCall) -> bool:
+    """Say whether a call asks for yes or no, by its options, its type, its comparisons, or its question."""
     spoken = {canonical(word) for word in (*call.options, *call.compared)}
     if call.options:
         return bool(spoken & _YES) and bool(spoken & _NO)
@@ -50,16 +62,21 @@ def _is_yes_or_no(call: TextCall) -> bool:
     )
 
 
-def _yes_or_no(call: TextCall) -> TextReply:
-    found = polarity(call.passages, call.question)
-    verdicts = {literal: _verdict(found.verdict, literal) for literal in call.compared}
-    if found.verdict is None:
+def _yes_or_no(call: TextCall, meaning: Meaning | None) -> TextReply:
+    found = polarity(call.passages, call.question, meaning)
+    quotes = tuple(dict.fromkeys(item.quote() for item in found.evidence))[:3]
+    return yes_or_no_reply(call, found.verdict, quotes)
+
+
+def yes_or_no_reply(call: TextCall, verdict: bool | None, quotes: tuple[Quote, ...]) -> TextReply:
+    """Give a verdict as a reply: in the words of the options where there are some, with one for each literal."""
+    verdicts = {literal: _verdict(verdict, literal) for literal in call.compared}
+    if verdict is None:
         return TextReply(None, verdicts)
-    words = _YES if found.verdict else _NO
+    words = _YES if verdict else _NO
     spelled = next((option for option in call.options if canonical(option) in words), None)
     plain = {True: "true", False: "false"} if call.type == "boolean" else {True: "Yes", False: "No"}
-    quotes = tuple(dict.fromkeys(item.quote() for item in found.evidence))[:3]
-    return TextReply(spelled or plain[found.verdict], verdicts, quotes)
+    return TextReply(spelled or plain[verdict], verdicts, quotes)
 
 
 def _verdict(verdict: bool | None, literal: str) -> bool | None:

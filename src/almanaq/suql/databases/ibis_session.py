@@ -69,6 +69,10 @@ class IbisSession:
         self._usable = True
         self._tables: list[str] = []
         self._written: dict[str, str] = {}
+        self._timer = None if deadline is None else threading.Timer(deadline, self._insist)
+        if self._timer is not None:  # the engine's own limit does not hold for all that it does
+            self._timer.daemon = True
+            self._timer.start()
         for statement in engine.begin:
             self._execute(statement)
 
@@ -142,6 +146,8 @@ class IbisSession:
         """Drop every temporary table of this session and end its streams."""
         with self._state:
             self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
         self.interrupt()
         with self._using:
             statements = [self._engine.drop.format(name=self._place(name)) for name in self._tables]
@@ -254,7 +260,8 @@ class IbisSession:
 
     def _cancel_stopped(self) -> bool:
         with self._state:
-            if self._busy is None or self._busy == self._interrupts:
+            over = self._ends is not None and time.monotonic() >= self._ends
+            if self._busy is None or (self._busy == self._interrupts and not over):
                 return False
         self._link.cancel()
         return True

@@ -61,8 +61,10 @@ def write_for_others(node: exp.Expr, dialect: str) -> exp.Expr:
         return _is_truth(node)
     elif isinstance(node, exp.Like | exp.ILike) and dialect in _WITHOUT_ESCAPE and not _escaped(node):
         return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
-    elif isinstance(node, exp.Identifier) and dialect == "bigquery" and "." in node.this:
-        node.set("this", node.this.replace(".", "__"))  # no column's name has dots there
+    elif isinstance(node, exp.Identifier):
+        node.set("quoted", True)  # where bare names are folded, r and "r" are two
+        if dialect == "bigquery":
+            node.set("this", node.this.replace(".", "__"))  # no column's name has dots there
     return _array(node, dialect)
 
 

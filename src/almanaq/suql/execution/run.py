@@ -20,9 +20,9 @@ from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import (
     CandidateStream,
     Listed,
+    MostSimilarFirst,
     PassageSelection,
     Similarity,
-    SimilarWindows,
     similar_candidates,
 )
 from almanaq.suql.execution.columns import boolean_column, id_column, text_column
@@ -209,7 +209,7 @@ class Run:
             return False
         return [block for block, _ in output.evidence] == [stage.block] and is_plain(output.select)
 
-    async def _ordered(self, stage: TextStage) -> CandidateStream | SimilarWindows | Listed:
+    async def _ordered(self, stage: TextStage) -> CandidateStream | MostSimilarFirst | Listed:
         """Give a stage's candidates in the order in which they are to be tried (semantics 9)."""
         similarity = self._means.similarity
         most = self._options.candidates if stage.predicate is not None else None
@@ -224,7 +224,7 @@ class Run:
         if most is not None:
             return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most))
         if by_similarity:
-            return SimilarWindows(self._session, sql, stage.inputs, similarity)
+            return MostSimilarFirst(self._session, sql, stage.inputs, similarity)
         return CandidateStream(self._session, sql)
 
     def _table(self, stage: TextStage, rows: list[StageRow]) -> pa.Table:

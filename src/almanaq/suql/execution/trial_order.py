@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.relations import Catalog, Column
 from almanaq.suql.catalog.sources import catalog_column, find_source
-from almanaq.suql.execution.candidates import FIRST_WINDOW, Similarity, constraint_of
+from almanaq.suql.execution.candidates import LOOKED_AT, LOOKED_FURTHER, Similarity, constraint_of
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.options import Options
 from almanaq.suql.plan.references import column
@@ -32,8 +32,8 @@ def describe_order(stage: TextStage, options: Options, catalog: Catalog) -> str:
     if approximate:
         return "tried in order of similarity"
     return (
-        f"tried in order of similarity: {FIRST_WINDOW:,} rows are looked at before the first is tried, "
-        "then twice as many each time"
+        f"tried in order of similarity: the best of {LOOKED_AT} rows first, with {LOOKED_FURTHER} more to choose from "
+        "after each; of more rows than that, each third in their own order"
     )
 
 

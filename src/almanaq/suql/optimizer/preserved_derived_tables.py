@@ -88,9 +88,8 @@ def _fits(inner: exp.Expr, block: exp.Select, item: exp.Expr, tree: exp.Query) -
         return False
     names = {source.alias_or_name for source in from_items(inner)}
     within = {id(node) for node in inner.walk()}
-    others = {
-        i.alias_or_name for select in tree.find_all(exp.Select) if id(select) not in within for i in from_items(select)
-    }
+    outside = (select for select in tree.find_all(exp.Select) if id(select) not in within)
+    others = {item.alias_or_name for select in outside for item in from_items(select)}
     return not names & (others - {item.alias_or_name})
 
 
