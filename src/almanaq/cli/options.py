@@ -29,7 +29,8 @@ class Order(StrEnum):
 
 Db = Annotated[str, typer.Option("--db", metavar="SOURCE", help=SOURCE_HELP)]
 Model = Annotated[
-    str | None, typer.Option("--model", metavar="NAME", help="local (default: no language model), local:NAME or openai:MODEL.")
+    str | None,
+    typer.Option("--model", metavar="NAME", help="local (default: no language model), local:NAME or openai:MODEL."),
 ]
 Embedder = Annotated[
     str | None,
