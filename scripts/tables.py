@@ -44,7 +44,12 @@ def local_reader() -> str:
     """Reading with `local`: HybridQA given the gold cell or passage, beside a baseline that gives it back whole."""
     record = json.loads((EXPERIMENTS / "local" / "hybridqa_reader.json").read_text())
     rows = [
-        (half, kind, str(found["local"]["questions"]), *(_match(found[reader]) for reader in ("local", "whole document")))
+        (
+            half,
+            kind,
+            str(found["local"]["questions"]),
+            *(_match(found[reader]) for reader in ("local", "whole document")),
+        )
         for half in ("development", "report")
         for kind, found in record[half].items()
         if isinstance(found, dict)
