@@ -102,7 +102,7 @@ def main() -> None:
         def ask(number: int) -> None:
             out = root / f"ask{number}"
             out.mkdir()
-            Search(out, config, data.ids).run(ready, data.corpus, data.questions, None)
+            Search(out, config, data.ids).run(ready, data.corpus, data.questions)
 
         asked = best(ask)
         whole = best(lambda number: run(replace(request, out=root / f"out{number}")), 2)

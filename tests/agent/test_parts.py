@@ -10,6 +10,7 @@ from almanaq.agent.describe import describe
 from almanaq.agent.history import Shown, Turn
 from almanaq.agent.keyed import named_rows, with_keys
 from almanaq.agent.local import LocalDialogue
+from almanaq.agent.privacy import shows_private
 from almanaq.agent.relax import LocalRelaxer, Query
 from almanaq.agent.responder import cell
 from almanaq.agent.shots import examples_path, find_examples, fitting, read_examples
@@ -148,6 +149,37 @@ def test_links_stay_whole_and_lists_are_short():
     world = worlds.World((shops,), {"shops": [("Alba", link)]})
     assert link in Agent(world, models()).respond("show all shops").answer
     world.close()
+
+
+@pytest.mark.parametrize(
+    "suql",
+    [
+        "SELECT name, phone FROM people",
+        "SELECT * FROM people",
+        "SELECT upper(phone) AS x FROM people",
+        "SELECT x FROM (SELECT phone AS x FROM people) AS q",
+    ],
+)
+def test_rows_with_private_columns_reach_no_language_model(suql):
+    columns = (Column("name", "text"), Column("phone", "text", private=True))
+    world = worlds.World((Relation("people", ("people",), columns),), {"people": [("Ada", "555-SECRET")]})
+    script = Script(query(suql), query(None, needs_data=False), "Hello.")
+    agent = Agent(world, models(script))
+    reply = agent.respond("who is there?")
+    agent.respond("thanks", [reply.turn()])
+    world.close()
+    assert "555-SECRET" in reply.answer
+    assert "no language model saw them" in reply.answer
+    assert [prompt.name for prompt in script.prompts] == ["parse", "parse", "chat"]
+    assert not any("SECRET" in message.content for prompt in script.prompts for message in prompt.messages)
+
+
+def test_a_star_over_one_relation_shows_its_private_columns():
+    columns = (Column("name", "text"), Column("phone", "text", private=True))
+    catalog = Catalog((Relation("people", ("people",), columns), worlds.EATERIES))
+    assert shows_private("SELECT p.* FROM people AS p", catalog)
+    assert not shows_private("SELECT name FROM people WHERE phone = '1'", catalog)
+    assert not shows_private("SELECT * FROM restaurants", catalog)
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

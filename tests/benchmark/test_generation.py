@@ -27,7 +27,7 @@ from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.benchmark.score import score
 from almanaq.corpus.table import Table, TableId
-from almanaq.errors import BenchmarkError, BudgetExceeded, ModelError, UsageError
+from almanaq.errors import BenchmarkError, BudgetExceeded, MissingExtraError, ModelError, UsageError
 from almanaq.models.budget import Budget
 from almanaq.models.registry import ModelSettings, open_models
 from almanaq.testing import Faults, ScriptedModel, StandInServer
@@ -297,6 +297,15 @@ def test_replies_of_a_killed_run_equal_an_uninterrupted_ones(qa: RunRequest, tmp
         os.waitpid(child, 0)
     run(replace(request, resume=True))
     assert files(request.out) == files(whole.out)
+
+
+def test_what_is_not_installed_is_said_before_anything_is_asked(qa: RunRequest, monkeypatch) -> None:
+    from almanaq.evaluation import answers
+
+    monkeypatch.setattr(answers, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"almanaq\[bench\]"):
+        run(qa)
+    assert not qa.out.exists()
 
 
 def test_replies_that_are_damaged(qa: RunRequest) -> None:

@@ -11,6 +11,7 @@ import pytest
 import almanaq
 from almanaq.cli import main
 from almanaq.errors import AlmanaqError, DatabaseError, DeadlineExceeded, SourceError
+from almanaq.suql.databases.postgres import PostgresDatabase
 from almanaq.suql.databases.postgres_driver import check_version
 from almanaq.testing import FunctionModel
 from engines import PostgresServer
@@ -46,7 +47,7 @@ def run(url: str, sql: str) -> list[tuple[object, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
-def connect(url: str, model: FunctionModel, **options: object) -> almanaq.Connection:
+def connect(url: str | PostgresDatabase, model: FunctionModel, **options: object) -> almanaq.Connection:
     return almanaq.connect(url, model=model, order="table", cache=False, **options)  # type: ignore[arg-type]
 
 
@@ -108,6 +109,17 @@ def test_without_the_right_to_temporary_tables_the_error_says_so(url: str) -> No
         assert con.sql("SELECT count(*) FROM t").rows == [(200,)]
         with pytest.raises(DatabaseError, match="GRANT TEMPORARY"):
             con.sql(SUQL)
+
+
+def test_a_standby_answers_what_needs_no_table(url: str) -> None:
+    """A session in a transaction that may not write is what a standby gives; a real one was tried by hand."""
+    database = PostgresDatabase(url)
+    database._standby = True
+    with connect(database, FunctionModel(lambda t, q: "Yes")) as con:
+        assert len(con.sql(f"{SUQL} AND id > 3 LIMIT 2").rows) == 2
+        assert con.sql("SELECT count(*) FROM t").rows == [(200,)]
+        with pytest.raises(DatabaseError, match="read-only standby makes no temporary tables"):
+            con.sql("SELECT count(*) FROM t WHERE answer(body, 'calm?') = 'Yes'")
 
 
 def test_rights_taken_away_while_a_query_runs_are_an_error(url: str) -> None:

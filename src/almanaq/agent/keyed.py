@@ -56,6 +56,8 @@ def with_keys(suql: str, catalog: Catalog) -> Keyed | None:
     relation = main_relation(tree, catalog)
     if relation is None or not relation.key or not isinstance(tree, exp.Select):
         return None
+    if any(column.private for column in map(relation.column, relation.key) if column is not None):
+        return None
     table = tree.args["from_"].this.alias_or_name
     added = [
         exp.alias_(

@@ -93,6 +93,8 @@ class PromptedParser:
 
 
 def _turn(turn: Turn) -> dict[str, object]:
+    if turn.private:
+        return {"request": turn.question, "suql": turn.suql, "reply": "(its rows are private)", "shown": []}
     shown = [f"{column} = {value}{_key(turn, i)}" for i, (column, value) in enumerate(turn.entities)]
     return {"request": turn.question, "suql": turn.suql, "reply": turn.answer[:_ANSWER_LENGTH], "shown": shown}
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Status = Literal["answered", "no_result", "no_query", "clarify", "failed"]
 _REMEMBERED = 20
-_OWN = ("question", "error", "kind", "shown", "meant")
+_OWN = ("question", "error", "kind", "shown", "meant", "private")
 """Fields for callers in Python, which are no keys of `ask --json`."""
 
 
@@ -32,6 +32,7 @@ class Response:
         kind: what the asker did with the question.
         shown: the keys of the rows, for later turns that refer to them.
         meant: where a condition was left out, the query with it: what later turns go on from.
+        private: the rows show private columns; no language model sees them, now or in later turns.
     """
 
     status: Status
@@ -49,11 +50,22 @@ class Response:
     kind: TurnKind = "new"
     shown: Shown | None = None
     meant: str | None = None
+    private: bool = False
 
     def turn(self) -> Turn:
         """Give what a conversation remembers of this reply."""
         keys: tuple[Key, ...] = tuple((self.columns[0], str(row[0])) for row in self.rows[:_REMEMBERED] if row)
-        return Turn(self.question, self.suql, self.answer, self.status, keys, self.kind, self.shown, self.meant)
+        return Turn(
+            self.question,
+            self.suql,
+            self.answer,
+            self.status,
+            keys,
+            self.kind,
+            self.shown,
+            self.meant,
+            self.private,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Give the keys of `ask --json`; rows keep Python values."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from almanaq.benchmark.config import RunConfig, read_config, versions
 from almanaq.benchmark.data import Data, open_data
 from almanaq.benchmark.generation.protocol import Generator
 from almanaq.benchmark.generation.registry import open_generator
-from almanaq.benchmark.generation.run import Databases, Generation
+from almanaq.benchmark.generation.run import ROLES, Databases, Generation
 from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
 from almanaq.benchmark.records import CONFIG, make_folder, write_whole
 from almanaq.benchmark.request import RunRequest, check_request
@@ -20,8 +20,8 @@ from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError
+from almanaq.evaluation.answers import check_sacrebleu
 from almanaq.models.budget import Budget
-from almanaq.models.protocols import Embedder
 from almanaq.retrieval.registry import Opened, Parts, open_retriever
 
 
@@ -37,30 +37,16 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     """
     check_request(request)
     data = open_data(request)
-    embedder = _Once(request.embedder)
-    opened = _open(replace(request, embedder=embedder), data.questions)
+    opened = _open(request, data.questions)
     replying = _replying(request, data)
     config = _config(request, data, opened, replying)
     _prepare(request, config)
     search = Search(request.out, config, data.ids, progress)
-    search.run(opened.retriever, data.corpus, data.questions, embedder.made if opened.embedder else None)
+    search.run(opened.retriever, data.corpus, data.questions)
     if replying is not None:
         generation = Generation(request.out, config, replying.generator, replying.databases, progress)
         generation.run(replying.questions, data.corpus)
     return keep_score(request.out)
-
-
-@dataclass(slots=True)
-class _Once:
-    """Opens an embedder the first time that it is asked for."""
-
-    opener: Callable[[], Embedder]
-    made: Embedder | None = None
-
-    def __call__(self) -> Embedder:
-        if self.made is None:
-            self.made = self.opener()
-        return self.made
 
 
 def _open(request: RunRequest, questions: Sequence[Question]) -> Opened:
@@ -96,6 +82,8 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
     task = find_task(request.task)
     if not task.generates:
         return None
+    if ROLES[task.name] == "answer":
+        check_sacrebleu()
     databases = Databases(data.dataset.path if data.dataset.path.is_dir() else data.dataset.path.parent)
     questions, left_out = data.questions, ""
     if task.name == "text-to-sql":

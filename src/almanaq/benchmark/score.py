@@ -134,7 +134,7 @@ def read_timings(file: Path) -> dict[str, float]:
     """Give what a run took.
 
     `index_seconds` and `index_bytes` are of the last start. `seconds_per_query` is the mean of all batches;
-    `latency_mean`, `latency_p50` and `latency_p95` are seconds of questions asked one by one, embedding included.
+    `latency_mean`, `latency_p50` and `latency_p95` are seconds of questions asked one by one, their vectors known.
     """
     stages: dict[str, list[Mapping[str, Any]]] = {"index": [], "search": [], "latency": [], "generate": []}
     for line in whole_lines(file):

@@ -17,8 +17,8 @@ from almanaq.benchmark.records import RECORDS, TIMINGS, Appender, Record, read_r
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import AlmanaqError, BenchmarkError
-from almanaq.models.protocols import Embedder
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
+from almanaq.retrieval.registry import RETRIEVERS
 
 BATCH = 256
 """Questions asked at once. A resumed run asks the same batches, so that it computes the same digits."""
@@ -44,9 +44,7 @@ class Search:
     ids: Set[TableId]
     progress: Progress | None = None
 
-    def run(
-        self, retriever: Retriever, corpus: Corpus, questions: Sequence[Question], embedder: Embedder | None
-    ) -> None:
+    def run(self, retriever: Retriever, corpus: Corpus, questions: Sequence[Question]) -> None:
         """Write a record for each question that has none yet.
 
         Raises:
@@ -59,7 +57,8 @@ class Search:
         if todo:
             index = self._index(retriever, corpus)
             self._ask(index, todo, done)
-            self._sample(index, questions, embedder)
+            if self.config.resolved in RETRIEVERS:
+                self._sample(index, questions)
 
     def _index(self, retriever: Retriever, corpus: Corpus) -> TableIndex:
         started = time.perf_counter()
@@ -97,14 +96,15 @@ class Search:
             records.append(Record(question.id, question.gold, hits, question.text))
         return records
 
-    def _sample(self, index: TableIndex, questions: Sequence[Question], embedder: Embedder | None) -> None:
-        """Time some questions one by one. Their vectors are cached by now, so each is embedded anew beside it."""
+    def _sample(self, index: TableIndex, questions: Sequence[Question]) -> None:
+        """Time some questions one by one. Their vectors are known by now: nothing is embedded for a measurement.
+
+        Retrievers of others are left alone: what a question costs them is not ours to spend.
+        """
         drawn = Random(0).sample(questions, min(SAMPLE, len(questions)))
         seconds = []
         for question in drawn:
             started = time.perf_counter()
-            if embedder is not None:
-                embedder.embed([question.text])
             index.search([question.text], self.config.depth)
             seconds.append(time.perf_counter() - started)
             if sum(seconds) > SAMPLE_SECONDS:

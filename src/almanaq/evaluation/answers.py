@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from almanaq.errors import MissingExtraError
 
@@ -20,16 +21,21 @@ class Bleu:
     signature: str
 
 
+def check_sacrebleu() -> None:
+    """Raise MissingExtraError where sacrebleu is not installed: before anything is paid for that it is to measure."""
+    if find_spec("sacrebleu") is None:
+        raise MissingExtraError("sacrebleu", "bench", "the measure sacreBLEU")
+
+
 def sacrebleu(pairs: Sequence[tuple[str, str]]) -> Bleu:
     """Give the corpus BLEU of (answer, gold) pairs, as sacreBLEU computes it by default.
 
     Raises:
         MissingExtraError: sacrebleu is not installed.
     """
-    try:
-        from sacrebleu.metrics import BLEU
-    except ImportError as error:
-        raise MissingExtraError("sacrebleu", "bench", "the measure sacreBLEU") from error
+    check_sacrebleu()
+    from sacrebleu.metrics import BLEU
+
     metric = BLEU()
     score = metric.corpus_score([answer for answer, _ in pairs], [[gold for _, gold in pairs]])
     return Bleu(float(score.score), str(metric.get_signature()))

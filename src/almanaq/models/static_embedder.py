@@ -3,7 +3,7 @@
 After model2vec (Tulkens and van Dongen, 2024): every token of the vocabulary goes through the model alone, the vectors
 are reduced to their principal components, and frequent tokens are weighed down. What words mean together is lost, what
 each means is kept, and thousands of texts are embedded in a second. Unlike there, components are brought to one
-variance, and words count less the later they stand, as a table's text begins with its title (docs/decisions/0007).
+variance, and words count less the later they stand, as a table's text begins with its title (docs/decisions/0011).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Words and vectors of an index on disk in one score, at any size.
 
-As in hybrid, both scores are taken in standard deviations above their means and summed. Neither needs a score of every
+Both scores are taken in standard deviations above their means and summed. Neither needs a score of every
 table: the mean and spread of the words' scores follow from sums that the index holds, those of the cosines from a
 sample. Up to EXACT tables all cosines are computed, above it those of the best by words.
 """
@@ -25,7 +25,8 @@ from almanaq.retrieval.vectors import Vectors, VectorStore
 EXACT = 200_000
 """Tables up to which a question is compared with every vector: a fifth of a gigabyte of memory, some 20 ms."""
 
-CANDIDATES = 1_000
+CANDIDATES = 300
+"""Tables that the words propose, up to EXACT the vectors too; above it each costs a look into the disk's cache."""
 _SAMPLE = 2_048
 _CHUNK = 65_536
 

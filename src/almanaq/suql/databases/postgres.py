@@ -61,7 +61,7 @@ _CONSTRAINTS = """
     FROM pg_constraint c WHERE c.contype IN ('p', 'u', 'f') AND c.conrelid = ANY(%s)
     ORDER BY c.conrelid, c.contype = 'u', c.conname"""
 _LOCALE = """
-    SELECT CASE WHEN to_jsonb(d)->>'datlocprovider' = 'i' THEN 'icu' ELSE lower(datcollate) END
+    SELECT CASE WHEN to_jsonb(d)->>'datlocprovider' = 'i' THEN 'icu' ELSE lower(datcollate) END, pg_is_in_recovery()
     FROM pg_database d WHERE datname = current_database()"""
 _BYTEWISE = ("c", "posix", "c.utf-8", "c.utf8")
 _ROW_IDS = {"r": "ctid::text", "m": "ctid::text", "p": "tableoid::text || ctid::text"}
@@ -83,6 +83,7 @@ class PostgresDatabase:
             self.name = connection.info.dbname
             locale = connection.execute(_LOCALE).fetchone()
             self.collation = None if locale is not None and locale[0] in _BYTEWISE else "C"
+            self._standby = locale is not None and bool(locale[1])
             self._enums = connection.execute(
                 "SELECT typname, oid, typarray FROM pg_type WHERE typtype = 'e'"
             ).fetchall()
@@ -106,14 +107,14 @@ class PostgresDatabase:
         arrays = frozenset(array for _, _, array in self._enums)
         while (connection := self._take_idle()) is not None:
             try:
-                return PostgresSession(connection, arrays, self._give_back, deadline)
+                return PostgresSession(connection, arrays, self._give_back, deadline, standby=self._standby)
             except driver().Error:  # it was lost while it lay idle
                 connection.close()
         connection = connect(self._url)
         connection.autocommit = True  # the session writes BEGIN itself
         try:
             register_enums(connection, self._enums)
-            return PostgresSession(connection, arrays, self._give_back, deadline)
+            return PostgresSession(connection, arrays, self._give_back, deadline, standby=self._standby)
         except driver().Error as error:
             connection.close()
             raise SourceError(f"{self.name} gives no transaction: {first_line(error)}") from error
