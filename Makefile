@@ -39,6 +39,10 @@ check: $(VENV)/.installed-test ## style, types, layers, import time, generated f
 test: $(VENV)/.installed-test ## all tests: under ten minutes
 	$(BIN)/python -m pytest --numprocesses $(JOBS) $(TESTS)
 
+.PHONY: nightly
+nightly: $(VENV)/.installed-test ## compare 20,000 generated queries with the database itself: about half an hour
+	$(BIN)/python -m tests.laws.run --count 20000 --jobs $(JOBS) --out tests/laws/results.json
+
 .PHONY: docs
 docs: $(VENV)/.installed-test ## write the generated parts of README and docs, and the golden help texts
 	$(BIN)/python scripts/tables.py --write

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+SHORT_LISTS = re.compile(r"\[[^\[\]{}]{0,100}?\]")  # intervals and field names stand on one line
 DATA = Path(os.environ.get("ALMANAQ_DATA", ROOT.parent / "shared" / "data"))
 
 
@@ -32,7 +34,8 @@ def run(path: Path) -> str:
     if done.returncode:
         return f"failed with exit code {done.returncode}"
     record["result"] = json.loads(done.stdout)
-    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    path.write_text(SHORT_LISTS.sub(lambda found: " ".join(found[0].split()), text))
     return "done"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,80 @@ MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 
 DATASETS = ("ottqa", "fetaqa", "tabfact", "spider", "bird", "hybridqa")
 BY_DATABASE = ("spider", "bird")
+WEIGHTS = ROOT / "src" / "almanaq" / "retrieval" / "weights.json"
+SIGHTS = {"short": "hybrid", "rows": "rerank", "lexical": "without vectors"}
+COLUMNS = ("held_out", "in_sample", "other_datasets", "untuned")
+KINDS = {
+    "titled": "with titles",
+    "untitled": "header, cells",
+    "databases": "all fields",
+    "bare-databases": "without description",
+}
+PAGE_PAIRS = {"recall@1 / @10": ("recall@1", "recall@10")}
+DATABASE_PAIRS = {
+    "database first / routed": ("database_recall@1", "routed_database_recall@1"),
+    "all gold in 5 / in 10": ("complete_recall@5", "complete_recall@10"),
+}
+RETRIEVERS = ("none", "random", "bm25", "dense", "hybrid-untuned", "hybrid", "rerank", "oracle")
+FRONT = {
+    "question-answering": ("exact_match", "f1", "numeric_match", "sacrebleu"),
+    "fact-verification": ("precision", "recall", "f1", "recall_answered", "coverage"),
+    "text-to-sql": ("execution_accuracy", "execution_accuracy_strict"),
+}
 
 
 def retrieval() -> str:
-    """Table retrieval: each dataset and retriever, beside the best published figure."""
+    """Table retrieval: a row for each retriever, a column for each dataset, and the best published figures."""
     published = json.loads((EXPERIMENTS / "published.json").read_text())
-    rows = [_retrieval_row(record, published) for record in _records("table-retrieval")]
-    head = ("dataset (split)", "retriever", "measure", "@1", "@10", "best published (split)")
+    found = _by_system("table-retrieval")
+    names = [name for name in DATASETS if any(name in results for results in found.values())]
+    head = ("retriever", *(f"{name} {'DB R' if name in BY_DATABASE else 'R'}@1 / @10" for name in names))
+    rows = [(system, *(_pair(found[system].get(name)) for name in names)) for system in _ranked(found)]
+    best = (f"{_figure(each['@1'])} / {_figure(each['@10'])} ({each['split']})" if each else "–"
+            for each in map(published.get, names))  # fmt: skip
+    return _markdown(head, [*rows, ("*best published*", *best)])
+
+
+def target_table_2() -> str:
+    """The lexical rows of the TARGET paper's table 2, each beside the printed figure."""
+    with (ROOT / "src/almanaq/benchmark/published/target-table-2.toml").open("rb") as file:
+        published = tomllib.load(file)
+    found = _by_system("table-retrieval-published")
+    names = [name for name in DATASETS if name in published["measures"]]
+    head = ("row of the paper", "retriever", *(f"{n} {published['measures'][n]['retrieval']}" for n in names))
+    rows = []
+    for row in published["rows"]:
+        if row["retriever"] in found:
+            cells = []
+            for name in names:
+                result = found[row["retriever"]].get(name)
+                ours = _figure(result["metrics"].get(published["measures"][name]["retrieval"])) if result else "–"
+                printed = row.get("printed", {}).get(name)
+                cells.append(f"{ours} ({_figure(printed)})" if printed is not None else ours)
+            rows.append((row["method"], f"`{row['retriever']}`", *cells))
     return _markdown(head, rows)
+
+
+def generation() -> str:
+    """Tasks with replies: for each dataset, what each generator makes of each retriever's tables."""
+    rows = []
+    for record in _records("generation"):
+        result = record["result"]
+        metrics, provenance = result["metrics"], result["provenance"]
+        front = [name for name in FRONT[result["task"]] if name in metrics]
+        figures = ", ".join(
+            f"{name.replace('_', ' ')} {metrics[name]:.{2 if name == 'sacrebleu' else 3}f}" for name in front
+        )
+        rows.append((result["dataset"], provenance["generator"], result["retriever"], figures))
+    order = ("first-cell", "majority", "not-enough", "local", "agent")
+    rows.sort(
+        key=lambda row: (
+            DATASETS.index(row[0]),
+            order.index(row[1]) if row[1] in order else 9,
+            RETRIEVERS.index(row[2]),
+        )
+    )
+    return _markdown(("dataset", "generator", "retriever", "measures"), rows)
 
 
 def questions() -> str:
@@ -85,6 +152,22 @@ def local_parser() -> str:
     return _markdown(("half", "restaurants: precision / recall of conditions", "Spider: execution accuracy"), rows)
 
 
+def laws() -> str:
+    """Generated queries compared with the database itself, with text functions as plain functions called per row."""
+    found = json.loads((ROOT / "tests" / "laws" / "results.json").read_text())
+    rows = [
+        (
+            f"{run['first_seed']:,} – {run['last_seed']:,}",
+            f"{run['compared']:,}",
+            str(run["differ"]),
+            f"{run['text_calls']:,}",
+            f"{run['naive_text_calls']:,}",
+        )
+        for run in found["runs"]
+    ]
+    return _markdown(("seeds", "queries compared", "differ", "text calls", "naive text calls"), rows)
+
+
 def candidates() -> str:
     """The paper's cut-off on the sample: the share of the exact rows found when only k candidates are verified."""
     measured = json.loads((EXPERIMENTS / "candidates" / "recall.json").read_text())
@@ -119,15 +202,230 @@ def overhead() -> str:
     return _markdown(("structured predicate", "database", "with a text predicate", "time ratio", "memory ratio"), rows)
 
 
+def learned() -> str:
+    """What the learned weights give on held-out tables, in sample, learned elsewhere, and untuned."""
+    measured = json.loads(WEIGHTS.read_text())["provenance"]["measured"]
+    kinds = [(f"{kind}-{sight}", seen, name) for kind, seen in KINDS.items() for sight, name in SIGHTS.items()]
+    rows = []
+    for kind, seen, retriever in kinds:
+        for dataset, told in measured[kind].items():
+            pairs = DATABASE_PAIRS if "database_recall@1" in told["held_out"] else PAGE_PAIRS
+            for name, pair in pairs.items():
+                figures = (" / ".join(_figure(told[column][each]) for each in pair) for column in COLUMNS)
+                rows.append((dataset, seen, retriever, name, *figures))
+    return _markdown(("dataset", "fields", "retriever", "measure", *(name.replace("_", " ") for name in COLUMNS)), rows)
+
+
+def doubt() -> str:
+    """How well it is known that no table fits: on held-out tables, by dataset and size of the corpus."""
+    measured = json.loads(WEIGHTS.read_text())["provenance"]["doubt_measured"]
+    rows = []
+    for name in ("titled-short", "titled-statements-short", "untitled-short", "databases-short"):
+        for group, told in measured[name].items():
+            if group != "calibration":
+                figures = (_figure(told[column]) for column in ("refused_answerable", "recall", "precision"))
+                rows.append((name.split("-")[0], group, *figures))
+    head = ("tables", "corpus", "answerable refused", "unanswerable refused (recall)", "precision of a refusal")
+    return _markdown(head, rows)
+
+
+def ablation() -> str:
+    """Recall by field set and retriever, with intervals."""
+    measured = json.loads((EXPERIMENTS / "ablation" / "fields.json").read_text())["measured"]
+    retrievers = list(dict.fromkeys(r for sets in measured.values() for own in sets.values() for r in own))
+    rows = [
+        (dataset, fields, *(_interval(own[name]) if name in own else "–" for name in retrievers))
+        for dataset, sets in measured.items()
+        for fields, own in sets.items()
+    ]
+    return _markdown(("dataset", "fields", *retrievers), rows)
+
+
+def _interval(cell: dict[str, list[float]]) -> str:
+    return " / ".join(f"{mean:.3f} ({low:.3f}–{high:.3f})" for mean, low, high in cell.values())
+
+
+def turns() -> str:
+    """How well turns are told apart without a language model."""
+    measured = json.loads((EXPERIMENTS / "agent" / "classify_turns.json").read_text())
+    halves = [name for name in ("dev", "held-out") if name in measured]
+    rows = [
+        (label, *(f"{measured[half][key]:.3f}" for half in halves))
+        for label, key in (("macro F1, 11 kinds", "macro_f1"), ("needs data or not", "needs_data_accuracy"))
+    ]
+    kinds = measured[halves[0]]["f1"]
+    rows += [(f"F1 of {kind}", *(f"{measured[half]['f1'][kind]:.3f}" for half in halves)) for kind in kinds]
+    return _markdown(("", *(f"{half} ({measured[half]['turns']} turns)" for half in halves)), rows)
+
+
+def conversations() -> str:
+    """Our questions and conversations over the sample, judged by its truth, on the held-out half."""
+    measured = json.loads((EXPERIMENTS / "agent" / "restaurants.json").read_text())
+    names = {
+        "script/truth": "right SUQL from a script, texts read by the truth",
+        "local/truth": "`local` writes the queries, texts read by the truth",
+        "local/local": "`local` writes the queries and reads the texts",
+    }
+    rows = []
+    for key, what in names.items():
+        for half in ("dev", "held-out"):
+            record = measured.get(f"{key}/{half}")
+            if record:
+                parts = [record[kind] for kind in ("questions", "conversations")]
+                rows.append((what, half, *(f"{p['turn_accuracy']:.3f} / {p['false_negatives']:.3f}" for p in parts)))
+    head = ("", "half", "questions: right / wrongly empty", "conversations: right / wrongly empty")
+    return _markdown(head, rows)
+
+
+def turn_times() -> str:
+    """How long the agent takes for a turn without a model."""
+    measured = json.loads((ROOT / "benchmarks" / "agent" / "results.json").read_text())
+    keys = ("again_median_ms", "again_worst_ms", "first_worst_ms", "again_processor_ms", "bound_ms")
+    rows = [(f"{size['tables']:,}", *(f"{size[key]:.0f} ms" for key in keys)) for size in measured["sizes"]]
+    return _markdown(("tables", "median turn", "slowest", "slowest, first time", "processor time", "bound"), rows)
+
+
+def databases() -> str:
+    """Spider's databases as one source: how often the right one is looked in."""
+    record = json.loads((EXPERIMENTS / "agent" / "spider_databases.json").read_text())
+    rows = [
+        ("the database chosen first is the right one", f"{record['first']:.3f}"),
+        ("every table of the right query is among those shown to the parser", f"{record['shown']:.3f}"),
+        (f"`local`'s query reads the right one ({record['asked_questions']} questions)", f"{record['asked']:.3f}"),
+    ]
+    head = (f"{record['questions']:,} questions, {record['databases']} databases, {record['tables']} tables", "share")
+    return _markdown(head, rows)
+
+
+def hybridqa() -> str:
+    """HybridQA with `local` on the half that nothing was fitted on: with the gold table, and one found among all."""
+    rows = []
+    ways = {
+        "report_gold": "gold",
+        "report_open_cells": "found among 2,141 by `hybrid` over titles, header and cells",
+        "report_open": "found by `bm25` over these and the passages",
+    }
+    for name, tables in ways.items():
+        found = json.loads((EXPERIMENTS / "hybridqa" / f"{name}.json").read_text())
+        rows.append((tables, *_hybrid_scores(found["all"]), str(found["text_calls_per_question"])))
+    head = ("table", "questions", "exact match", "F1", "substring", "calls per question")
+    return _markdown(head, rows)
+
+
+def hybridqa_places() -> str:
+    """HybridQA by where the answers lie and by the number of places."""
+    found = json.loads((EXPERIMENTS / "hybridqa" / "report_gold.json").read_text())
+    names = {"table": "cells", "passage": "articles", "mixed": "both", "nowhere": "neither (computed)"}
+    rows = [(names[place], *_hybrid_scores(scores)) for place, scores in found["by_place"].items()]
+    rows += [(f"{number} places", *_hybrid_scores(scores)) for number, scores in found["by_nodes"].items()]
+    return _markdown(("answers in", "questions", "exact match", "F1", "substring"), rows)
+
+
+def hybridqa_stages() -> str:
+    """HybridQA: how many answers each stage lost."""
+    names = ("gold", "open_cells", "open")
+    files = [json.loads((EXPERIMENTS / "hybridqa" / f"report_{name}.json").read_text()) for name in names]
+    rows = [(stage, *(str(found["stages"][stage]) for found in files)) for stage in files[0]["stages"]]
+    return _markdown(("stage", "gold table", "found by cells", "found by cells and passages"), rows)
+
+
+def hybridqa_sixty() -> str:
+    """The sixty queries by type: answers reached in the first run and now, and calls per question."""
+    first, now = (json.loads((EXPERIMENTS / "hybridqa" / f"sixty{part}.json").read_text()) for part in ("_first", ""))
+    notes = json.loads((EXPERIMENTS / "hybridqa" / "sixty_notes.json").read_text())["notes"]
+    faulty = {question for question, (kind, _) in notes.items() if kind == "label"}
+    rows = []
+    for kind, counts in now["by_type"].items():
+        own = [r for r in now["queries"] if kind in (r["type"], "all") and r["question"] not in faulty]
+        sound = f"{sum(bool(r['substring']) for r in own)} of {len(own)}"
+        reached = (str(first["by_type"][kind]["reached"]), str(counts["reached"]), str(counts["substring"]), sound)
+        rows.append((kind, str(counts["queries"]), *reached, str(counts["calls_per_question"])))
+    head = ("type", "queries", "reached at first", "reached", "or substring", "of those with sound gold", "calls")
+    return _markdown(head, rows)
+
+
+def _hybrid_scores(scores: dict[str, Any]) -> tuple[str, ...]:
+    return (str(scores["questions"]), *(f"{scores[name]:.1f}" for name in ("exact_match", "f1", "substring")))
+
+
+def engines() -> str:
+    """Text predicates over 10 million rows in PostgreSQL: rows that leave it, and seconds beside plain SQL."""
+    measured = json.loads((ROOT / "benchmarks" / "engines" / "results.json").read_text())
+    rows = [
+        (
+            query["query"],
+            query["order"],
+            str(query["rows_to_client"]),
+            str(query["text_calls"]),
+            f"{query['seconds']:.3f}",
+            f"{query['bare_seconds']:.3f}",
+            f"{query['ratio_to_bare']:.2f}",
+            f"{query['read_seconds']:.3f}",
+        )
+        for query in measured["queries"]
+    ]
+    head = ("query", "order", "rows to the client", "text calls", "seconds", "without the text predicate", "ratio")
+    return _markdown((*head, "only reading the same rows"), rows)
+
+
+def index_scale() -> str:
+    """The index on disk by size: what building it takes, and how quick and sure it is, by words and with vectors."""
+    head = ("tables", "build CPU s", "build GB", "on disk GB", "update writes", "by words: CPU p50 / p95 ms",
+            "R@1 / @10", "with static vectors: CPU p50 / p95 ms", "R@1 / @10")  # fmt: skip
+    rows = []
+    for run in json.loads((ROOT / "benchmarks/retrieval/results/scale.json").read_text())["runs"]:
+        found = [part for kind in ("lexical", "hybrid") for part in _searched(run.get(kind))]
+        built = (f"{run['build_cpu_seconds']:.0f}", f"{run['peak_memory_gb']:.2f}", f"{run['index_gb']:.3f}")
+        rows.append((f"{run['tables']:,}", *built, f"{run['update_writes_share']:.2%}", *found))
+    return _markdown(head, rows)
+
+
+def _searched(told: dict[str, Any] | None) -> tuple[str, str]:
+    if told is None:
+        return "–", "–"
+    recalls = f"{_figure(told['recall@1'])} / {_figure(told['recall@10'])}"
+    return f"{told['cpu_p50_ms']:.1f} / {told['cpu_p95_ms']:.1f}", recalls
+
+
+def index_yardsticks() -> str:
+    """Our index beside bm25s and tantivy, called bare on the same text."""
+    head = ("tables", "", "build CPU s", "GB while building", "on disk GB", "CPU p50 / p95 ms", "R@10")
+    rows = []
+    for run in json.loads((ROOT / "benchmarks/retrieval/results/yardsticks.json").read_text())["runs"]:
+        for name in ("ours", "bm25s", "tantivy"):
+            told = run[name]
+            times = f"{told['cpu_p50_ms']:.1f} / {told['cpu_p95_ms']:.1f}"
+            built = (f"{told['build_cpu_seconds']:.0f}", f"{told['peak_memory_gb']:.2f}", f"{told['index_gb']:.3f}")
+            rows.append((f"{run['tables']:,}", name, *built, times, _figure(told["recall@10"])))
+    return _markdown(head, rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "retrieval": retrieval,
+    "learned": learned,
+    "doubt": doubt,
+    "ablation": ablation,
+    "target-table-2": target_table_2,
+    "generation": generation,
     "questions": questions,
     "local-reader": local_reader,
     "local-yes-no": local_yes_no,
     "local-parser": local_parser,
     "candidates": candidates,
+    "laws": laws,
     "calls": calls,
     "overhead": overhead,
+    "turns": turns,
+    "conversations": conversations,
+    "turn-times": turn_times,
+    "databases": databases,
+    "hybridqa": hybridqa,
+    "hybridqa-places": hybridqa_places,
+    "hybridqa-stages": hybridqa_stages,
+    "hybridqa-sixty": hybridqa_sixty,
+    "engines": engines,
+    "index-scale": index_scale,
+    "index-yardsticks": index_yardsticks,
 }
 
 
@@ -164,13 +462,25 @@ def _rank(record: dict[str, Any]) -> tuple[int, str]:
     return (DATASETS.index(dataset) if dataset in DATASETS else len(DATASETS), result.get("retriever", ""))
 
 
-def _retrieval_row(record: dict[str, Any], published: dict[str, Any]) -> tuple[str, ...]:
-    result = record["result"]
-    measure = "database recall" if result["dataset"] in BY_DATABASE else "recall"
-    figures = [_figure(result["metrics"].get(f"{measure.replace(' ', '_')}@{k}")) for k in (1, 10)]
-    best = published.get(result["dataset"])
-    beside = f"{_figure(best['@1'])} / {_figure(best['@10'])} ({best['split']})" if best else "–"
-    return (f"{result['dataset']} ({result['split']})", result["retriever"], measure, *figures, beside)
+def _by_system(group: str) -> dict[str, dict[str, Any]]:
+    """Give the results of one kind by retriever and dataset."""
+    found: dict[str, dict[str, Any]] = {}
+    for record in _records(group):
+        result = record["result"]
+        found.setdefault(result["retriever"], {})[result["dataset"]] = result
+    return found
+
+
+def _ranked(found: dict[str, dict[str, Any]]) -> list[str]:
+    """Give the systems in the order of RETRIEVERS, others after them."""
+    return sorted(found, key=lambda name: (RETRIEVERS.index(name) if name in RETRIEVERS else len(RETRIEVERS), name))
+
+
+def _pair(result: dict[str, Any] | None) -> str:
+    if result is None:
+        return "–"
+    measure = "database_recall" if result["dataset"] in BY_DATABASE else "recall"
+    return " / ".join(_figure(result["metrics"].get(f"{measure}@{k}")) for k in (1, 10))
 
 
 def _figure(value: float | None) -> str:

@@ -16,5 +16,5 @@ def postgres_server() -> Iterator[PostgresServer]:
     binaries = find_binaries()
     if binaries is None:
         pytest.skip("no PostgreSQL here: apt-get install postgresql")
-    with run_server(binaries) as url:
-        yield PostgresServer(url)
+    with run_server(binaries) as (url, log):
+        yield PostgresServer(url, log)

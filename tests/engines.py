@@ -23,10 +23,10 @@ def quote(name: str) -> str:
 
 
 class PostgresServer:
-    """A running server; `source` makes a new database of tables and gives its URL."""
+    """A running server and its log; `source` makes a new database of tables and gives its URL."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, url: str, log: Path) -> None:
+        self.url, self.log = url, log
         self._numbers = count(1)
 
     def source(self, tables: Mapping[str, pa.Table], options: str = "STRATEGY FILE_COPY") -> str:

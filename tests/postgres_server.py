@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+LOCKED = "locked"
+"""The one user who needs a password."""
+
 
 def find_binaries() -> Path | None:
     """Give the folder of initdb and pg_ctl, None where there is no PostgreSQL."""
@@ -21,8 +24,8 @@ def find_binaries() -> Path | None:
 
 
 @contextmanager
-def run_server(binaries: Path) -> Iterator[str]:
-    """Run a server for the length of the block; give the URL of its superuser."""
+def run_server(binaries: Path) -> Iterator[tuple[str, Path]]:
+    """Run a server for the length of the block; give the URL of its superuser, and its log."""
     account = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
     home = Path(tempfile.mkdtemp(prefix="almanaq-pg-"))
     if account:
@@ -36,11 +39,13 @@ def run_server(binaries: Path) -> Iterator[str]:
     options = f"-p {port} -k {home} -c listen_addresses=127.0.0.1 -c fsync=off"
     try:
         subprocess.run(create, **run)  # type: ignore[call-overload]
+        rules = data / "pg_hba.conf"
+        rules.write_text(f"host all {LOCKED} 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
         start = [binaries / "pg_ctl", "-D", data, "-o", options, "-l", home / "log", "-w", "start"]
         subprocess.run(start, **run)  # type: ignore[call-overload]
         try:
-            yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+            yield f"postgresql://postgres@127.0.0.1:{port}/postgres", home / "log"
         finally:
             subprocess.run([binaries / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **run)  # type: ignore[call-overload]
     finally:
-        shutil.rmtree(home, ignore_errors=True)
+        subprocess.run(["rm", "-rf", home], check=False)  # each database has 300 files: Python takes its time

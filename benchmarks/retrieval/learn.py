@@ -2,7 +2,8 @@
 
 A conditional logistic model: among a question's candidates, the gold tables should score highest. Five folds by the
 gold table (by its database where there are several): each question's reported ranking uses weights learned without
-any question about its table. The weights that are written are learned from all folds.
+any question about its table. The weights that are written are learned from all folds. Then `doubt.py` learns when to
+say that no table fits.
 
     python benchmarks/retrieval/learn.py DATA_DIR --out src/almanaq/retrieval/weights.json
 """
@@ -12,83 +13,137 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
 
-from almanaq.corpus.dataset import open_dataset
+from almanaq.corpus.dataset import Question, open_dataset
 from almanaq.corpus.serialize import parse_fields
 from almanaq.models.registry import open_embedder
 from almanaq.retrieval.aspects import Aspects
+from almanaq.retrieval.company import Databases
 from almanaq.retrieval.features import FEATURES
-from almanaq.retrieval.ranking import BATCH
-from almanaq.retrieval.rerank import Rerank, fused, with_databases
+from almanaq.retrieval.protocols import Hit
+from almanaq.retrieval.ranking import BATCH, route_databases, top_k
+from almanaq.retrieval.rerank import CANDIDATES, Rerank, fused, with_databases
 from almanaq.retrieval.vectors import VectorStore, default_cache_folder
-from almanaq.retrieval.weights import Weights
+from almanaq.retrieval.weights import Weights, is_statement
 
 FOLDS = 5
-PENALTY = 1e-4
-MOST_QUESTIONS = 4000  # of a dataset: drawn by hash, so that one with many statements does not take all day
+PENALTY = 5e-5
+MOST_QUESTIONS = 3000  # of a dataset: drawn by hash, so that one with many statements does not take all day
+FEWEST_QUESTIONS = 200  # of a dataset in one style, to be learned from
 PAGES = ("fetaqa", "ottqa", "tabfact")
 SCHEMAS = ("spider", "bird")
 KINDS = {
     "titled": (PAGES, "title,section,header,cells"),
     "untitled": (PAGES, "header,cells"),
     "databases": (SCHEMAS, "title,section,header,cells,description,keys,database"),
+    "bare-databases": (SCHEMAS, "title,section,header,cells"),
 }
-SEARCHES = ("bm25", "bm25_title", "dense", "dense_title", "dense_header", "dense_description", "dense_row", "company")
+WORDS = ("bm25", "bm25_title", "company")
+SHORT = ("dense", "dense_title", "dense_header", "dense_description")
+SIGHTS = {"lexical": WORDS, "short": (*WORDS, *SHORT), "rows": (*WORDS, *SHORT, "dense_row")}
 
 
 @dataclass
 class Examples:
-    """The candidates of a dataset's questions: `x` by question, candidate, feature; `gold` by question, candidate."""
+    """The candidates of a dataset's questions in one sight.
+
+    `x` by question, candidate, feature; `tables` and `gold` by question, candidate; the rest by question.
+    """
 
     dataset: str
-    index: object
+    databases: Databases
     tables: np.ndarray
     x: np.ndarray
     gold: np.ndarray
     wanted: np.ndarray
     folds: np.ndarray
-    databases: np.ndarray
+    home: np.ndarray
+    statement: np.ndarray
+
+    @property
+    def several(self) -> bool:
+        return len(self.databases.starts) > 2
 
 
-def collect(folder: Path, name: str, fields: str, store: VectorStore | None) -> Examples:
-    """Give the examples of a dataset's validation split."""
-    dataset = open_dataset(folder / name)
-    corpus, asked = dataset.corpus("validation"), dataset.questions("validation")
-    asked = sorted(asked, key=lambda question: _hash(question.id + question.text))[:MOST_QUESTIONS]
-    aspects = Aspects(store) if store is not None else None
-    index = Rerank(aspects=aspects, weights=Weights("none", {})).index(corpus, parse_fields(fields))
+def asked_of(folder: Path, name: str, most: int = MOST_QUESTIONS) -> list[Question]:
+    """Give a sample of a dataset's validation questions, the same every time."""
+    questions = open_dataset(folder / name).questions("validation")
+    return sorted(questions, key=lambda question: hash_of(question.id + question.text))[:most]
+
+
+def fold_of(question: Question, several: bool) -> int:
+    """Give the fold of a question: that of its gold table, or of its gold database."""
+    return hash_of(question.gold[0].database if several else str(question.gold[0])) % FOLDS
+
+
+def hash_of(text: str) -> int:
+    """Give a number that is drawn by a text."""
+    return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16)
+
+
+def collect(folder: Path, name: str, fields: str, store: VectorStore) -> dict[str, Examples]:
+    """Give the examples of a dataset's validation split, by sight; features are computed once for all of them."""
+    corpus, asked = open_dataset(folder / name).corpus("validation"), asked_of(folder, name)
+    index = Rerank(aspects=Aspects(store), weights=Weights("none", {})).index(corpus, parse_fields(fields))
     number = {table: place for place, table in enumerate(index.ids)}
-    tables, xs = [], []
+    databases = index.searches.databases
+    rows: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {sight: [] for sight in SIGHTS}
     for start in range(0, len(asked), BATCH):
         batch = asked[start : start + BATCH]
         scores = index.searches.scores([question.text for question in batch])
-        first = fused(scores)
+        seen = {sight: _seen(scores, names, databases) for sight, names in SIGHTS.items()}
+        first = {sight: fused(own) for sight, own in seen.items()}
         for row, question in enumerate(batch):
-            chosen = index.candidates_of(first[row])
-            if len(chosen) < min(index.candidates, len(number)):  # no more tables share a word: fill up
-                rest = np.setdiff1d(np.arange(len(number)), chosen)
-                chosen = np.concatenate([chosen, rest])[: index.candidates]
-            columns = [scores[each][row][chosen] if each in scores else np.zeros(len(chosen)) for each in SEARCHES]
-            xs.append(np.column_stack([index.featurizer.features(question.text, chosen), *columns]))
-            tables.append(chosen)
+            chosen = {sight: _filled(top_k(own[row], CANDIDATES), len(number)) for sight, own in first.items()}
+            every = np.unique(np.concatenate(list(chosen.values())))
+            features = index.featurizer.features(question.text, every)
+            for sight, tables in chosen.items():
+                own = [
+                    seen[sight][each][row][tables] if each in seen[sight] else np.zeros(len(tables))
+                    for each in names_of(sight)
+                ]
+                made = np.column_stack([features[np.searchsorted(every, tables)], *own]).astype(np.float32)
+                rows[sight].append((tables, made))
+    several = len(databases.starts) > 2
     gold = [[number[table] for table in question.gold] for question in asked]
-    several = len(index.searches.databases.starts) > 2
-    keys = [question.gold[0].database if several else str(question.gold[0]) for question in asked]
-    return Examples(
-        name,
-        index,
-        np.array(tables),
-        np.array(xs, dtype=np.float32),
-        np.array([np.isin(row, own) for row, own in zip(tables, gold, strict=True)]),
+    told = (
         np.array([len(own) for own in gold]),
-        np.array([_hash(key) % FOLDS for key in keys]),
-        np.array([index.searches.databases.of[own[0]] for own in gold]),
+        np.array([fold_of(question, several) for question in asked]),
+        np.array([databases.of[own[0]] for own in gold]),
+        np.array([is_statement(question.text) and not several for question in asked]),
     )
+    made = {}
+    for sight, own in rows.items():
+        held = np.array([np.isin(tables, each) for (tables, _), each in zip(own, gold, strict=True)])
+        made[sight] = Examples(
+            name, databases, np.array([t for t, _ in own]), np.array([x for _, x in own]), held, *told
+        )
+    return made
+
+
+def names_of(sight: str) -> tuple[str, ...]:
+    """Give the searches of a sight, in the order of the features' columns."""
+    return tuple(SIGHTS[sight])
+
+
+def _seen(scores: dict[str, np.ndarray], names: Sequence[str], databases: Databases) -> dict[str, np.ndarray]:
+    seen = {name: scores[name] for name in names if name in scores and name != "company"}
+    seen["company"] = databases.pooled(fused(seen))
+    return seen
+
+
+def _filled(chosen: np.ndarray, size: int) -> np.ndarray:
+    """Fill up with others where too few tables share a word, so that all questions have as many candidates."""
+    wanted = min(CANDIDATES, size)
+    rest = np.setdiff1d(np.arange(size), chosen)[: wanted - len(chosen)] if len(chosen) < wanted else chosen[:0]
+    return np.concatenate([chosen, rest])
 
 
 def fit(parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
@@ -104,47 +159,86 @@ def fit(parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
             right = np.where(gold, odds, 0)
             share = np.maximum(right.sum(1, keepdims=True), 1e-12)
             total -= np.log(share).sum() / len(x)
-            slope += np.einsum("qc,qcf->f", odds - right / share, x) / len(x)
+            slope += np.tensordot(odds - right / share, x, 2) / len(x)
         total, slope = total / len(parts), slope / len(parts)
         return total + PENALTY * weights @ weights, slope + 2 * PENALTY * weights
 
     start = np.zeros(parts[0][0].shape[2])
-    return minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 400}).x
+    return minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 300}).x
 
 
 def measure(examples: Examples, scores: np.ndarray) -> dict[str, float]:
     """Give recall, and for databases how often the first lies in the right one and all gold is near the top."""
-    databases = examples.index.searches.databases
-    several = len(databases.starts) > 2
-    if several:
+    databases = examples.databases
+    if examples.several:
         scores = np.array([with_databases(s, databases, t) for s, t in zip(scores, examples.tables, strict=True)])
     order = np.argsort(-scores, axis=1, kind="stable")
     hits = np.take_along_axis(examples.gold, order, 1)
-    found = {f"recall@{k}": float((hits[:, :k].sum(1) / examples.wanted).mean()) for k in (1, 10)}
-    if several:
-        first = np.take_along_axis(examples.tables, order, 1)[:, 0]
-        found["database_recall@1"] = float((databases.of[first] == examples.databases).mean())
+    found = {f"recall@{k}": float((hits[:, :k].sum(1) / examples.wanted).mean()) for k in (1, 5, 10)}
+    if examples.several:
+        ranked = np.take_along_axis(examples.tables, order, 1)
+        found["database_recall@1"] = float((databases.of[ranked[:, 0]] == examples.home).mean())
+        best = -np.sort(-scores, axis=1)
+        routed = [_routed(databases.of[t[:50]], s[:50]) for t, s in zip(ranked, best, strict=True)]
+        found["routed_database_recall@1"] = float((np.array(routed) == examples.home).mean())
         found |= {f"complete_recall@{k}": float((hits[:, :k].sum(1) == examples.wanted).mean()) for k in (5, 10)}
     return {name: round(value, 4) for name, value in found.items()}
 
 
-def learn(sets: list[Examples]) -> tuple[np.ndarray, dict[str, dict[str, dict[str, float]]]]:
-    """Give the weights learned from everything, and what held-out folds measure beside the untuned order."""
-    held = [np.zeros(each.gold.shape, dtype=np.float32) for each in sets]
+def _routed(databases: np.ndarray, scores: np.ndarray) -> int:
+    from almanaq.corpus.table import TableId
+
+    hits = tuple(Hit(TableId(str(d), str(n)), float(s)) for n, (d, s) in enumerate(zip(databases, scores, strict=True)))
+    return int(route_databases(hits)[0][0])
+
+
+def learn(sets: list[Examples], *, statements: bool) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Give the weights of a style learned from everything, and the scores of held-out questions of that style."""
+    chosen = [each.statement == statements for each in sets]
+    large = [n for n, own in enumerate(chosen) if own.sum() >= FEWEST_QUESTIONS]
+    held = [np.full(each.gold.shape, np.nan, dtype=np.float32) for each in sets]
     for fold in range(FOLDS):
-        weights = fit([(each.x[each.folds != fold], each.gold[each.folds != fold]) for each in sets])
-        for each, scores in zip(sets, held, strict=True):
-            scores[each.folds == fold] = each.x[each.folds == fold] @ weights.astype(np.float32)
+        out = [own & (sets[n].folds != fold) for n, own in enumerate(chosen)]
+        weights = fit([(sets[n].x[out[n]], sets[n].gold[out[n]]) for n in large])
+        for each, own, scores in zip(sets, chosen, held, strict=True):
+            mine = own & (each.folds == fold)
+            scores[mine] = each.x[mine] @ weights.astype(np.float32)
+    return fit([(sets[n].x[chosen[n]], sets[n].gold[chosen[n]]) for n in large]), held
+
+
+def learn_kind(
+    kind: str, sight: str, sets: list[Examples]
+) -> tuple[dict[str, np.ndarray], dict[str, dict[str, object]]]:
+    """Give the weights of a kind by name, and what held-out folds measure beside the untuned order and in-sample."""
+    styles = (False, True) if any(each.statement.any() for each in sets) else (False,)
+    learned, held = {}, [np.zeros(each.gold.shape, dtype=np.float32) for each in sets]
+    seen = [np.zeros(each.gold.shape, dtype=np.float32) for each in sets]
+    for statements in styles:
+        weights, scores = learn(sets, statements=statements)
+        learned[f"{kind}-statements-{sight}" if statements else f"{kind}-{sight}"] = weights
+        for each, all_scores, own, in_sample in zip(sets, held, scores, seen, strict=True):
+            mine = each.statement == statements
+            all_scores[mine] = own[mine]
+            in_sample[mine] = each.x[mine] @ weights.astype(np.float32)
+    elsewhere = [_elsewhere(n, sets) for n in range(len(sets))]
     untuned = [-np.tile(np.arange(each.gold.shape[1], dtype=np.float32), (len(each.gold), 1)) for each in sets]
     told = {
-        each.dataset: {"held_out": measure(each, mine), "untuned": measure(each, first)}
-        for each, mine, first in zip(sets, held, untuned, strict=True)
+        each.dataset: {
+            "questions": len(each.gold),
+            "held_out": measure(each, own),
+            "in_sample": measure(each, in_sample),
+            "other_datasets": measure(each, others),
+            "untuned": measure(each, first),
+        }
+        for each, own, in_sample, others, first in zip(sets, held, seen, elsewhere, untuned, strict=True)
     }
-    return fit([(each.x, each.gold) for each in sets]), told
+    return learned, told
 
 
-def _hash(text: str) -> int:
-    return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16)
+def _elsewhere(number: int, sets: list[Examples]) -> np.ndarray:
+    """Give the scores of a dataset's questions by weights that were learned from the other datasets only."""
+    weights = fit([(each.x, each.gold) for n, each in enumerate(sets) if n != number])
+    return sets[number].x @ weights.astype(np.float32)
 
 
 def _digest(folder: Path, name: str) -> dict[str, str]:
@@ -154,26 +248,39 @@ def _digest(folder: Path, name: str) -> dict[str, str]:
     }
 
 
+def _collected(folder: Path, name: str, fields: str, store: VectorStore, keep: Path | None) -> dict[str, Examples]:
+    file = keep / f"{name}-{fields.count(',')}.pickle" if keep else None
+    if file and file.exists():
+        return pickle.loads(file.read_bytes())
+    made = collect(folder, name, fields, store)
+    if file:
+        file.write_bytes(pickle.dumps(made))
+    return made
+
+
 def main() -> None:
     """Learn what is asked for and write it."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("data", type=Path)
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--cache", type=Path, default=default_cache_folder())
-    options.add_argument("--kinds", default="titled,untitled,databases")
+    options.add_argument("--keep", type=Path, help="a folder where collected examples are kept from run to run")
+    options.add_argument("--kinds", default=",".join(KINDS))
     asked = options.parse_args()
     store = VectorStore(asked.cache, open_embedder("local"))
     file: Path = asked.out
     record = json.loads(file.read_text()) if file.exists() else {"provenance": {"measured": {}}, "weights": {}}
     for kind in asked.kinds.split(","):
         datasets, fields = KINDS[kind]
-        for name, vectors in ((kind, store), (f"{kind}-lexical", None)):
-            weights, told = learn([collect(asked.data, dataset, fields, vectors) for dataset in datasets])
-            labels = (*FEATURES, *SEARCHES)
-            named = zip(labels, map(float, weights), strict=True)
-            record["weights"][name] = {label: round(each, 3) for label, each in named if abs(each) > 0.0005}
-            record["provenance"]["measured"][name] = told
-            print(name, json.dumps(told), flush=True)
+        collected = [_collected(asked.data, name, fields, store, asked.keep) for name in datasets]
+        for sight in SIGHTS:
+            learned, told = learn_kind(kind, sight, [each[sight] for each in collected])
+            labels = (*FEATURES, *names_of(sight))
+            for name, weights in learned.items():
+                named = zip(labels, map(float, weights), strict=True)
+                record["weights"][name] = {label: round(each, 3) for label, each in named if abs(each) > 0.0005}
+            record["provenance"]["measured"][f"{kind}-{sight}"] = told
+            print(kind, sight, json.dumps(told), flush=True)
     record["provenance"] |= {
         "script": "benchmarks/retrieval/learn.py",
         "split": "validation",

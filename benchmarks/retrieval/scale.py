@@ -1,58 +1,166 @@
-"""Measure the index on disk at one size: build, memory, size on disk, time to open, p50 / p95, recall.
+"""Measure the index on disk at one size: build, memory, size on disk, time to open, p50 / p95, recall, an update.
 
-python benchmarks/retrieval/scale.py 10000
+python benchmarks/retrieval/scale.py 10000 [FOLDER [EMBEDDER]]
+
+With FOLDER the index is kept there; one that is there is searched, neither built nor updated. With EMBEDDER it holds
+vectors, and is searched by words, and by both. One line of JSON is printed; `results/` holds such lines. Beside the
+seconds of the clock stand those of the processor, which other work on the machine does not lengthen as much.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 import tempfile
 import time
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from generate import SyntheticCorpus
 
-from almanaq.retrieval.stored import build_index, open_index
+from almanaq.corpus.table import Table
+from almanaq.models.registry import open_embedder
+from almanaq.retrieval.protocols import TableIndex
+from almanaq.retrieval.stored import build_index, open_index, update_index
+from almanaq.retrieval.stored_hybrid import StoredHybrid
+from almanaq.retrieval.vectors import VectorStore
 
 FIELDS = ("title", "section", "header", "cells")
 QUESTIONS = 500
+CHANGED = 100
 
 
 def main() -> None:
     """Print one line of JSON."""
     corpus = SyntheticCorpus(int(sys.argv[1]))
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "index"
-        started = time.perf_counter()
-        build_index(corpus, folder, FIELDS)
-        built = time.perf_counter() - started
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(name) / "index"
+        store = VectorStore(None, open_embedder(sys.argv[3])) if len(sys.argv) > 3 else None
+        told: dict[str, object] = {"tables": len(corpus)}
+        new = not folder.exists()
+        if new:
+            told |= build(corpus, folder, store)
         started = time.perf_counter()
         index = open_index(folder)
-        opened = time.perf_counter() - started
-        took, ranks = [], []
-        for question, gold in corpus.questions(QUESTIONS):
-            started = time.perf_counter()
-            (ranking,) = index.search([question], 10)
-            took.append(time.perf_counter() - started)
-            ids = [hit.id for hit in ranking]
-            ranks.append(ids.index(gold) + 1 if gold in ids else 0)
-    told = {
-        "tables": len(corpus),
-        "build_seconds": round(built, 1),
-        "peak_memory_gb": round(peak, 2),
-        "index_gb": round(size / 1e9, 3),
-        "open_ms": round(opened * 1e3, 1),
-        "p50_ms": round(float(np.percentile(took, 50)) * 1e3, 2),
-        "p95_ms": round(float(np.percentile(took, 95)) * 1e3, 2),
-        "recall@1": float(np.mean([rank == 1 for rank in ranks])),
-        "recall@10": float(np.mean([rank > 0 for rank in ranks])),
+        told["open_ms"] = round((time.perf_counter() - started) * 1e3, 1)
+        told["lexical"] = searches(corpus, index)
+        if store is not None:
+            told["hybrid"] = searches(corpus, StoredHybrid(index, store.embedder))
+        if new:
+            told |= update(corpus, folder, store)
+    print(json.dumps(told | {"peak_memory_gb_whole_run": peak(), "load": round(os.getloadavg()[0], 1)}))
+
+
+def build(corpus: SyntheticCorpus, folder: Path, store: VectorStore | None) -> dict[str, object]:
+    """Build the index, and count distinct schemas and titles; the seconds include making the tables."""
+    counted = Counted(corpus)
+    started, worked = time.perf_counter(), time.process_time()
+    build_index(counted, folder, FIELDS, store=store)
+    return {
+        "distinct_schemas": len(np.unique(counted.schemas)),
+        "distinct_titles": len(np.unique(counted.titles)),
+        "build_seconds": round(time.perf_counter() - started, 1),
+        "build_cpu_seconds": round(time.process_time() - worked, 1),
+        "generate_cpu_seconds": round(seconds_to_make(corpus), 1),
+        "peak_memory_gb": peak(),
+        "index_gb": round(size_of(folder) / 1e9, 4),
     }
-    print(json.dumps(told))
+
+
+def seconds_to_make(corpus: SyntheticCorpus, sample: int = 2000) -> float:
+    """Give the processor's seconds that making all tables takes, from a sample."""
+    started = time.process_time()
+    for place in range(sample):
+        corpus.table(place * len(corpus) // sample)
+    return (time.process_time() - started) / sample * len(corpus)
+
+
+def searches(corpus: SyntheticCorpus, index: TableIndex) -> dict[str, object]:
+    """Ask the planted questions one by one, after some that warm caches."""
+    index.search([question for question, _ in corpus.questions(20)], 10)
+    took, worked, ranks = [], [], []
+    for question, gold in corpus.questions(QUESTIONS):
+        started, cpu = time.perf_counter(), time.process_time()
+        (ranking,) = index.search([question], 10)
+        took.append(time.perf_counter() - started)
+        worked.append(time.process_time() - cpu)
+        ids = [hit.id for hit in ranking]
+        ranks.append(ids.index(gold) + 1 if gold in ids else 0)
+    found = [rank > 0 for rank in ranks]
+    return {
+        **quantiles("", took),
+        **quantiles("cpu_", worked),
+        "recall@1": float(np.mean([rank == 1 for rank in ranks])),
+        "recall@10": float(np.mean(found)),
+        "recall@10_by_decile": [round(float(np.mean(part)), 3) for part in np.array_split(found, 10)],
+    }
+
+
+def update(corpus: SyntheticCorpus, folder: Path, store: VectorStore | None) -> dict[str, object]:
+    """Change some tables, spread over the corpus, and bring the index up to date."""
+    before, files = size_of(folder), {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
+    started, worked = time.perf_counter(), time.process_time()
+    _, change = update_index(Changed(corpus, CHANGED), folder, store=store)
+    written = [f for f in folder.rglob("*") if f.is_file() and files.get(f) != f.stat().st_mtime_ns]
+    return {
+        "update_seconds": round(time.perf_counter() - started, 1),
+        "update_cpu_seconds": round(time.process_time() - worked, 1),
+        "changed": change.changed,
+        "update_writes_share": round(sum(file.stat().st_size for file in written) / before, 6),
+    }
+
+
+class Counted:
+    """A corpus that notes the hashes of schemas and titles as it is read."""
+
+    def __init__(self, corpus: SyntheticCorpus) -> None:
+        self.corpus = corpus
+        self.schemas, self.titles = array("q"), array("q")
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __iter__(self) -> Iterator[Table]:
+        for table in self.corpus:
+            self.schemas.append(hash(table.header))
+            self.titles.append(hash(table.title))
+            yield table
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A corpus in which `count` tables have another title."""
+
+    corpus: SyntheticCorpus
+    count: int
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __iter__(self) -> Iterator[Table]:
+        step = len(self.corpus) // self.count
+        for number, table in enumerate(self.corpus):
+            yield replace(table, title=f"Changed {table.title}") if number % step == 0 else table
+
+
+def quantiles(prefix: str, seconds: list[float]) -> dict[str, float]:
+    """Give p50 and p95 in milliseconds."""
+    return {f"{prefix}p{p}_ms": round(float(np.percentile(seconds, p)) * 1e3, 2) for p in (50, 95)}
+
+
+def size_of(folder: Path) -> int:
+    """Give the bytes of all files in a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def peak() -> float:
+    """Give the most memory that this process has held, in gigabytes."""
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)
 
 
 if __name__ == "__main__":

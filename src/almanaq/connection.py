@@ -10,8 +10,11 @@ from almanaq.errors import UnsupportedError, UsageError, suggest
 from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
+    from almanaq.agent.chat import Chat
     from almanaq.agent.conversation import Agent, Response
+    from almanaq.agent.events import Event
     from almanaq.agent.history import Turn
+    from almanaq.agent.shots import Examples
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.models.registry import ModelSettings
     from almanaq.suql.catalog.relations import Catalog
@@ -30,6 +33,7 @@ def connect(
     model: str | Reader | LanguageModel | Models = "local",
     embedder: str | Embedder | None = None,
     schema: str | None = None,
+    examples: str | None = None,
     cache: bool = True,
     order: Literal["similarity", "table"] = "similarity",
     speculation: float = 2.0,
@@ -46,12 +50,14 @@ def connect(
 
     Args:
         source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON Lines or Parquet files, one such file,
-            `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, or an
-            ibis backend.
+            `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, an
+            ibis backend, or an opened Database.
         model: `local` (no language model), `openai:MODEL`, or an object with the methods of a Reader or LanguageModel.
         embedder: `lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own for
             finding tables, and shared words for the order of similarity, which then costs nothing.
         schema: a TOML file with column kinds and descriptions; None: `SOURCE.almanaq.toml` where it exists.
+        examples: a TOML file of questions with their SUQL, which show a language model how queries over the source are
+            written; None: `SOURCE.examples.toml` where it exists, else some are generated.
         cache: keep replies on disk, shared by processes; False still merges equal calls within a query.
         batch: most questions on one text, or short texts with one question, that share a call of a language model;
             None: each is asked alone.
@@ -63,6 +69,7 @@ def connect(
         UsageError: there is no such model or embedder, or an option is out of its range.
         MissingExtraError: the source or the model needs an optional dependency.
     """
+    from almanaq.agent.shots import find_examples, read_examples
     from almanaq.models.registry import open_models
     from almanaq.retrieval.vectors import VectorStore, default_cache_folder
     from almanaq.suql.databases.registry import open_database
@@ -72,6 +79,7 @@ def connect(
     options = Options(order, speculation, max_calls, strict, link, deadline, passages, candidates, concurrency)
     check_options(options)
     settings = batch_settings(batch, model)
+    shots = find_examples(source) if examples is None else read_examples(examples)
     database = open_database(source, schema=schema)
     try:
         models = open_models(model, embedder=embedder, cache=cache, settings=settings)
@@ -83,7 +91,7 @@ def connect(
         vectors = VectorStore(default_cache_folder() if cache else None, models.embedder).vectors
         similarity = EmbedderSimilarity(vectors, remote=bool(getattr(models.embedder, "remote", False)))
     engine = Engine(database, models, options=options, similarity=similarity)
-    return Connection(engine, database, bounded(models, deadline))
+    return Connection(engine, database, bounded(models, deadline), shots)
 
 
 def check_options(options: Options) -> None:
@@ -129,9 +137,9 @@ def bounded(models: Models, deadline: float | None) -> Models:
 class Connection:
     """A source, the models that read it, and the options of its queries. Close it, or use it in `with`."""
 
-    def __init__(self, engine: Engine, database: Database, models: Models) -> None:
+    def __init__(self, engine: Engine, database: Database, models: Models, shots: Examples = ()) -> None:
         self._engine: Engine | None = engine
-        self._database, self._models = database, models
+        self._database, self._models, self._shots = database, models, shots
         self._agent: Agent | None = None
 
     @property
@@ -196,12 +204,26 @@ class Connection:
         Args:
             history: the turns so far, the oldest first: `response.turn()` of each reply.
         """
+        return self.agent.respond(question, history)
+
+    def ask_stream(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Event]:
+        """Yield what happens while a question is answered: tables, query, progress, rows, text; last, the Response."""
+        return self.agent.events(question, history)
+
+    def chat(self, history: Sequence[Turn] = ()) -> Chat:
+        """Give a conversation, which remembers its turns: `chat.ask(…)`, `chat.stream(…)`, `chat.astream(…)`."""
+        from almanaq.agent.chat import Chat
+
+        return Chat(self.agent, tuple(history))
+
+    @property
+    def agent(self) -> Agent:
+        """What answers questions over this connection; it keeps what it learned of the source's values."""
         from almanaq.agent.conversation import Agent
 
-        # Kept: it holds what it learned of the source's values.
         if self._agent is None or self._engine is None:
-            self._agent = Agent(self.engine, self._models)
-        return self._agent.respond(question, history)
+            self._agent = Agent(self.engine, self._models, shots=self._shots)
+        return self._agent
 
     def cursor(self) -> Cursor:
         """Give a DB-API 2.0 cursor."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from almanaq.agent.conversation import Response
+    from almanaq.agent.events import Event
     from almanaq.suql.execution.result import Evidence, Result, Trace
 
 
@@ -49,6 +50,15 @@ def _compound(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(item) for item in value]
     return str(value)
+
+
+def event_record(event: Event) -> dict[str, Any]:
+    """Give an event of a reply as JSON: its `kind` and fields; the last one holds the contract's JSON of the reply."""
+    from almanaq.agent.events import Finished
+
+    if isinstance(event, Finished):
+        return {"kind": event.kind, "response": response_record(event.response)}
+    return {"kind": event.kind, **plain(event)}
 
 
 def result_record(result: Result) -> dict[str, Any]:

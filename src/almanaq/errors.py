@@ -63,7 +63,7 @@ class QueryError(AlmanaqError):
 
     def __init__(self, message: str, *, query: str | None = None, start: int | None = None, end: int | None = None):
         self.message, self.query, self.start, self.end = message, query, start, end
-        super().__init__(message + _pointer(query, start, end))
+        super().__init__(message + pointer(query, start, end))
 
 
 class QuerySyntaxError(QueryError):
@@ -133,7 +133,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return f"; known: {shown}"
 
 
-def _pointer(query: str | None, start: int | None, end: int | None) -> str:
+def pointer(query: str | None, start: int | None, end: int | None) -> str:
     """Draw the line of `query` that holds `start`, with carets under the faulty characters."""
     if query is None or start is None:
         return ""

@@ -33,6 +33,11 @@ def query(suql: str | None, *, needs_data: bool = True, clarify: str | None = No
     return json.dumps({"reasoning": "scripted", "suql": suql, "needs_data": needs_data, "clarify": clarify})
 
 
+def turn(kind: str = "query") -> str:
+    """Give a reply of the form that the prompt `classify_turn` asks for."""
+    return json.dumps({"kind": kind, "reason": "scripted"})
+
+
 class _Nothing:
     name = "nothing"
     remote = paid = False

@@ -21,7 +21,7 @@ from almanaq.suql.catalog.relations import Catalog, Column, Relation
 from almanaq.suql.execution.result import Evidence, Trace
 
 from . import worlds
-from .scripted import Script, models, query
+from .scripted import Script, models, query, turn
 
 CHEAP = "SELECT name, price FROM restaurants WHERE price = 'cheap' ORDER BY name"
 
@@ -266,10 +266,10 @@ def test_it_works_inside_a_running_event_loop(eateries):
 def test_only_relevant_tables_are_shown_of_a_large_source():
     many = [Relation(f"misc_{i}", (f"misc_{i}",), (Column("payload", "integer"),)) for i in range(30)]
     world = worlds.World((*many, *worlds.FILMS), worlds.FILMS_ROWS | {r.name: [] for r in many})
-    one, script = agent(world, query("SELECT title FROM films"), "Four.")
+    one, script = agent(world, turn(), query("SELECT title FROM films"), "Four.")
     response = one.respond("which films are there?")
     world.close()
-    shown = script.prompts[0].messages[1].content
+    shown = script.prompts[1].messages[1].content
     assert response.status == "answered"
     assert "CREATE TABLE films" in shown
     assert "CREATE TABLE directors" in shown
@@ -279,7 +279,7 @@ def test_only_relevant_tables_are_shown_of_a_large_source():
 def test_the_table_chooser_is_replaceable():
     many = [Relation(f"misc_{i}", (f"misc_{i}",), (Column("payload", "integer"),)) for i in range(30)]
     world = worlds.World(many, {r.name: [] for r in many})
-    script = Script(query("SELECT payload FROM misc_7"))
+    script = Script(turn(), query("SELECT payload FROM misc_7"))
     asked = []
 
     def choose(question: str, catalog: Catalog) -> tuple[str, ...]:
@@ -290,7 +290,7 @@ def test_the_table_chooser_is_replaceable():
     world.close()
     assert asked == [("payloads?", 30)]
     assert response.status == "no_result"
-    assert script.prompts[0].messages[1].content.count("CREATE TABLE") == 1
+    assert script.prompts[1].messages[1].content.count("CREATE TABLE") == 1
 
 
 def test_a_response_has_the_contracts_keys_and_turns_into_json(eateries):

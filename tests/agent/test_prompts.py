@@ -36,7 +36,7 @@ SAID = {
 
 
 def parser() -> PromptedParser:
-    return PromptedParser(Script(), today=lambda: datetime.date(2026, 3, 5))
+    return PromptedParser(Script(), today=lambda: datetime.date(2026, 3, 5), language="en_US")
 
 
 def prompts() -> dict[str, Prompt]:

@@ -100,3 +100,15 @@ def test_list_says_what_every_retriever_sees() -> None:
     assert all(entry["sees"] for entry in listed["retrievers"])
     assert "fetaqa" in {entry["name"] for entry in listed["datasets"]}
     assert "table-retrieval" in call("bench", "list").stdout
+
+
+def test_list_says_what_a_folder_holds(data: Path) -> None:
+    (data / "broken.yaml").write_text("corpus: [")
+    try:
+        listed = json.loads(call("bench", "list", "--data-dir", str(data), "--json").stdout)["at_hand"]
+    finally:
+        (data / "broken.yaml").unlink()
+    assert [entry["name"] for entry in listed] == ["broken", "films"]
+    assert "cannot be read" in listed[0]["fault"]
+    assert listed[1]["splits"] == ["test"]
+    assert "at hand: films: test" in call("bench", "list", "--data-dir", str(data)).stdout

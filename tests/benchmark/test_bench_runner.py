@@ -1,59 +1,25 @@
 import json
+import os
+import random
+import resource
+import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from small_datasets import files, write_dataset
 
-from almanaq.benchmark import runner
-from almanaq.benchmark.runner import RunRequest, run
+from almanaq.benchmark import search
+from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.runner import run
 from almanaq.benchmark.score import score
 from almanaq.errors import AlmanaqError, BenchmarkError, SourceError, UsageError
-
-
-def embedder():
-    raise AssertionError("no embedder is needed")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    folder = tmp_path / "data" / "small"
-    folder.mkdir(parents=True)
-    tables = [
-        {
-            "database_id": f"db{number % 2}",
-            "table_id": f"t{number}",
-            "header": ["name", "value"],
-            "rows": [[f"item{number}", str(number)]],
-            "context": json.dumps({"title": f"List of item{number}"}),
-            "split": "test",
-        }
-        for number in range(20)
-    ]
-    questions = [
-        {
-            "query_id": f"q{n}",
-            "query": f"what is item{n}?",
-            "database_id": f"db{n % 2}",
-            "table_id": f"t{n}",
-            "answer": "",
-        }
-        for n in range(20)
-    ]
-    pq.write_table(pa.Table.from_pylist(tables), folder / "corpus.parquet")
-    pq.write_table(pa.Table.from_pylist(questions), folder / "queries_test.parquet")
-    return tmp_path / "data"
-
-
-@pytest.fixture
-def request_(data: Path, tmp_path: Path) -> RunRequest:
-    return RunRequest("table-retrieval", "small", data, "test", "bm25", tmp_path / "out", embedder)
-
-
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "BATCH", 4)
+from almanaq.evaluation.measures import MEASURES
+from almanaq.retrieval.protocols import Hit
 
 
 def test_a_run_leaves_its_configuration_records_timings_and_measures(request_: RunRequest) -> None:
@@ -66,7 +32,8 @@ def test_a_run_leaves_its_configuration_records_timings_and_measures(request_: R
         "timings.jsonl",
         "metrics.json",
     }
-    assert set(result) == {"task", "dataset", "split", "retriever", "fields", "queries", "metrics", "provenance"}
+    assert result.keys() > {"task", "dataset", "split", "retriever", "fields", "queries", "metrics", "provenance"}
+    assert result["intervals"]["recall@1"] == [1.0, 1.0]
     assert (result["queries"], result["metrics"]["recall@1"], result["metrics"]["database_recall@1"]) == (20, 1.0, 1.0)
     assert result["metrics"].keys() >= {"mrr@10", "ndcg@10", "complete_recall@50", "seconds_per_query", "index_seconds"}
     first = json.loads((request_.out / "records.jsonl").read_text().splitlines()[0])
@@ -74,10 +41,6 @@ def test_a_run_leaves_its_configuration_records_timings_and_measures(request_: R
     assert first["gold"] == [["db0", "t0"]]
     assert first["hits"][0][:2] == ["db0", "t0"]
     assert score(request_.out).to_dict() == result
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "timings.jsonl"}
 
 
 @pytest.mark.parametrize("kept", [0, 1, 37, 400, 1500])
@@ -94,7 +57,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(request_: RunRequest, kept: i
 
 def test_a_finished_run_is_not_asked_again(request_: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(request_)
-    monkeypatch.setattr(runner, "_search", lambda *_: pytest.fail("asked again"))
+    monkeypatch.setattr(search.Search, "_index", lambda *_: pytest.fail("asked again"))
     assert run(replace(request_, resume=True)) == first
 
 
@@ -195,6 +158,7 @@ class Wrong:
         ([("db0", "nope", 1.0)], "db0/nope, which is not in the corpus"),
         ([("db0", "t0", float("nan"))], "score that is no number"),
         ([("db0", "t0", 0.5), ("db1", "t1", 1.0)], "scores that rise"),
+        ([("db0", "t0", "best")], "which is no Hit"),
     ],
 )
 def test_wrong_hits_are_refused(request_: RunRequest, hits: list, message: str, monkeypatch) -> None:
@@ -216,3 +180,184 @@ def test_folders_that_cannot_be_scored(tmp_path: Path, request_: RunRequest) -> 
     config.write_text(config.read_text().replace('"seed": 0', '"seed": 1'))
     with pytest.raises(BenchmarkError, match="was edited"):
         score(request_.out)
+
+
+class Late:
+    """A retriever that fails at a question in the way its class attribute says."""
+
+    name = "late"
+    failing = True
+    at = "q9"
+    few = False
+
+    def index(self, _corpus, _fields):
+        return self
+
+    def search(self, questions, _k):
+        if self.failing and f"what is item{self.at[1:]}?" in questions:
+            if self.few:
+                return []
+            raise ValueError("out of memory\nsomewhere")
+        return [() for _ in questions]
+
+
+@pytest.mark.parametrize(
+    ("few", "message"),
+    [(False, r"Late raised ValueError at questions 'q8' to 'q11': out of memory somewhere.*--resume"),
+     (True, "gave 0 rankings for 4 questions")],
+)  # fmt: skip
+def test_a_retriever_that_fails_loses_nothing(request_: RunRequest, few: bool, message: str, monkeypatch) -> None:
+    request = replace(request_, retriever=f"{__name__}:Late")
+    monkeypatch.setattr(Late, "few", few)
+    with pytest.raises(BenchmarkError, match=message):
+        run(request)
+    kept = (request.out / "records.jsonl").read_text()
+    assert len(kept.splitlines()) == 8
+    monkeypatch.setattr(Late, "failing", False)
+    assert run(replace(request, resume=True)).queries == 20
+    assert (request.out / "records.jsonl").read_text().startswith(kept)
+
+
+def forked(work) -> int:
+    """Run something in a process of its own, and give its process id."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return child
+
+
+class Slow:
+    """Gives each batch its time, so that a process can be killed in the middle of anything."""
+
+    name = "slow"
+
+    def index(self, corpus, _fields):
+        self.ids = [table.id for table in corpus]
+        return self
+
+    def search(self, questions, k):
+        time.sleep(0.005)
+        return [tuple(Hit(table, 1 / rank) for rank, table in enumerate(self.ids[:k], 1)) for _ in questions]
+
+
+def test_a_run_killed_ten_times_equals_an_uninterrupted_one(request_: RunRequest, tmp_path: Path) -> None:
+    request = replace(request_, retriever=f"{__name__}:Slow")
+    whole = replace(request, out=tmp_path / "whole")
+    started = time.perf_counter()
+    run(whole)
+    took = time.perf_counter() - started
+    draw = random.Random(7)
+    for _ in range(10):
+        child = forked(lambda: run(replace(request, resume=True)))
+        time.sleep(draw.uniform(0, took))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    run(replace(request, resume=True))
+    assert files(request.out) == files(whole.out)
+
+
+def test_a_full_disk_loses_nothing(request_: RunRequest, tmp_path: Path) -> None:
+    whole = replace(request_, out=tmp_path / "whole")
+    run(whole)
+    message = tmp_path / "message"
+
+    def fill() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, 3_000))
+        try:
+            run(request_)
+        except BenchmarkError as error:
+            message.write_text(str(error))
+
+    os.waitpid(forked(fill), 0)
+    assert "cannot write" in message.read_text()
+    assert "what it held before is whole" in message.read_text()
+    assert (request_.out / "records.jsonl").stat().st_size > 0
+    run(replace(request_, resume=True))
+    assert files(request_.out) == files(whole.out)
+
+
+def test_distractors_are_drawn_by_the_seed_and_never_raise_recall(request_: RunRequest, tmp_path: Path) -> None:
+    write_dataset(request_.data_dir / "hay", 40)
+    request = replace(request_, task="needle-in-haystack", distractors=15, distractors_from="hay")
+    plain = run(replace(request_, out=tmp_path / "plain"))
+    found = [run(replace(request, out=tmp_path / f"out{n}", seed=n // 2)) for n in range(3)]
+    assert found[0].config.tables == 35
+    assert files(tmp_path / "out0") == files(tmp_path / "out1")
+    assert found[0].config.distractors_from == "hay"
+    assert all(each.metrics["recall@1"] <= plain.metrics["recall@1"] for each in found)
+    assert all(each.metrics["recall@50"] <= plain.metrics["recall@50"] for each in found)
+    every = run(replace(request, out=tmp_path / "every", distractors=None))
+    assert (every.config.distractors, every.config.tables) == (40, 60)
+    lines = (tmp_path / "every" / "records.jsonl").read_text().splitlines()
+    hits = {hit[0] for line in lines for hit in json.loads(line)["hits"]}
+    assert hits & {"hay/db0", "hay/db1"}
+
+
+def test_distractors_that_are_not_there(request_: RunRequest) -> None:
+    with pytest.raises(UsageError, match=r"'gittables' is not in .*bench fetch gittables"):
+        run(replace(request_, task="needle-in-haystack"))
+    write_dataset(request_.data_dir / "hay", 3)
+    with pytest.raises(UsageError, match="--distractors 4: hay holds 3 tables"):
+        run(replace(request_, distractors=4, distractors_from="hay"))
+
+
+def test_data_that_differs_from_the_card_is_said(request_: RunRequest, tmp_path: Path) -> None:
+    write_dataset(request_.data_dir / "fetaqa")
+    counts = run(replace(request_, dataset="fetaqa")).config.counts
+    assert counts == "fetaqa test here has 20 tables (published: 2003) and 20 questions (published: 2003)"
+
+
+def test_scores_at_other_cutoffs_need_no_new_run(request_: RunRequest) -> None:
+    ran = run(request_)
+    assert score(request_.out, (3, 5)).metrics.keys() < {*ran.metrics, *(f"{name}@3" for name in MEASURES)}
+    with pytest.raises(UsageError, match="holds 50 tables per question; give 1 to 50"):
+        score(request_.out, (51,))
+
+
+def test_folders_of_other_versions_and_half_written_ones(request_: RunRequest) -> None:
+    run(request_)
+    config = request_.out / "config.json"
+    text = config.read_text()
+    config.write_text(text.replace('"format": 2', '"format": 9'))
+    with pytest.raises(BenchmarkError, match="in format 9; this one reads format 2: run it again"):
+        score(request_.out)
+    config.write_text(text[:40])
+    with pytest.raises(BenchmarkError, match="is damaged"):
+        score(request_.out)
+    config.write_text(text)
+    (request_.out / "records.jsonl").write_text('{"query_id": 1}\n')
+    with pytest.raises(BenchmarkError, match="line 1: not a record"):
+        score(request_.out)
+
+
+def test_what_a_run_took_is_told_apart_from_what_it_found(request_: RunRequest) -> None:
+    found = run(request_)
+    assert found.timings.keys() == {
+        "seconds_per_query", "index_seconds", "index_bytes", "latency_mean", "latency_p50", "latency_p95",
+    }  # fmt: skip
+    assert found.timings["index_bytes"] > 1000
+    assert not found.timings.keys() & found.metrics.keys()
+    with (request_.out / "timings.jsonl").open("a") as timings:
+        timings.write('{"stage": "sea')
+    assert score(request_.out).timings == found.timings
+
+
+def test_a_cutoff_below_another_takes_the_same_vectors(request_: RunRequest, tmp_path: Path) -> None:
+    class Counting:
+        name = "counting"
+        embedded = 0
+
+        def embed(self, texts):
+            Counting.embedded += len(texts)
+            return np.ones((len(texts), 4), dtype=np.float32) / 2
+
+    request = replace(request_, retriever="dense", embedder=Counting, cache=tmp_path / "cache")
+    run(request)
+    first = Counting.embedded
+    assert first >= 40
+    run(replace(request, out=tmp_path / "again", cutoffs=(2, 20)))
+    assert Counting.embedded == first

@@ -1,10 +1,12 @@
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from almanaq.cli.app import app
+from almanaq.cli.index import _progress
 from almanaq.errors import SourceError, UsageError
 
 
@@ -33,10 +35,27 @@ def test_index_find_update_find(folder: Path, tmp_path: Path) -> None:
     assert hit["table_id"] == "lakes"
 
 
+def test_an_index_with_vectors(folder: Path, tmp_path: Path) -> None:
+    index = str(tmp_path / "index")
+    run("index", str(folder), "--out", index, "--embedder", "lexical", "--language", "german")
+    told = json.loads((tmp_path / "index" / "manifest.json").read_text())
+    assert (told["embedder"], told["language"]) == ("lexical", "german")
+    (folder / "lakes.csv").write_text("lake,depth\nBaikal,1642\n")
+    assert "1 added" in run("index", str(folder), "--out", index, "--update").stdout
+    hits = json.loads(run("find", "depths of Baikal", "--index", index, "--json").stdout)
+    assert hits[0]["table_id"] == "lakes"
+    assert len(hits) == 3  # by words alone, only what shares one
+    assert len(json.loads(run("find", "Baikal", "--index", index, "--retriever", "bm25", "--json").stdout)) == 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ("find", "q"),
+        ("find", "q", "--index", "y", "--retriever", "rerank"),
+        ("find", "q", "--index", "y", "--embedder", "local"),
+        ("index", "x", "--out", "y", "--update", "--language", "german"),
+        ("index", "x", "--out", "y", "--update", "--embedder", "static"),
         ("find", "q", "--corpus", "x", "--index", "y"),
         ("find", "q", "--index", "y", "--fields", "title"),
         ("find", "q", "--index", "y", "--explain"),
@@ -55,3 +74,14 @@ def test_find_explains_what_matched(folder: Path) -> None:
 def test_no_index_there(tmp_path: Path, folder: Path) -> None:
     assert isinstance(run("find", "q", "--index", str(tmp_path / "none")).exception, SourceError)
     assert isinstance(run("index", str(folder), "--out", str(tmp_path / "none"), "--update").exception, SourceError)
+
+
+def test_progress_is_shown_to_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = StringIO()
+    monkeypatch.setattr("sys.stderr", terminal)
+    assert _progress() is None
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    show = _progress()
+    show(1, 2)
+    show(2, 2)
+    assert terminal.getvalue().endswith("2 of 2 tables\n")

@@ -10,6 +10,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+import mariadb_server
+from almanaq.suql.catalog.schema_file import RelationSchema, Schema
 from almanaq.suql.databases.protocol import Database
 from almanaq.suql.databases.registry import open_database
 from engines import PostgresServer
@@ -74,6 +76,29 @@ def postgres(postgres_server: PostgresServer) -> str:
     return url
 
 
+@pytest.fixture(scope="session")
+def ibis_postgres(postgres: str) -> Callable[[], Database]:
+    """The same database through ibis: the path of the engines that no server can be had for."""
+    ibis = pytest.importorskip("ibis")
+    from almanaq.suql.databases.ibis_database import IbisDatabase
+
+    said = Schema({"places": RelationSchema(key=("id",))})
+    return lambda: IbisDatabase(lambda: ibis.connect(postgres), name="ibis", schema=said)
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[str]:
+    """The URL of a MariaDB database with the four places."""
+    pytest.importorskip("ibis")
+    if not mariadb_server.is_installed():
+        pytest.skip("no MariaDB or no driver for it here: apt-get install mariadb-server, pip install mysqlclient")
+    with mariadb_server.run_server() as url:
+        with mariadb_server.connect(url) as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE TABLE places (id bigint PRIMARY KEY, name text, rating double, opened date)")
+            cursor.executemany("INSERT INTO places VALUES (%s, %s, %s, %s)", ROWS)
+        yield url
+
+
 SOURCES: dict[str, Callable[[Path], object]] = {
     "duckdb": _duckdb_file,
     "sqlite": _sqlite_file,
@@ -83,12 +108,12 @@ SOURCES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.fixture(params=[*SOURCES, "postgres"])
+@pytest.fixture(params=[*SOURCES, "postgres", "ibis_postgres", "mariadb"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """The four places, in one of the forms."""
     chosen = SOURCES.get(request.param)
     source = chosen(tmp_path) if chosen else request.getfixturevalue(request.param)
-    opened = open_database(source)
+    opened = source() if callable(source) else open_database(source)
     yield opened
     opened.close()
     if isinstance(source, duckdb.DuckDBPyConnection):

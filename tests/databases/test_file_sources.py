@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import almanaq
 from almanaq.errors import AlmanaqError, SourceError, UnsupportedError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.databases.files import open_sqlite, read_table
@@ -127,7 +128,7 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
         open_database(tmp_path / "nowhere" / "x.csv")
     with pytest.raises(UnsupportedError, match="Spark"):
         open_database("spark+sc://localhost:1")
-    with pytest.raises(AlmanaqError, match="postgresql"):
+    with pytest.raises(AlmanaqError, match="did you mean"):
         open_database("postgersql://localhost/x")
     with pytest.raises(UsageError, match="int is no source"):
         open_database(3)
@@ -164,4 +165,40 @@ def test_sqlite_types_keys_and_mixed_cells(tmp_path: Path) -> None:
     assert database.catalog().relation("owner").key == ("id",)
     (weight,) = [c for r in database.reports for c in r.columns if c.name == "weight"]
     assert (weight.failures, weight.examples) == (1, ("heavy",))
+    database.close()
+
+
+def test_sqlite_generated_columns_odd_names_virtual_tables_and_broken_views(tmp_path: Path) -> None:
+    path = tmp_path / "odd.sqlite"
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        """
+        CREATE TABLE made (a INT, twice INT GENERATED ALWAYS AS (a * 2), "odd name" TEXT, "a.b" TEXT);
+        INSERT INTO made (a, "odd name") VALUES (1, 'x'), (NULL, 'y');
+        CREATE VIRTUAL TABLE found USING fts5(title); INSERT INTO found VALUES ('words');
+        CREATE TABLE gone (a INT); CREATE VIEW left_over AS SELECT a FROM gone; DROP TABLE gone;
+        """
+    )
+    connection.close()
+    with almanaq.connect(path) as con:
+        assert [r.name for r in con.engine.catalog.relations] == ["found", "made"]
+        assert list(con.sql("SELECT * FROM made ORDER BY a").rows) == [(1, 2, "x", None), (None, None, "y", None)]
+        [warning] = con.warnings
+        assert "'left_over' of odd.sqlite is left out" in warning
+
+
+def test_sqlite_rows_are_streamed_in(tmp_path: Path) -> None:
+    """A table without columns of mixed cells never lies in memory twice: its Arrow form is a stream."""
+    path = tmp_path / "rows.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, f REAL, s TEXT, b BLOB)")
+    rows = [(i, i / 2 if i % 3 else i, f"text {i}" if i % 5 else None, b"\x00") for i in range(45_000)]
+    connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+    connection.commit()
+    connection.close()
+    database = open_sqlite(path)
+    with database.session() as session:
+        table = session.fetch(f"SELECT * FROM {'.'.join(database.catalog().relation('t').location)} ORDER BY id")
+    assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == rows
+    assert database.reports[0].rows == 45_000
     database.close()

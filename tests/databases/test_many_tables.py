@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 import almanaq
-from almanaq.agent.tables import choose_tables
+from almanaq.retrieval.bm25 import BM25
+from almanaq.retrieval.choose import TableChooser
 from engines import PostgresServer
 
 PLACES = (
@@ -60,7 +61,8 @@ def con(postgres_server: PostgresServer) -> Iterator[almanaq.Connection]:
 def test_a_question_finds_its_table(con: almanaq.Connection) -> None:
     catalog = con.engine.catalog
     assert len(catalog.relations) == 200
-    chosen = {table: choose_tables(question, catalog) for question, table in QUESTIONS}
+    choose = TableChooser(BM25())
+    chosen = {table: choose(question, catalog) for question, table in QUESTIONS}
     assert [table for table, names in chosen.items() if table not in names] == []
     assert sum(names[0] == table for table, names in chosen.items()) >= 9
 
@@ -70,3 +72,9 @@ def test_ask_names_the_table(con: almanaq.Connection) -> None:
     assert reply.status == "answered", reply
     assert list(reply.tables) == ["zoo_accidents"]
     assert [list(row) for row in reply.rows] == [[3]]
+
+
+def test_ask_queries_the_right_table(con: almanaq.Connection) -> None:
+    """Without a language model the parser takes another of the chosen tables once: "donor gave" goes to reviews."""
+    missed = [question for question, table in QUESTIONS if table not in con.ask(question).tables]
+    assert len(missed) <= 1, missed

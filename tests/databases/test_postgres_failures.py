@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import psycopg
 import pytest
 
 import almanaq
+from almanaq.cli import main
 from almanaq.errors import AlmanaqError, DatabaseError, DeadlineExceeded, SourceError
+from almanaq.suql.databases.postgres import PostgresDatabase
 from almanaq.suql.databases.postgres_driver import check_version
 from almanaq.testing import FunctionModel
 from engines import PostgresServer
+from postgres_server import LOCKED
 
 SUQL = "SELECT id FROM t WHERE answer(body, 'calm?') = 'Yes'"
 
@@ -43,7 +47,7 @@ def run(url: str, sql: str) -> list[tuple[object, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
-def connect(url: str, model: FunctionModel, **options: object) -> almanaq.Connection:
+def connect(url: str | PostgresDatabase, model: FunctionModel, **options: object) -> almanaq.Connection:
     return almanaq.connect(url, model=model, order="table", cache=False, **options)  # type: ignore[arg-type]
 
 
@@ -70,9 +74,92 @@ def test_a_password_is_never_printed(written: str) -> None:
     assert "er22" not in shown
 
 
-def test_a_wrong_password_and_an_unknown_database_are_named(postgres_server: PostgresServer) -> None:
+def test_an_unknown_database_is_named(postgres_server: PostgresServer) -> None:
     with pytest.raises(SourceError, match="nothing_here"):
         almanaq.connect(postgres_server.url.rsplit("/", 1)[0] + "/nothing_here")
+
+
+def test_a_wrong_password_is_refused_and_not_printed(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(url, f"DROP ROLE IF EXISTS {LOCKED}")
+    run(url, f"CREATE ROLE {LOCKED} LOGIN PASSWORD 'right%word'")
+    known = url.replace("postgres@", f"{LOCKED}:right%25word@")
+    with almanaq.connect(known) as con:
+        assert con.sql("SELECT 1").rows == [(1,)]
+    for wrong in ("hunter22", "hunt%40er22"):
+        with pytest.raises(SourceError, match='password authentication failed for user "locked"') as caught:
+            almanaq.connect(url.replace("postgres@", f"{LOCKED}:{wrong}@"))
+        assert "er22" not in f"{caught.value!r} {caught.value.__cause__!r}"
+        refused = url.replace("postgres@", f"{LOCKED}:{wrong}@")
+        monkeypatch.setattr("sys.argv", ["almanaq", "sql", "SELECT 1", "--db", refused])
+        assert main() == 1
+        printed = capsys.readouterr()
+        assert "password authentication failed" in printed.err
+        assert "er22" not in printed.err + printed.out
+
+
+def test_without_the_right_to_temporary_tables_the_error_says_so(url: str) -> None:
+    name = url.rsplit("/", 1)[1]
+    run(url, "DROP ROLE IF EXISTS bare")
+    run(url, "CREATE ROLE bare LOGIN")
+    run(url, "GRANT SELECT ON t TO bare")
+    run(url, f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC")
+    with connect(url.replace("postgres@", "bare@"), FunctionModel(lambda t, q: "Yes")) as con:
+        assert con.sql("SELECT count(*) FROM t").rows == [(200,)]
+        with pytest.raises(DatabaseError, match="GRANT TEMPORARY"):
+            con.sql(SUQL)
+
+
+def test_a_standby_answers_what_needs_no_table(url: str) -> None:
+    """A session in a transaction that may not write is what a standby gives; a real one was tried by hand."""
+    database = PostgresDatabase(url)
+    database._standby = True
+    with connect(database, FunctionModel(lambda t, q: "Yes")) as con:
+        assert len(con.sql(f"{SUQL} AND id > 3 LIMIT 2").rows) == 2
+        assert con.sql("SELECT count(*) FROM t").rows == [(200,)]
+        with pytest.raises(DatabaseError, match="read-only standby makes no temporary tables"):
+            con.sql("SELECT count(*) FROM t WHERE answer(body, 'calm?') = 'Yes'")
+
+
+def test_rights_taken_away_while_a_query_runs_are_an_error(url: str) -> None:
+    run(url, "DROP ROLE IF EXISTS passing")
+    run(url, "CREATE ROLE passing LOGIN")
+    run(url, "GRANT SELECT ON t TO passing")
+    model = on_call(5, lambda: run(url, "REVOKE SELECT ON t FROM passing"))
+    as_passing = url.replace("postgres@", "passing@")
+    with connect(as_passing, model) as con, pytest.raises(DatabaseError, match="permission denied for table t"):
+        con.sql(SUQL)
+    assert temporary_tables(url) == []
+
+
+@pytest.mark.parametrize("change", ["DROP TABLE t", "ALTER TABLE t DROP COLUMN body", "TRUNCATE t"])
+def test_a_table_stays_as_it_is_while_a_query_reads_it(url: str, change: str) -> None:
+    refused: list[str] = []
+
+    def interfere() -> None:
+        with pytest.raises(psycopg.errors.LockNotAvailable) as caught:
+            run(f"{url}?options=-c%20lock_timeout%3D100", change)
+        refused.append(str(caught.value))
+
+    with connect(url, on_call(5, interfere)) as con:
+        assert len(con.sql(SUQL).rows) == 200
+    assert len(refused) == 1
+
+
+def test_a_stream_that_is_cut_off_does_not_look_whole(url: str) -> None:
+    kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'almanaq'"
+    seen: list[object] = []
+
+    async def read(con: almanaq.Connection) -> None:
+        async for row in con.stream(SUQL):
+            seen.append(row)
+
+    cut_off = on_call(150, lambda: run(url, kill))
+    with connect(url, cut_off, concurrency=4) as con, pytest.raises(DatabaseError, match="lost"):
+        asyncio.run(read(con))
+    assert 0 < len(seen) < 200
+    assert temporary_tables(url) == []
 
 
 def test_an_old_server_is_refused() -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from sqlglot import exp
 
+from .generator import Case
 from .oracle import has_text, is_text_call, parse
+from .world import MEANINGS
 
 PLACE = {
     exp.Where: "where",
@@ -46,15 +48,18 @@ CLAUSES = (
     *("scalar subquery", "exists", "in subquery", "correlated subquery", "derived table", "unnest", "lateral", "star"),
     *("question per row", "nested answer", "parameter", "options", "summary", "text[] document", "typed comparison"),
     *("verdict against a column", "any", "structured only"),
+    *("distinct on", "unnest in select", "grouping sets", "linked literal", "unlinked literal"),
 )
 
 
-def clauses_of(sql: str, *, marked: str = "") -> set[str]:
+def clauses_of(case: Case) -> set[str]:
     """Give the clauses of a query; those that hold expressions count where a text function stands in them."""
-    tree = parse(sql)
+    tree = parse(case.sql)
     found = _structure(tree)
-    if "⟦" in marked:
+    if "⟦" in case.marked:
         found.add("parameter")
+    if any(node.is_string and node.name in MEANINGS for node in tree.find_all(exp.Literal)):
+        found.add("linked literal" if case.link else "unlinked literal")
     calls = [n for n in tree.find_all(exp.Anonymous) if is_text_call(n)]
     if not calls:
         return {"structured only"}
@@ -74,10 +79,16 @@ def nested(sql: str) -> bool:
 def _structure(tree: exp.Expr) -> set[str]:
     found = set()
     simple = {exp.Limit: "limit", exp.Offset: "offset", exp.CTE: "cte", exp.Unnest: "unnest", exp.Any: "any"}
-    simple |= {exp.Exists: "exists", exp.Lateral: "lateral", exp.Star: "star", exp.Distinct: "distinct"}
+    simple |= {exp.Exists: "exists", exp.Lateral: "lateral", exp.Star: "star"}
+    simple |= dict.fromkeys((exp.Rollup, exp.Cube, exp.GroupingSets), "grouping sets")
     for kind, name in simple.items():
         if any(not isinstance(n.parent, exp.Count) for n in tree.find_all(kind)):
             found.add(name)
+    for node in tree.find_all(exp.Distinct):
+        if not isinstance(node.parent, exp.Count):
+            found.add("distinct on" if node.args.get("on") is not None else "distinct")
+    if tree.find(exp.Explode):
+        found.add("unnest in select")
     for kind, name in ((exp.Union, "union"), (exp.Intersect, "intersect"), (exp.Except, "except")):
         for node in tree.find_all(kind):
             found.add("union all" if name == "union" and not node.args.get("distinct") else name)
@@ -172,14 +183,14 @@ def _place(node: exp.Expr, below: exp.Expr) -> set[str]:
     return found - {"order by"} if isinstance(node, exp.Order) and not isinstance(node.parent, exp.Query) else found
 
 
-def measure(queries: Iterable[tuple[str, str, bool]]) -> dict[str, object]:
-    """Count clauses and pairs of clauses over (query, its marked form, whether it has rows)."""
+def measure(queries: Iterable[tuple[Case, bool]]) -> dict[str, object]:
+    """Count clauses and pairs of clauses over (case, whether it has rows)."""
     single: Counter[str] = Counter()
     pairs: Counter[str] = Counter()
     total = with_rows = deep = 0
-    for sql, marked, has_rows in queries:
-        found = clauses_of(sql, marked=marked)
-        total, with_rows, deep = total + 1, with_rows + has_rows, deep + nested(sql)
+    for case, has_rows in queries:
+        found = clauses_of(case)
+        total, with_rows, deep = total + 1, with_rows + has_rows, deep + nested(case.sql)
         single.update(found)
         pairs.update(" + ".join(p) for p in combinations(sorted(found), 2))
     possible = [" + ".join(p) for p in combinations(sorted(c for c in CLAUSES if c != "structured only"), 2)]
@@ -203,7 +214,7 @@ def main() -> None:
     options.add_argument("--count", type=int, default=5000)
     options.add_argument("--seed", type=int, default=0)
     given = options.parse_args()
-    seen = [(c.case.sql, c.case.marked, c.expected.size > 0) for c in cases(given.seed, given.count)]
+    seen = [(ready.case, ready.expected.size > 0) for ready in cases(given.seed, given.count)]
     report = measure(seen)
     Path(__file__).with_name("coverage.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     shown = {k: v for k, v in report.items() if k not in ("pairs", "pairs_missing")}

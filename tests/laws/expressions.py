@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .world import CITIES, GRADES, NAMES, TAGS
+from .world import CITIES, GRADES, MEANINGS, NAMES, TAGS
 
 QUESTIONS = {
     "is": ("is it calm?", "is it good for a date?", "is it 'fancy'?", "is it cheap?"),
@@ -322,7 +322,9 @@ def boolean(draw: Draw, scope: Scope) -> str:
             return f"{column.sql} / 2 = {rng.randint(0, 3)}"
         return f"{column.sql} {rng.choice(('>=', '<=', '<>', '>', '<'))} {parameter(draw, constant(draw, column.type))}"
     if column.type == "enum":
-        return f"{column.sql} {rng.choice(('<>', '=', '<>'))} {literal(rng.choice(GRADES))}"
+        named = column.sql.endswith(".grade") and draw.chance(0.5)  # of an ENUM column, not of an expression over one
+        values = tuple(MEANINGS) if named else GRADES
+        return f"{column.sql} {rng.choice(('<>', '=', '<>'))} {literal(rng.choice(values))}"
     return rng.choice(
         (f"{column.sql} <> {constant(draw, 'text')}", f"{column.sql} ILIKE '%o%'", f"{column.sql} IS NOT NULL")
     )

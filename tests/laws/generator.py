@@ -30,11 +30,12 @@ _MARKED = re.compile("⟦(.*?)⟧", re.S)
 
 @dataclass(frozen=True)
 class Case:
-    """A world and a query over it; parameters are marked in the text."""
+    """A world and a query over it; parameters are marked in the text. `link`: literals are linked to ENUM values."""
 
     seed: int
     world: World
     marked: str
+    link: bool = False
 
     @property
     def sql(self) -> str:
@@ -92,7 +93,7 @@ def generate(seed: int) -> Case:
     )
     maker = Maker(draw, world)
     draw.subquery = None if varied else maker.subquery
-    return Case(seed, world, maker.statement())
+    return Case(seed, world, maker.statement(), link=rng.random() < 0.5)
 
 
 def _value(text: str) -> object:
@@ -189,6 +190,8 @@ class Maker:
         if roll < 0.24 and (top or limit):
             return self._grouped(scope, text + where, want, top)
         distinct = 0.24 <= roll < 0.34
+        if 0.34 <= roll < 0.42 and keys and limit and not want and not self.draw.varied:
+            return self._first_of_each(scope, text + where)
         return self._plain(scope, sources, text + where, want, top=top, distinct=distinct, limit=limit)
 
     def _where(self, scope: Scope, outer: tuple[Col, ...]) -> str:
@@ -234,12 +237,48 @@ class Maker:
             names = [self.draw.alias("k") for _ in scope.keys]
             items += [(k, Out(n, "int")) for k, n in zip(scope.keys, names, strict=True)]
             key_out = tuple(names)
+        ordinals = len(items)
+        made = self._element(scope) if not want and not distinct and self.draw.chance(0.15) else None
+        if made is not None:
+            items.append((made, Out(self.draw.alias("e"), "text", free=True)))
+            key_out, limit = (), False
         listed = ", ".join(t if o.type == "star" else f"{t} AS {o.name}" for t, o in items)
         columns = (*stars, *(o for _, o in items if o.type != "star"))
         sql = f"SELECT {'DISTINCT ' if distinct else ''}{listed} FROM {rest}"
-        named = [o.name if self.draw.chance(0.5) else str(i + 1) for i, (_, o) in enumerate(items)] if not stars else []
+        named = [o.name if self.draw.chance(0.5) else str(i + 1) for i, (_, o) in enumerate(items[:ordinals])]
+        named = [] if stars else named
         sql += self._ends(scope, named, columns, top=top, distinct=distinct, limit=limit)
         return Block(sql, tuple(columns), key_out)
+
+    def _element(self, scope: Scope) -> str | None:
+        """Draw an unnest for a select list, now and then as a document."""
+        arrays = scope.of("texts")
+        if not arrays:
+            return None
+        element = f"unnest({self.rng.choice(arrays).sql})"
+        if self.draw.text_left > 0 and self.draw.chance(0.3):
+            self.draw.text_left -= 1
+            return f"answer({element}, 'is it calm?')"
+        return element
+
+    def _first_of_each(self, scope: Scope, rest: str) -> Block:
+        """Draw a DISTINCT ON under a total order."""
+        on = []
+        for _ in range(self.rng.choice((1, 1, 2))):
+            type_ = self.rng.choice(("text", "text", "int", "date", "bool"))
+            made = answer_of(self.draw, scope, type_) if self.draw.chance(0.6) else None
+            columns = [c.sql for c in scope.of(type_, free=False)]
+            found = made or (self.rng.choice(columns) if columns else None)
+            on += [found] if found is not None and found not in on else []
+        on = on or [scope.keys[0]]
+        between = answer_of(self.draw, scope, self.rng.choice(("int", "date"))) if self.draw.chance(0.3) else None
+        order = [*on, *([between] if between else []), *scope.keys]
+        items = [(self.expression(scope, t, windows=False), t) for t in (self._some_type(scope), "int")]
+        columns = tuple(Out(self.draw.alias("c"), t, free=self._is_free(scope, text)) for text, t in items)
+        listed = ", ".join(f"{text} AS {o.name}" for (text, _), o in zip(items, columns, strict=True))
+        by = ", ".join(f"{node}{self._direction()}" for node in order)
+        sql = f"SELECT DISTINCT ON ({', '.join(on)}) {listed} FROM {rest} ORDER BY {by}"
+        return Block(sql + (self._limit() if self.draw.chance(0.3) else ""), columns)
 
     def _ends(
         self,
@@ -284,11 +323,16 @@ class Maker:
                 type_, text = self.aggregate(scope, self.rng.choice(("int", "int", "num", "date", "text", "text")))
                 items.append(text)
                 outs.append(Out(self.draw.alias("g"), type_))
+        sets = bool(groups) and not self.draw.varied and self.draw.chance(0.16)
+        if sets and not want and self.draw.chance(0.4):
+            items.append(f"grouping({self.rng.choice(groups)[1]})")
+            outs.append(Out(self.draw.alias("g"), "int"))
         listed = ", ".join(f"{t} AS {o.name}" for t, o in zip(items, outs, strict=True))
         sql = f"SELECT {listed} FROM {rest}"
         if groups:
-            by_place = not want and self.draw.chance(0.2)
-            sql += " GROUP BY " + ", ".join(str(i + 1) if by_place else t for i, (_, t) in enumerate(groups))
+            by_place = not want and not sets and self.draw.chance(0.2)
+            keys_of = [str(i + 1) if by_place else t for i, (_, t) in enumerate(groups)]
+            sql += " GROUP BY " + (self._sets_of(keys_of) if sets else ", ".join(keys_of))
             if self.draw.chance(0.35):
                 sql += f" HAVING {self._having(scope)}"
         ordinals = list(range(1, len(items) + 1))
@@ -298,9 +342,13 @@ class Maker:
             if self.draw.chance(0.3):
                 ends = f" ORDER BY {self.aggregate(scope, 'int')[1]}{self._direction()}, {self.rng.choice(ordinals)}"
         if top and groups and self.draw.chance(0.3) and not self.draw.varied:
-            ends += self._limit()
-        keys = tuple(o.name for o in outs[: len(groups)]) if groups and not want else ()
+            ends = (ends or (" ORDER BY 1" if sets else "")) + self._limit()  # the oracle's parser wants an end of sets
+        keys = tuple(o.name for o in outs[: len(groups)]) if groups and not want and not sets else ()
         return Block(sql + ends, tuple(outs), keys)
+
+    def _sets_of(self, keys: list[str]) -> str:
+        listed = ", ".join(f"({key})" for key in keys)
+        return self.rng.choice((f"ROLLUP ({listed})", f"CUBE ({listed})", f"GROUPING SETS ({listed}, ())"))
 
     def _group_keys(self, scope: Scope, want: tuple[str, ...]) -> list[tuple[str, str]]:
         keys: list[tuple[str, str]] = []
@@ -441,6 +489,8 @@ class Maker:
         """Draw a subquery of a type over another FROM; about half look at the outer row."""
         outer = scope.columns if self.draw.chance(0.6) else ()
         keep, self.draw.subquery = self.draw.subquery, None
+        if keep == self.subquery and self.draw.chance(0.15):
+            self.draw.subquery = self._innermost
         try:
             if type_ != "bool":
                 return self._scalar(outer, type_)
@@ -456,6 +506,10 @@ class Maker:
             return f"{self._comparable(scope, 'int')} >= {self._scalar(outer, 'int')}"
         finally:
             self.draw.subquery = keep
+
+    def _innermost(self, scope: Scope, type_: str) -> str:
+        """Draw a subquery of a subquery."""
+        return self.subquery(scope, type_)
 
     def _comparable(self, scope: Scope, type_: str) -> str:
         made = answer_of(self.draw, scope, type_) if self.draw.chance(0.5) else None

@@ -16,7 +16,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from .world import TYPES
+from .world import MEANINGS, TYPES
 
 Row = tuple[Any, ...]
 Reply = Callable[[str, str], "str | None"]
@@ -123,6 +123,17 @@ def parse(sql: str) -> exp.Query:
     """Parse a query. DuckDB's own grammar knows every PostgreSQL form used here, and puts NULLs last by default."""
     tree = sqlglot.parse_one(sql, read="duckdb")
     assert isinstance(tree, exp.Query)
+    return tree
+
+
+def linked(tree: exp.Query) -> exp.Query:
+    """Give the query with the values that a literal means in its place; one that means none equals none."""
+    for comparison in _inner_first(tree, exp.EQ, exp.NEQ):
+        literal = comparison.expression
+        if isinstance(literal, exp.Literal) and literal.is_string and literal.name in MEANINGS:
+            values = [exp.Literal.string(value) for value in MEANINGS[literal.name] or (literal.name,)]
+            found = exp.In(this=exp.cast(comparison.this.copy(), "text"), expressions=values)
+            comparison.replace(exp.not_(found) if isinstance(comparison, exp.NEQ) else found)
     return tree
 
 

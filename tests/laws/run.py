@@ -1,4 +1,4 @@
-"""Nightly entry: `python -m tests.laws.run --count 20000 --seed 0` compares the compiler with the oracle.
+"""Nightly entry: `python -m tests.laws.run --count 20000 --jobs 2` compares the compiler with the oracle.
 
 Seeds are numbered from `--seed`; a seed whose query the oracle's database does not run, or that has no rows and is
 not one of the quarter of those kept, is passed over, so that a run has `--count` comparisons.
@@ -7,22 +7,35 @@ not one of the quarter of those kept, is passed over, so that a run has `--count
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
+import itertools
+import json
+import multiprocessing
 import random
 import re
+import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
 import almanaq
+from almanaq.models.protocols import LinkRequest
 from almanaq.models.registry import open_models
+from almanaq.suql.databases.duckdb import DuckDBDatabase, load_table
+from almanaq.suql.databases.protocol import Database
 from almanaq.suql.databases.registry import open_database
 from almanaq.suql.engine import Engine
+from almanaq.suql.execution import candidates, computed
+from almanaq.suql.execution import run as execution_run
 from almanaq.suql.optimizer import QUERY_RULES, RULES
 from almanaq.suql.options import Options
 from almanaq.testing import FunctionModel
@@ -30,6 +43,7 @@ from almanaq.testing import FunctionModel
 from .compare import Expected, difference, expect
 from .generator import Case, generate
 from .oracle import Oracle, OracleError, is_text_call, parse
+from .world import MEANINGS
 
 KEPT_EMPTY = 0.3
 
@@ -43,42 +57,25 @@ class Ready:
     asked: frozenset[tuple[str, str]]
 
 
-@dataclass
-class Discards:
-    """Seeds passed over: those that the oracle refuses, by reason, and those without rows."""
-
-    refused: Counter[str] = field(default_factory=Counter)
-    empty: int = 0
-
-
-def prepare(seed: int, discards: Discards | None = None) -> Ready | None:
-    """Give the case of a seed with what it must give; None where the seed is passed over."""
+def prepare(seed: int) -> Ready | str:
+    """Give the case of a seed with what it must give; why, where the seed is passed over ("" without rows)."""
     case = generate(seed)
     oracle = Oracle(case.world.tables(), case.world.model.canonical)
     try:
-        expected = expect(oracle, case.sql, fold=case.world.model.varied)
+        expected = expect(oracle, case.sql, fold=case.world.model.varied, link=case.link)
     except OracleError as error:
-        if discards is not None:
-            discards.refused[str(error).split("\n")[0][:110]] += 1
-        return None
+        return str(error).split("\n")[0][:110]
     finally:
         oracle.close()
     if expected.size == 0 and random.Random(seed).random() > KEPT_EMPTY:
-        if discards is not None:
-            discards.empty += 1
-        return None
+        return ""
     return Ready(case, expected, frozenset(oracle.asked))
 
 
-def cases(seed: int, count: int, discards: Discards | None = None) -> Iterator[Ready]:
+def cases(seed: int, count: int) -> Iterator[Ready]:
     """Yield `count` cases from a seed on."""
-    given = 0
-    while given < count:
-        ready = prepare(seed, discards)
-        seed += 1
-        if ready is not None:
-            given += 1
-            yield ready
+    ready = (prepare(number) for number in itertools.count(seed))
+    yield from itertools.islice((r for r in ready if isinstance(r, Ready)), count)
 
 
 # --- the compiler under test -----------------------------------------------------------------------------------------
@@ -106,18 +103,20 @@ class Observed:
 
 
 def check(
-    ready: Ready, *, connect: Callable[..., Any] | None = None, **options: object
+    ready: Ready, *, connect: Callable[..., Any] | None = None, thrifty: bool | None = None, **options: object
 ) -> tuple[Failure | None, Observed | None]:
     """Run a case on the compiler; give what went wrong, if anything, and the calls.
 
-    `connect` stands for `connect_exactly`: tests of the referee itself give one that errs, those of single rules one
-    that leaves rules out, and then more calls than a naive evaluation makes are no failure.
+    Args:
+        connect: stands for `connect_exactly`: tests of the referee itself give one that errs, those of single rules one
+            that leaves rules out.
+        thrifty: more calls than a naive evaluation makes are a failure; by default without `connect`.
     """
     case, model = ready.case, ready.case.world.model
-    under_test = FunctionModel(model.reply)
+    under_test = LinkingModel(model.reply)
     sql, params = case.prepared
     try:
-        con = (connect or connect_exactly)(case.world.tables(), under_test, **options)
+        con = (connect or connect_exactly)(case.world.tables(), under_test, link=case.link, **options)
         try:
             result = con.sql(sql, params) if params else con.sql(sql)
             columns, rows, made = list(result.columns), list(result.rows), result.trace.text_calls
@@ -129,9 +128,18 @@ def check(
     wrong = difference(ready.expected, columns, rows, fold=model.varied)
     if wrong:
         return Failure(case.seed, "wrong rows", wrong, sql), Observed(made, len(ready.asked))
-    wrong = _calls_wrong(case.sql, under_test, made, ready if connect is None else None)
+    thrifty = connect is None if thrifty is None else thrifty
+    wrong = _calls_wrong(case.sql, under_test, made, ready if thrifty else None)
     observed = Observed(made, len(ready.asked))
     return (Failure(case.seed, "calls", wrong, sql) if wrong else None), observed
+
+
+class LinkingModel(FunctionModel):
+    """A FunctionModel that knows what the literals of the laws mean."""
+
+    async def link(self, request: LinkRequest) -> tuple[str, ...]:
+        """Give the values that a literal means."""
+        return MEANINGS.get(request.literal, ())
 
 
 def connect_exactly(tables: dict[str, pa.Table], model: FunctionModel, **options: object) -> Any:
@@ -145,7 +153,8 @@ class RuleSet:
 
     NAMES = tuple(rule.__name__ for rule in (*QUERY_RULES, *RULES))
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, open_tables: Callable[[Any], Database] = open_database) -> None:
+        self._open = open_tables
         if name not in (*self.NAMES, "all", "none"):
             raise ValueError(f"no rule {name!r}: one of all, none, {', '.join(self.NAMES)}")
         self.rules = tuple(rule for rule in RULES if name in ("all", rule.__name__))
@@ -154,10 +163,37 @@ class RuleSet:
     def connect(self, tables: dict[str, pa.Table], model: FunctionModel, **options: object) -> Any:
         """Connect as `connect_exactly` does, with these rules alone."""
         chosen = {"speculation": 1, "order": "table", "link": False, "max_calls": 10**9} | options
-        database, models = open_database(tables), open_models(model, cache=False)
+        database, models = self._open(tables), open_models(model, cache=False)
         wanted = Options(**chosen)  # type: ignore[arg-type]
         engine = Engine(database, models, options=wanted, rules=self.rules, query_rules=self.query_rules)
         return almanaq.Connection(engine, database, models)
+
+
+# --- many at once ----------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _instance() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
+def open_in_one_instance(tables: dict[str, pa.Table]) -> Database:
+    """Open a world like `open_database`, all of a process in one instance: making one takes longer than a query."""
+    con = _instance()
+    con.execute("DROP SCHEMA IF EXISTS data CASCADE; CREATE SCHEMA data")
+    for name, table in tables.items():
+        load_table(con, ("memory", "data", name), table)
+    return DuckDBDatabase(con.cursor(), name="tables", database="memory", owned=False)
+
+
+def without_threads() -> None:
+    """Let the engine wait for the database where it stands: the model answers at once, and threads only take time."""
+
+    async def here(work: Callable[..., Any], *args: object, **named: object) -> Any:
+        return work(*args, **named)
+
+    for module in (candidates, computed, execution_run):
+        module.in_thread = here  # type: ignore[attr-defined]
 
 
 def _calls_wrong(sql: str, model: FunctionModel, made: int, ready: Ready | None) -> str | None:
@@ -199,36 +235,82 @@ def _gist(message: str) -> str:
     return first[:90]
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a seed: passed over (and why), or compared."""
+
+    seed: int
+    passed_over: str | None
+    failure: Failure | None = None
+    observed: Observed | None = None
+
+
+def outcome(seed: int, *, connect: Callable[..., Any] | None = None, **options: object) -> Outcome:
+    """Compare the case of one seed; `connect` as in `check`."""
+    ready = prepare(seed)
+    if not isinstance(ready, Ready):
+        return Outcome(seed, ready)
+    return Outcome(seed, None, *check(ready, connect=connect, **options))
+
+
 @dataclass
 class Report:
-    """What a run found."""
+    """What a run found; `refused`: the seeds that the oracle's database does not run, by reason."""
 
     compared: int = 0
     failures: list[Failure] = field(default_factory=list)
     calls: int = 0
     naive: int = 0
     more_than_naive: list[int] = field(default_factory=list)
-    discards: Discards = field(default_factory=Discards)
+    refused: Counter[str] = field(default_factory=Counter)
+    empty: int = 0
+    last_seed: int = 0
+
+    def add(self, found: Outcome) -> None:
+        """Count one seed."""
+        self.last_seed = found.seed
+        if found.passed_over is not None:
+            self.empty += found.passed_over == ""
+            self.refused.update([found.passed_over] if found.passed_over else [])
+            return
+        self.compared += 1
+        if found.failure is not None:
+            self.failures.append(found.failure)
+        if found.observed is not None:
+            self.calls += found.observed.calls
+            self.naive += found.observed.naive
+            if found.observed.calls > found.observed.naive:
+                self.more_than_naive.append(found.seed)
 
 
 def run(
-    seed: int, count: int, *, progress: bool = False, connect: Callable[..., Any] | None = None, **options: object
+    seed: int,
+    count: int,
+    *,
+    progress: bool = False,
+    jobs: int = 1,
+    connect: Callable[..., Any] | None = None,
+    **options: object,
 ) -> Report:
-    """Compare `count` cases from a seed on; `connect` as in `check`."""
+    """Compare `count` cases from a seed on; `connect` as in `check`, `jobs` is the number of processes."""
     report = Report()
-    for ready in cases(seed, count, report.discards):
-        failure, observed = check(ready, connect=connect, **options)
-        report.compared += 1
-        if failure is not None:
-            report.failures.append(failure)
-        if observed is not None:
-            report.calls += observed.calls
-            report.naive += observed.naive
-            if observed.calls > observed.naive:
-                report.more_than_naive.append(ready.case.seed)
-        if progress and report.compared % 500 == 0:
-            print(f"{report.compared} compared, {len(report.failures)} differ", file=sys.stderr, flush=True)
+    with contextlib.closing(_outcomes(functools.partial(outcome, connect=connect, **options), seed, jobs)) as found:
+        while report.compared < count:
+            one = next(found)
+            report.add(one)
+            if progress and one.failure is not None:
+                print(f"{one.failure}\n", file=sys.stderr, flush=True)
+            if progress and one.passed_over is None and report.compared % 500 == 0:
+                print(f"{report.compared} compared, {len(report.failures)} differ", file=sys.stderr, flush=True)
     return report
+
+
+def _outcomes(one: Callable[[int], Outcome], seed: int, jobs: int) -> Generator[Outcome]:
+    if jobs == 1:
+        yield from map(one, itertools.count(seed))
+    with multiprocessing.get_context("spawn").Pool(jobs, without_threads) as pool:
+        for first in itertools.count(seed, 100 * jobs):
+            yield from pool.map(one, range(first, first + 100 * jobs), chunksize=5)
 
 
 def main() -> int:
@@ -236,43 +318,68 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.laws.run", description=__doc__)
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     parser.add_argument("--shrink", type=int, default=5, metavar="N", help="reduce the first N kinds of failure")
     parser.add_argument("--order", choices=("table", "similarity"), default="table")
     parser.add_argument("--speculation", type=float, default=1)
     parser.add_argument("--rules", default="all", help="each, none, or the name of the only rule of the optimizer")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write what was found as JSON")
     given = parser.parse_args()
-    options = {"order": given.order, "speculation": given.speculation}
+    options = {"order": given.order, "speculation": given.speculation, "jobs": given.jobs}
+    without_threads()
     names = ("none", *RuleSet.NAMES) if given.rules == "each" else (given.rules,)
-    status = 0
+    reports = []
     for name in names:
         print(f"rules: {name}", flush=True)
-        connect = None if name == "all" else RuleSet(name).connect
-        status |= _compare(given.seed, given.count, given.shrink, connect, options)
-    return status
+        connect, thrifty = RuleSet(name, open_in_one_instance).connect, name == "all"
+        start = time.perf_counter()
+        report = run(given.seed, given.count, progress=True, connect=connect, thrifty=thrifty, **options)
+        _tell(report, given.shrink if name == "all" else 0)
+        reports.append(_summary(name, given.seed, report, time.perf_counter() - start))
+        print(json.dumps(reports[-1]))
+    if given.out:
+        found = {"command": "python -m tests.laws.run " + " ".join(sys.argv[1:]), "commit": _commit(), "runs": reports}
+        given.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    return 1 if any(report["differ"] for report in reports) else 0
 
 
-def _compare(seed: int, count: int, shrunk: int, connect: Callable[..., Any] | None, options: dict[str, object]) -> int:
-    """Run with one choice of rules, print what was found, and give the exit status."""
-    start = time.perf_counter()
-    report = run(seed, count, progress=True, connect=connect, **options)
+def _commit() -> str:
+    """Give the commit of the working tree; "" where git does not know one."""
+    done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def _summary(rules: str, seed: int, report: Report, seconds: float) -> dict[str, Any]:
+    return {
+        "rules": rules,
+        "first_seed": seed,
+        "last_seed": report.last_seed,
+        "compared": report.compared,
+        "differ": len(report.failures),
+        "seeds_that_differ": [failure.seed for failure in report.failures],
+        "without_rows": report.empty,
+        "refused_by_the_oracle": sum(report.refused.values()),
+        "text_calls": report.calls,
+        "naive_text_calls": report.naive,
+        "more_than_naive": len(report.more_than_naive),
+        "seconds": round(seconds),
+    }
+
+
+def _tell(report: Report, shrunk: int) -> None:
+    """Print the failures by kind, the first few kinds with a minimal reproduction."""
     kinds: dict[str, list[Failure]] = {}
     for failure in report.failures:
         kinds.setdefault(failure.kind, []).append(failure)
     for number, (kind, failures) in enumerate(sorted(kinds.items(), key=lambda k: -len(k[1]))):
         failures.sort(key=lambda f: len(f.sql))
         print(f"\n== {len(failures)} of {kind}; seeds {[f.seed for f in failures[:20]]}\n{failures[0]}", flush=True)
-        if number < shrunk and connect is None:
+        if number < shrunk:
             from .shrink import shrink
 
             for failure in failures[: 6 if kind in ("wrong rows", "calls") else 1]:
                 print(shrink(failure), flush=True)
-    print(
-        f"\n{report.compared} queries compared, {len(report.failures)} differ; {report.calls} text calls against "
-        f"{report.naive} naive ({len(report.more_than_naive)} queries with more: {report.more_than_naive[:20]}); "
-        f"passed over: {sum(report.discards.refused.values())} refused by the oracle's database, "
-        f"{report.discards.empty} without rows; {time.perf_counter() - start:.0f} s"
-    )
-    return 1 if report.failures else 0
+    print(f"more calls than a naive evaluation: {report.more_than_naive[:20]}; refused: {dict(report.refused)}")
 
 
 if __name__ == "__main__":

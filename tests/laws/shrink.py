@@ -37,7 +37,7 @@ def shrink(failure: Failure, *, budget: int = 400) -> str:
 def _kind(case: Case) -> str | None:
     oracle = Oracle(case.world.tables(), case.world.model.canonical)
     try:
-        expected = expect(oracle, case.sql, fold=case.world.model.varied)
+        expected = expect(oracle, case.sql, fold=case.world.model.varied, link=case.link)
     except (OracleError, SqlglotError, IndexError, AttributeError, AssertionError):
         return None
     finally:
@@ -149,7 +149,7 @@ def _shown(case: Case) -> str:
         lines.append(f"{relation.name}{relation.columns!r}:")
         lines += [f"    {row!r}" for row in relation.rows]
     try:
-        expected = expect(oracle, case.sql, fold=case.world.model.varied)
+        expected = expect(oracle, case.sql, fold=case.world.model.varied, link=case.link)
     finally:
         oracle.close()
     rows = [row for group in expected.groups for row in group]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pyarrow as pa
 import pytest
 
 from almanaq.errors import ModelCallError
@@ -13,7 +14,7 @@ from .compare import difference, expect
 from .expressions import Col, Draw, Scope, boolean, call, literal
 from .generator import Case
 from .oracle import Oracle
-from .run import Failure, Ready, RuleSet, cases, check, connect_exactly, prepare, run
+from .run import Failure, LinkingModel, Ready, RuleSet, cases, check, connect_exactly, prepare, run
 from .world import FREE, TYPES, Model, Relation, World, make_world
 
 QUICK, FULL, EACH_RULE = 100, 500, 40
@@ -61,7 +62,8 @@ def test_calls_are_fewer_than_naive_in_all() -> None:
 
 
 def test_a_query_without_text_functions_asks_nothing() -> None:
-    structured = [r for r in (prepare(s) for s in range(400, 600)) if r is not None and "answer(" not in r.case.sql]
+    prepared = [found for found in map(prepare, range(400, 600)) if isinstance(found, Ready)]
+    structured = [ready for ready in prepared if "answer(" not in ready.case.sql]
     structured = [r for r in structured if "summary(" not in r.case.sql]
     assert len(structured) >= 5
     for ready in structured:
@@ -73,8 +75,8 @@ def test_a_query_without_text_functions_asks_nothing() -> None:
 
 def test_the_same_query_twice_gives_the_same_rows() -> None:
     for ready in cases(5_000, 10):
-        model = FunctionModel(ready.case.world.model.reply)
-        con = connect_exactly(ready.case.world.tables(), model)
+        model = LinkingModel(ready.case.world.model.reply)
+        con = connect_exactly(ready.case.world.tables(), model, link=ready.case.link)
         try:
             first, second = con.sql(ready.case.sql), con.sql(ready.case.sql)
         finally:
@@ -83,10 +85,26 @@ def test_the_same_query_twice_gives_the_same_rows() -> None:
         assert first.trace.text_calls == second.trace.text_calls
 
 
+def test_literals_are_linked_through_derived_tables() -> None:
+    grades = pa.array(["low", "mid", "high"]).dictionary_encode()
+    tables = {"t": pa.table({"id": [1, 2, 3], "grade": grades})}
+    con = connect_exactly(tables, LinkingModel(lambda *_: None), link=True)
+    try:
+        for source in ("t", "(SELECT * FROM t) AS d", "(SELECT id, grade FROM (SELECT * FROM t) AS e) AS d"):
+            assert con.sql(f"SELECT id FROM {source} WHERE grade = 'not low'").rows == [(2,), (3,)]
+        sql = "WITH w (a, b) AS (SELECT id, grade FROM t) SELECT a FROM w WHERE b <> 'top'"
+        assert con.sql(sql).rows == [(1,), (2,)]
+        nothing = con.sql("SELECT id FROM t WHERE grade = 'unheard of'")
+    finally:
+        con.close()
+    assert nothing.rows == []
+    assert "no value of t.grade means 'unheard of'" in nothing.trace.warnings[0]
+
+
 def test_queries_of_one_connection_do_not_disturb_each_other() -> None:
     """Temporary tables, settings and streams of one query leave no trace for the next over the same world."""
     ready = next(iter(cases(6_000, 1)))
-    con = connect_exactly(ready.case.world.tables(), FunctionModel(ready.case.world.model.reply))
+    con = connect_exactly(ready.case.world.tables(), LinkingModel(ready.case.world.model.reply), link=ready.case.link)
     try:
         for _ in range(3):
             result = con.sql(ready.case.sql)
@@ -141,7 +159,7 @@ def test_a_call_that_failed_never_satisfies_and_is_counted() -> None:
         result = con.sql(sql)
         con.close()
         assert difference(expected, result.columns, result.rows) is None, sql
-        failed = {pair for pair in under_test.requests if model.failing(*pair)}
+        failed = [pair for pair in under_test.requests if model.failing(*pair)]
         assert result.trace.unknown_calls == len(failed), sql
         unknown += len(failed)
     assert unknown > 20

@@ -16,7 +16,7 @@ from almanaq.testing import FunctionModel
 
 from .compare import Expected, difference
 from .coverage import CLAUSES
-from .oracle import Oracle, document_text, parse, translate
+from .oracle import Oracle, document_text, linked, parse, translate
 from .run import Ready, cases, check
 
 Mutation = Callable[[exp.Query], exp.Query]
@@ -25,8 +25,8 @@ Mutation = Callable[[exp.Query], exp.Query]
 class NaiveConnection:
     """A connection that is the oracle itself, with the query changed by a mutation."""
 
-    def __init__(self, tables: dict[str, Any], model: FunctionModel, mutation: Mutation) -> None:
-        self.mutation, self.model = mutation, model
+    def __init__(self, tables: dict[str, Any], model: FunctionModel, mutation: Mutation, *, link: bool) -> None:
+        self.mutation, self.model, self.link = mutation, model, link
         self.oracle = Oracle(tables, self._reply)
         self.known: dict[tuple[str, str], str | None] = {}
 
@@ -40,7 +40,7 @@ class NaiveConnection:
         tree = parse(text)
         for value in params or []:
             next(p for p in tree.find_all(exp.Placeholder)).replace(exp.convert(value))
-        tree = self.mutation(tree)
+        tree = self.mutation(linked(tree) if self.link else tree)
         names = [name for name, _ in self.oracle.columns(translate(tree))]
         rows = self.oracle.rows(translate(tree))
         return SimpleNamespace(columns=names, rows=rows, trace=SimpleNamespace(text_calls=self.model.calls))
@@ -55,7 +55,7 @@ def found(mutation: Mutation, count: int = 150) -> list[str]:
     for ready in prepared(count):
         if ready.case.world.model.varied or "⟦" in ready.case.marked:
             continue
-        failure, _ = check(ready, connect=lambda t, m: NaiveConnection(t, m, mutation))
+        failure, _ = check(ready, connect=lambda t, m, link: NaiveConnection(t, m, mutation, link=link))
         if failure is not None:
             kinds.append(failure.kind)
     return kinds

@@ -30,6 +30,8 @@ TYPES = {
 FREE = ("body", "notes")
 CITIES = ("Paris", "Oslo", "Kyiv", "São Paulo", "O'Hara")
 GRADES = ("low", "mid", "high")
+MEANINGS = {"top": ("high",), "not low": ("mid", "high"), "MID": ("mid",), "unheard of": ()}
+"""Literals that are no grade, and the grades that they mean."""
 TAGS = ("Yes", "Paris", "quiet", "bar", "No")
 NAMES = ("Paris", "Oslo", "Ann", "Yes", "Zoë")
 RELATIONS = ("places", "visits", "people", "dishes")

@@ -50,6 +50,7 @@ VALUES: Mapping[str, tuple[str, Mapping[str, object]]] = {
     ),
     "table_answer_sentence": ("table_answer", {"question": "who won?", "tables": [ROW], "sentence": True}),
     "table_verify": ("table_verify", {"statement": "Ada won twice.", "tables": [ROW]}),
+    "table_rank": ("table_rank", {"question": "who won?", "tables": ["Race | winner\n1 | Ada", ROW]}),
     "table_sql": (
         "table_sql",
         {"dialect": "SQLite", "tables": ["race(winner TEXT)"], "hint": "won = winner", "question": ROW},

@@ -16,10 +16,15 @@ CALM = "answer(body, 'calm?') = 'Yes'"
 
 EXAMPLES = {
     "unused_outputs": "SELECT count(*) FROM (SELECT city, answer(body, 'who?') AS a FROM t LIMIT 8) AS d",
+    "exists_limit": "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM t AS s WHERE answer(s.body, 'calm?') = 'Yes')",
     "merged_derived_tables": f"SELECT id FROM (SELECT * FROM t WHERE {CALM}) AS d WHERE city = 'Oslo' LIMIT 1",
+    "preserved_derived_tables": f"SELECT d.id FROM (SELECT * FROM t WHERE {CALM}) AS d "
+    "LEFT JOIN t AS u ON u.id = d.id + 1 LIMIT 1",
     "weakest_condition": f"SELECT id FROM t WHERE (stars = 4 OR {CALM}) AND city = 'Oslo'",
     "text_filter": f"SELECT id FROM t WHERE city = 'Oslo' OR ({CALM} AND answer(body, 'loud?') = 'No')",
     "limit_stop": f"SELECT id FROM t WHERE {CALM} ORDER BY id DESC LIMIT 2",
+    "exists_stop": "SELECT id FROM t WHERE stars = 4 AND EXISTS "
+    "(SELECT 1 FROM t AS s WHERE s.city <> t.city AND answer(s.body, 'calm?') = 'Yes')",
     "late_projection": "SELECT summary(body) FROM t ORDER BY stars DESC, id LIMIT 3",
     "lazy_branches": "SELECT id, CASE WHEN city = 'Rome' THEN answer(body, 'who?') END, "
     "coalesce(phone, answer(body, 'phone?')) FROM t",
@@ -75,9 +80,12 @@ def test_a_rule_keeps_the_rows(name: str) -> None:
     ("name", "calls", "more"),
     [
         ("unused_outputs", 0, 8),
+        ("exists_limit", 3, 12),
         ("merged_derived_tables", 2, 12),
+        ("preserved_derived_tables", 3, 12),
         ("text_filter", 8, 24),
         ("limit_stop", 4, 12),
+        ("exists_stop", 5, 12),
         ("late_projection", 3, 12),
         ("lazy_branches", 12, 24),
     ],

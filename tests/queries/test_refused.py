@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from almanaq.errors import QueryError, QuerySyntaxError, QueryTypeError, RefusedQueryError, UnknownNameError
+from almanaq.errors import (
+    DatabaseError,
+    QueryError,
+    QuerySyntaxError,
+    QueryTypeError,
+    RefusedQueryError,
+    UnknownNameError,
+    UnsupportedError,
+)
 
 from .support import Asked, texts
 
@@ -112,6 +120,43 @@ def test_unknown_names_are_pointed_at_with_a_near_one(town: Asked, sql: str, nea
     assert near in error.message
     assert error.start is not None
     assert sql[error.start :].startswith(at) or sql[error.start :].startswith(("p." + at, "q." + at))
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "at"),
+    [
+        ("SELECT id FROM places WHERE body = 'it''s", QuerySyntaxError, "'it"),
+        ('SELECT "id FROM places', QuerySyntaxError, '"id'),
+        ("SELECT id /* all FROM places", QuerySyntaxError, "/*"),
+        ("SELECT id FROM places WHERE", QuerySyntaxError, "WHERE"),
+        ("SELECT answer(body, 'when?')::dat FROM places", QueryTypeError, "dat "),
+        ("SELECT id, answer(body, 'calm?') OVER () FROM places", QueryTypeError, "answer"),
+    ],
+)
+def test_errors_point_at_their_place(town: Asked, sql: str, kind: type[QueryError], at: str) -> None:
+    with pytest.raises(kind) as caught:
+        town.con.sql(sql)
+    assert caught.value.start is not None
+    assert sql[caught.value.start :].startswith(at)
+    assert "sqlglot" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM places FETCH FIRST 2 ROWS WITH TIES",
+        "SELECT * FROM places PIVOT (count(*) FOR id IN (1))",
+        "SELECT id FROM places WHERE body @@ 'calm'",
+    ],
+)
+def test_what_is_not_supported_says_so(town: Asked, sql: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"write|use"):
+        town.con.sql(sql)
+
+
+def test_what_the_database_names_is_pointed_at(town: Asked) -> None:
+    with pytest.raises(DatabaseError, match=r"(?s)line 1, column 8:.*\n +\^\^\^\^\^$"):
+        town.con.sql("SELECT stars FROM places GROUP BY id")
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,81 @@ def test_subqueries(town: Asked) -> None:
     assert town.rows(sql) == [(1,), (2,)]
 
 
+def test_a_nested_query_in_a_nested_query(town: Asked) -> None:
+    deeper = "SELECT 1 FROM places q WHERE q.id = v.place AND answer(q.body, 'calm?') = 'Yes'"
+    inner = f"SELECT 1 FROM visits v WHERE v.place >= p.id AND answer(v.notes, 'calm?') = 'Yes' AND EXISTS ({deeper})"
+    assert town.rows(f"SELECT id FROM places p WHERE EXISTS ({inner}) ORDER BY 1") == [(1,), (2,), (3,)]
+    calm = "SELECT 1 FROM places q WHERE q.stars = 4 AND answer(q.body, 'calm?') = 'Yes'"
+    places = f"SELECT v.place FROM visits v WHERE v.place = p.id AND EXISTS ({calm})"
+    assert town.rows(f"SELECT id FROM places p WHERE id IN ({places}) ORDER BY 1") == [(1,), (3,), (4,)]
+
+
+def test_exists_stops_at_its_first_row(town: Asked) -> None:
+    inner = "SELECT 1 FROM places q WHERE q.id <> p.id AND answer(q.body, 'calm?') = 'Yes'"
+    assert (
+        town.calls(f"SELECT id FROM places p WHERE EXISTS ({inner})") <= 3
+    )  # of 7: the first that is calm serves all but itself
+    assert (
+        town.calls(
+            f"SELECT id FROM places WHERE EXISTS (SELECT 1 FROM places q WHERE {CALM.replace('body', 'q.body')})"
+        )
+        == 1
+    )
+    assert town.calls(f"SELECT id FROM places p WHERE id < 9 OR EXISTS ({inner})") == 0
+
+
+def test_limit_above_an_aggregate_over_nothing(town: Asked) -> None:
+    """DuckDB 2.0 forgets the LIMIT of such a query, with and without text functions."""
+    for condition in ("FALSE", "answer(v.notes, 'calm?') = 'never'"):
+        nothing = f"SELECT max(v.place) FROM visits v WHERE {condition}"
+        assert len(town.rows(f"SELECT id FROM places WHERE stars >= ({nothing}) OR id <> 5 LIMIT 1")) == 1
+
+
+def test_limit_counts_the_rows_that_unnest_makes(town: Asked) -> None:
+    sql = "SELECT who, unnest(notes) AS note, answer(notes, 'calm?') AS calm FROM visits WHERE place < 4 ORDER BY who"
+    assert town.rows(f"{sql} LIMIT 2")[0][0] == "Ann"
+    assert len(town.rows(f"{sql} LIMIT 3")) == 3
+    said = "SELECT answer(unnest(notes), 'calm?') AS calm FROM visits"
+    assert sorted(town.rows(f"SELECT calm FROM ({said}) AS d WHERE calm IS NOT NULL")) == [("No",), ("Yes",), ("Yes",)]
+    assert town.rows("SELECT count(*) FROM (SELECT who, answer(unnest(notes), 'calm?') FROM visits) AS d") == [(7,)]
+    made = f"SELECT id FROM (SELECT id, body, generate_series(1, 3) AS n FROM places) AS d WHERE {CALM} LIMIT 5"
+    assert len(town.rows(made)) == 5
+    noted = (
+        f"SELECT place, unnest(notes) AS note FROM visits WHERE {CALM.replace('body', 'notes')} ORDER BY note LIMIT 1"
+    )
+    assert town.rows(noted) == [(3, "calm=Yes")] or town.rows(noted) == [(9, "calm=Yes")]
+
+
+def test_grouping_sets_of_answers(town: Asked) -> None:
+    calm = "answer(body, 'calm?')"
+    sql = f"SELECT {calm} AS calm, count(*) AS n FROM places GROUP BY ROLLUP ({calm}) ORDER BY n DESC, calm"
+    assert town.rows(sql) == [(None, 8), ("Yes", 4), ("No", 2), (None, 2)]
+    sql = (
+        f"SELECT city, {calm} = 'Yes' AS is_calm, count(*) AS n FROM places GROUP BY GROUPING SETS ((city), ({calm})) "
+    )
+    assert (None, True, 4) in town.rows(sql)
+    assert ("Oslo", None, 4) in town.rows(sql)
+    sql = f"SELECT grouping({calm}) AS g, count(*) FROM places GROUP BY CUBE ({calm}) ORDER BY g DESC, 2 DESC LIMIT 2"
+    assert town.rows(sql) == [(1, 8), (0, 4)]
+    assert len(town.rows(f"SELECT {calm} FROM places GROUP BY ROLLUP ({calm}) LIMIT 3")) == 3
+    both = f"{calm} || stars::text"
+    assert "Yes4" in dict(town.rows(f"SELECT {both} AS b, stars FROM places GROUP BY stars, {both}"))
+
+
+def test_the_first_of_each(town: Asked) -> None:
+    calm = "answer(body, 'calm?')"
+    sql = f"SELECT DISTINCT ON ({calm}) id, {calm} AS calm FROM places ORDER BY {calm}, stars DESC, id"
+    assert town.rows(sql) == [(2, "No"), (3, "Yes"), (5, None)]
+    sql = f"SELECT DISTINCT ON (city) city, id FROM places WHERE {calm} = 'Yes' ORDER BY city DESC, id DESC LIMIT 1"
+    assert town.rows(sql) == [("Rome", 4)]
+
+
+def test_fetch_first_is_limit(town: Asked) -> None:
+    sql = f"SELECT id FROM places WHERE {CALM} ORDER BY id OFFSET 1 FETCH NEXT 2 ROWS ONLY"
+    assert town.rows(sql) == [(3,), (4,)]
+    assert town.calls(f"SELECT id FROM places WHERE {CALM} ORDER BY id FETCH FIRST ROW ONLY") == 1
+
+
 def test_lateral(town: Asked) -> None:
     where = "v.place = p.id AND answer(p.body, 'calm?') = 'Yes'"
     inner = f"SELECT v.who FROM visits v WHERE {where} ORDER BY v.who DESC LIMIT 1"

@@ -17,3 +17,8 @@ def test_fields_and_cells_that_matched_are_named() -> None:
 
 def test_fields_that_are_not_declared_are_not_shown() -> None:
     assert explained("films", FILMS, parse_fields("header")) == ["header: Year | Film", "  matched: film"]
+
+
+def test_the_row_with_most_matches_comes_first() -> None:
+    lines = explained("Which film of 1954 is like Rashomon, Seven Samurai or Samurai?", FILMS, parse_fields("cells"))
+    assert lines[2:] == ["  row 2, Film: Seven Samurai", "  row 2, Year: 1954", "  row 1, Film: Rashomon"]

@@ -39,6 +39,46 @@ def test_the_best_row_is_one_row() -> None:
     assert films["row"] == pytest.approx(0.5, abs=0.1)
 
 
+def test_two_rows_of_which_the_second_adds_most() -> None:
+    rows = [("red", "fox"), ("red", "owl"), ("blue", "hen")]
+    (one,) = features("red fox hen", [table("t", header=("colour", "animal"), rows=rows)], "cells")
+    assert one["row"] < one["two_rows"] == pytest.approx(1)
+    (same,) = features("red owl", [table("t", rows=[("red owl",), ("red owl",)])], "cells")
+    assert same["two_rows"] == same["row"] == pytest.approx(1)
+
+
+def test_cells_of_one_row_cover_the_question_and_hold_its_numbers() -> None:
+    together = table("together", rows=[("red fox", "12"), ("owl", "30")])
+    apart = table("apart", rows=[("red fox", "30"), ("owl", "12")])
+    one, other = features("red fox 12", (together, apart), "cells")
+    assert one["values"] == other["values"] == one["row_values"] == pytest.approx(1)
+    assert other["row_values"] < 1
+    assert one["row_numbers"] == other["row_numbers"] == 1
+    (parted, *_) = features("12 30", (together,), "cells")
+    assert parted["row_numbers"] == 0.5
+
+
+def test_a_cell_under_the_column_that_the_question_names() -> None:
+    home = table("home", header=("home team", "away team"), rows=[("Lyon", "Nice")])
+    away = table("away", header=("home team", "away team"), rows=[("Nice", "Lyon")])
+    plain = table("plain", header=("a", "b"), rows=[("Lyon", "Nice")])
+    one, other, none = features("away side Lyon", (home, away, plain), "header,cells")
+    assert other["column"] == pytest.approx(1)
+    assert other["column"] > one["column"] > none["column"] > 0
+    assert other["named_row"] > one["named_row"] == none["named_row"] == 0
+
+
+def test_columns_past_the_sixty_fourth_count_as_one() -> None:
+    wide = table("wide", header=[f"c{n}" for n in range(100)], rows=[[f"w{n}" for n in range(100)]])
+    (made,) = features("w70 w90 c80", [wide], "header,cells")
+    assert made["column"] == pytest.approx(1)
+
+
+def test_the_share_of_words_that_no_table_holds() -> None:
+    made = featurizer()
+    assert [made.unknown(text) for text in ("films", "films zzz", "zzz", "")] == [0, 0.5, 1, 1]
+
+
 def test_whole_cells_and_column_names_stand_in_the_question_word_for_word() -> None:
     films, rivers, _ = features("Was Seven Samurai longer than Amazon in length km?")
     assert films["entities"] == films["values"] > 0

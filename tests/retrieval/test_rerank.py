@@ -8,14 +8,21 @@ from small_corpora import CORPUS, FILMS, BagOfWords, table
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError
+from almanaq.retrieval.abstain import MORE_FIGURES
 from almanaq.retrieval.aspects import Aspects
 from almanaq.retrieval.features import FEATURES
 from almanaq.retrieval.rerank import Rerank
 from almanaq.retrieval.vectors import VectorStore
-from almanaq.retrieval.weights import Weights, choose_weights, provenance
+from almanaq.retrieval.weights import Weights, choose_weights, is_statement, provenance
 
 FIELDS = ["title", "header", "cells"]
-KINDS = ("titled", "untitled", "databases")
+KINDS = {
+    "titled": "title,header",
+    "untitled": "header,cells",
+    "databases": "title,header,description",
+    "bare-databases": "title,header",
+}
+SIGHTS = ("lexical", "short", "rows")
 
 
 def rerank(**options) -> Rerank:
@@ -75,17 +82,37 @@ def test_bad_input() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("meaning", [True, False])
-def test_the_learned_weights_name_what_there_is(kind: str, meaning: bool) -> None:
-    fields = parse_fields("header,cells" if kind == "untitled" else "title,header")
-    weights = choose_weights(fields, several=kind == "databases", meaning=meaning)
-    assert weights.name == (kind if meaning else f"{kind}-lexical")
+@pytest.mark.parametrize("sight", SIGHTS)
+def test_the_learned_weights_name_what_there_is(kind: str, sight: str) -> None:
+    several = kind.endswith("databases")
+    styles = choose_weights(parse_fields(KINDS[kind]), several=several, sight=sight)
+    assert styles.questions.name == f"{kind}-{sight}"
+    assert styles.statements.name == (f"{kind}-{sight}" if several else f"{kind}-statements-{sight}")
     known = {*FEATURES, "bm25", "bm25_title", "company"}
-    views = {"dense", "dense_title", "dense_header", "dense_description", "dense_row"}
-    assert set(weights.worth) <= (known | views if meaning else known)
+    if sight != "lexical":
+        known |= {"dense", "dense_title", "dense_header", "dense_description"}
+    for weights in (styles.questions, styles.statements):
+        assert set(weights.worth) <= (known | {"dense_row"} if sight == "rows" else known)
+        assert weights.doubt is not None
+        assert set(weights.doubt.worth) <= {*FEATURES, *MORE_FIGURES}
 
 
 def test_the_weights_say_where_they_come_from() -> None:
     told = json.loads(json.dumps(provenance()))
     assert told["split"] == "validation"
-    assert set(told["measured"]) == {name for kind in KINDS for name in (kind, f"{kind}-lexical")}
+    assert set(told["measured"]) >= {f"{kind}-{sight}" for kind in KINDS for sight in SIGHTS}
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("the film fall up be nominate for the best actress", True),
+        ("Who was nominated for the best actress", False),
+        ("the film fall up was nominated for the best actress?", False),
+        ("Show the names of all singers by age", False),
+        ("films of Akira Kurosawa", False),
+        ("", False),
+    ],
+)
+def test_statements_are_told_from_questions(text: str, statement: bool) -> None:
+    assert is_statement(text) is statement

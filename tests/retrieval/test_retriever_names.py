@@ -4,9 +4,11 @@ from small_corpora import CORPUS, BagOfWords
 from almanaq.errors import UsageError
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.registry import RETRIEVERS, Parts, check_fields_apply, open_retriever
+from almanaq.testing import ScriptedModel
 
 GOLD = {"which film?": (CORPUS[0].id,)}
-PARTS = Parts(BagOfWords, seed=3, gold=GOLD)
+WRITER = ScriptedModel(lambda prompt: {"title": "a table", "summary": prompt.messages[1].content[-60:]})
+PARTS = Parts(BagOfWords, seed=3, gold=GOLD, language=WRITER)
 
 
 @pytest.mark.parametrize("name", RETRIEVERS)
@@ -25,14 +27,15 @@ def test_every_retriever_keeps_the_seam(name: str) -> None:
     assert opened.retriever.name == opened.name == name
 
 
-def test_hybrid_with_a_lexical_embedder_is_bm25_and_says_so() -> None:
+@pytest.mark.parametrize("name", ["hybrid", "rerank"])
+def test_without_an_embedder_of_meaning_words_alone_decide_and_it_is_said(name: str) -> None:
     class Lexical(BagOfWords):
         name = "lexical"
 
-    opened = open_retriever("hybrid", Parts(Lexical))
-    assert isinstance(opened.retriever, BM25)
-    assert opened.name == "bm25"
-    assert "hybrid runs as bm25" in opened.note
+    opened = open_retriever(name, Parts(Lexical))
+    assert opened.retriever.aspects is None
+    assert opened.name == f"{name}-lexical"
+    assert "runs without vectors" in opened.note
 
 
 def test_oracle_finds_the_gold_and_random_depends_on_the_seed() -> None:
@@ -60,7 +63,7 @@ def test_retrievers_of_others_by_module_and_object() -> None:
         ("hybird", "did you mean 'hybrid'"),
         ("no_such_module:x", "cannot import 'no_such_module'"),
         ("almanaq.retrieval.bm25:BM26", "has no 'BM26'; did you mean 'BM25'"),
-        ("almanaq.retrieval.bm25:WEIGHTS", "no method index"),
+        ("almanaq.retrieval.bm25:WEIGHTS", "is no retriever"),
     ],
 )
 def test_wrong_names(name: str, message: str) -> None:

@@ -1,4 +1,7 @@
 import json
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,8 +132,8 @@ def test_bad_input(tmp_path: Path) -> None:
         ("{", "cannot read"),
         ("[]", "is not an index"),
         ('{"format": "else"}', "is not an index"),
-        ('{"format": "almanaq-table-index", "version": 99}', "version 99, this almanaq reads 1"),
-        ('{"format": "almanaq-table-index", "version": 1}', "is damaged"),
+        ('{"format": "almanaq-table-index", "version": 99}', "version 99, this almanaq reads 2"),
+        ('{"format": "almanaq-table-index", "version": 2}', "is damaged"),
     ],
 )
 def test_foreign_and_damaged_indexes(tmp_path: Path, manifest: str, message: str) -> None:
@@ -145,3 +148,36 @@ def test_a_segment_that_is_cut_off_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "i" / entry["name"] / "names.jsonl").write_bytes(b"")
     with pytest.raises(SourceError, match=r"damaged .*names are cut off"):
         open_index(tmp_path / "i")
+
+
+_UPDATING = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from test_stored import FIELDS, MANY
+from almanaq.retrieval.stored import update_index
+print("ready", flush=True)
+for turn in range(100_000):
+    corpus = [replace(t, title=f"turn {turn} again") if i < 5 else t for i, t in enumerate(MANY)]
+    update_index(corpus, Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_update_leaves_a_whole_index(tmp_path: Path) -> None:
+    folder = tmp_path / "i"
+    build_index(MANY, folder, FIELDS)
+    for pause in (0.05, 0.11, 0.23, 0.41):
+        command = [sys.executable, "-c", _UPDATING, str(folder), str(Path(__file__).parent)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            time.sleep(pause)
+            process.kill()
+        index = open_index(folder)
+        assert len(index) == len(MANY)
+        assert found(index, word(30)) == ["t30"]
+    assert len(found(index, "again")) == 5
+    update_index(MANY, folder)
+    assert found(open_index(folder), "again") == []
+    assert len(list(folder.glob("segment-*"))) <= 17  # what a killed one left is gone

@@ -2,76 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal
+import asyncio
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from sqlglot.errors import SqlglotError
+
+from almanaq.agent.classifier import PromptedClassifier, TurnClassifier
 from almanaq.agent.describe import describe
 from almanaq.agent.engine_protocol import QueryEngine
-from almanaq.agent.history import History, Key, Turn
-from almanaq.agent.local import LocalParser
+from almanaq.agent.events import Event, Finished, Progress, QueryWritten, RowsFound, TablesChosen, TextWritten
+from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind
+from almanaq.agent.keyed import Keyed, named_rows, with_keys, without_keys
+from almanaq.agent.local import LocalDialogue
 from almanaq.agent.parser import Failure, Parsed, SemanticParser
+from almanaq.agent.privacy import shows_private
 from almanaq.agent.prompted_parser import PromptedParser
+from almanaq.agent.relax import TRIES, LocalRelaxer, PromptedRelaxer, Query, Relaxer
 from almanaq.agent.responder import Found, LocalResponder, PromptedResponder, Responder
+from almanaq.agent.response import Response, failed
+from almanaq.agent.shots import Examples
 from almanaq.agent.small_talk import small_talk
-from almanaq.agent.tables import MOST_TABLES, ChooseTables, choose_tables, restrict
+from almanaq.agent.tables import MOST_TABLES, ChooseTables, relevant, tables_of
 from almanaq.errors import AlmanaqError, QueryError
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
-    from almanaq.suql.execution.result import Evidence, Result, Trace
+    from almanaq.suql.execution.result import Result, Trace
 
-Status = Literal["answered", "no_result", "no_query", "clarify", "failed"]
+__all__ = ["REPAIRS", "Agent", "Response", "tables_of"]
+
 REPAIRS = 2
 """How often a query that does not bind is written anew."""
 
 _LOCAL_TABLES = 200
+"""Relations of one database that words are linked to at once, without a language model."""
+
+_UNSEEN = "The rows hold private columns: no language model saw them."
+
+Steps = Generator[Event, None, Response]
 
 
-@dataclass(frozen=True)
-class Response:
-    """A reply, with everything it rests on (the keys of `ask --json`).
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A query that ran, with what it was asked for."""
 
-    Attributes:
-        suql: the query that ran, or the last that was refused; None when there was none.
-        tables: names of the relations that the query reads.
-        evidence: for each row, the quotes that it rests on.
-        searched: what was searched, in words; "" when nothing was.
-        relaxed: the condition that was dropped to find rows, in words; None when none was.
-        trace: what the query took; None when none ran.
-        error: what failed, for callers that want the exception; the message is in `answer`.
-    """
-
-    status: Status
-    answer: str
-    suql: str | None = None
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[Any, ...], ...] = ()
-    tables: tuple[str, ...] = ()
-    evidence: tuple[tuple[Evidence, ...], ...] = ()
-    searched: str = ""
+    parsed: Parsed
+    suql: str
+    result: Result
+    shown: Shown | None
     relaxed: str | None = None
-    trace: Trace | None = None
-    question: str = ""
-    error: AlmanaqError | None = field(default=None, compare=False)
 
-    def turn(self) -> Turn:
-        """Give what a conversation remembers of this reply."""
-        keys: tuple[Key, ...] = tuple((self.columns[0], str(row[0])) for row in self.rows[:20] if row)
-        return Turn(self.question, self.suql, self.answer, self.status, keys)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Give the keys of `ask --json`; rows keep Python values."""
-        kept = [f.name for f in fields(self) if f.name not in ("question", "error")]
-        return {name: _plain(getattr(self, name)) for name in kept}
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    return [_plain(v) for v in value] if isinstance(value, tuple | list) else value
+    @property
+    def empty(self) -> bool:
+        return not self.result.rows or all(v is None for row in self.result.rows for v in row)
 
 
 class Agent:
@@ -80,9 +67,10 @@ class Agent:
     Args:
         engine: runs queries.
         models: with a language model, it parses and words the replies; without one, words are linked to the schema.
-        tables: chooses relations where the source has more than fit; by shared words unless given.
-        parser, responder: replace the ones that `models` calls for.
+        tables: chooses relations where the source has more than fit; a TableChooser unless given.
+        classifier, parser, relaxer, responder: replace the ones that `models` calls for.
         options: how queries are run.
+        shots: examples of questions with their SUQL, for the prompt of a language model.
     """
 
     def __init__(
@@ -90,100 +78,191 @@ class Agent:
         engine: QueryEngine,
         models: Models,
         *,
-        tables: ChooseTables = choose_tables,
+        tables: ChooseTables | None = None,
+        classifier: TurnClassifier | None = None,
         parser: SemanticParser | None = None,
+        relaxer: Relaxer | None = None,
         responder: Responder | None = None,
         options: Options | None = None,
+        shots: Examples = (),
     ) -> None:
         language = models.language
-        self._engine, self._tables, self._options = engine, tables, options
+        self._engine, self._options = engine, options
+        self._tables = tables
+        local = LocalDialogue(engine)
+        self._classifier = classifier or (PromptedClassifier(language) if language else local)
+        # Where all relations fit its prompt, a parser with a language model tells in the same call what needs no data.
         self._most = MOST_TABLES if language else _LOCAL_TABLES
-        self._parser: SemanticParser = parser or (PromptedParser(language) if language else LocalParser(engine.values))
+        self._links_words = language is None
+        self._always_classify = classifier is not None or (language is None and parser is None)
+        self._parser: SemanticParser = parser or (PromptedParser(language, shots=shots) if language else local)
+        self._relaxer = relaxer or (PromptedRelaxer(language) if language else LocalRelaxer())
         self._responder: Responder = responder or (PromptedResponder(language) if language else LocalResponder())
 
     def respond(self, question: str, history: Sequence[Turn] = ()) -> Response:
         """Give the reply to a question after the turns of `history`; a failure is a Response that says what failed."""
-        if small_talk(question) == "empty":
-            return Response("no_query", self._responder.no_data(question, self._engine.catalog), question=question)
-        try:
-            return self._respond(question, tuple(history))
-        except AlmanaqError as error:
-            return _failed(question, error)
+        for event in self.events(question, history):
+            if isinstance(event, Finished):
+                return event.response
+        raise AssertionError("events end with the response")
 
-    def _respond(self, question: str, history: History) -> Response:
-        catalog = self._catalog(question, history)
+    def events(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Event]:
+        """Yield what happens while the question is answered; the last event, Finished, holds the whole reply."""
+        try:
+            response = yield from self._steps(question, tuple(history))
+        except AlmanaqError as error:
+            response = failed(question, error)
+        if response.status not in ("answered", "failed"):
+            yield TextWritten(response.answer)
+        yield Finished(replace(response, question=question))
+
+    async def aevents(self, question: str, history: Sequence[Turn] = ()) -> AsyncIterator[Event]:
+        """Yield the events in asynchronous code; the work is done in threads, one step at a time."""
+        steps = self.events(question, history)
+        while (event := await asyncio.to_thread(next, steps, None)) is not None:
+            yield event
+
+    def _steps(self, question: str, history: History) -> Steps:
+        if small_talk(question) == "empty":
+            return Response("no_query", self._responder.no_data(question, self._engine.catalog), kind="talk")
+        catalog, large = self._catalog(question, history)
+        kind: TurnKind = "new"
+        if large or self._always_classify:
+            kind = self._classifier.classify(question, catalog, history)
+        if kind in NO_DATA:
+            return Response("no_query", self._responder.no_data(question, self._engine.catalog), kind=kind)
+        if not catalog.relations:
+            return Response("no_query", self._responder.no_table(question, self._engine.catalog), kind="world")
+        yield TablesChosen(tuple(r.name for r in catalog.relations))
+        ran = yield from self._run(question, catalog, history)
+        if isinstance(ran, Response):
+            return ran
+        if ran.empty:
+            ran = yield from self._relax(question, catalog, ran)
+        return (yield from self._reply(question, kind, ran, history))
+
+    def _catalog(self, question: str, history: History) -> tuple[Catalog, bool]:
+        """Give the relations to show the parser, and whether they are only those that the conversation is about."""
+        catalog = self._engine.catalog
+        several = len({r.location[:-1] for r in catalog.relations}) > 1
+        if len(catalog.relations) <= (MOST_TABLES if several else self._most):
+            return catalog, False
+        if self._tables is None:
+            from almanaq.retrieval.choose import TableChooser
+
+            self._tables = TableChooser()
+        return relevant(question, catalog, history, self._tables, one_database=self._links_words), True
+
+    def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Ran | Response]:
+        """Have a query written, and run it; written anew with the compiler's words when it is refused."""
         failures: list[Failure] = []
         while True:
+            yield Progress("writing a query" if not failures else "mending the query")
             parsed = self._parser.parse(question, catalog, history, tuple(failures))
             if parsed.status != "query" or not parsed.suql:
-                if failures:
-                    return _gave_up(question, failures)
-                return self._without_query(question, parsed)
+                return _gave_up(question, failures) if failures else self._without_query(question, parsed)
+            yield QueryWritten(parsed.suql, len(failures) + 1)
             try:
-                self._engine.check(parsed.suql)
-                result = self._engine.run(parsed.suql, options=self._options)
+                yield Progress("running the query")
+                return _Ran(parsed, parsed.suql, *self._rows(parsed.suql))
             except QueryError as error:
                 failures.append(Failure(parsed.suql, str(error)))
                 if len(failures) > REPAIRS:
-                    return _failed(question, error, parsed.suql)
+                    return replace(failed(question, error, parsed.suql), kind=parsed.kind)
             except AlmanaqError as error:
-                return _failed(question, error, parsed.suql)
-            else:
-                return self._reply(question, parsed, result)
+                return replace(failed(question, error, parsed.suql), kind=parsed.kind)
 
-    def _catalog(self, question: str, history: History) -> Catalog:
-        """Give the relations to show the parser: all where they fit, else those the question is about."""
-        catalog = self._engine.catalog
-        if len(catalog.relations) <= self._most:
-            return catalog
-        asked = " ".join([*(t.question for t in history[-2:]), question])
-        chosen = self._tables(asked, catalog)
-        return (
-            restrict(catalog, chosen)
-            if chosen
-            else restrict(catalog, tuple(r.name for r in catalog.relations[: self._most]))
-        )
+    def _rows(self, suql: str) -> tuple[Result, Shown | None]:
+        """Run a query with the keys of its rows, by which later turns refer to them."""
+        keyed = self._keyed(suql)
+        if keyed is None:
+            result = self._engine.run(suql, options=self._options)
+            return result, named_rows(suql, result, self._engine.catalog)
+        try:
+            result = self._engine.run(keyed.suql, options=self._options)
+        except QueryError:
+            # What is wrong is told of the query as it was written.
+            self._engine.check(suql)
+            raise
+        return without_keys(result, keyed, suql)
+
+    def _keyed(self, suql: str) -> Keyed | None:
+        """Give the query with keys; a query that cannot be parsed is the engine's to refuse."""
+        try:
+            return with_keys(suql, self._engine.catalog)
+        except SqlglotError:
+            return None
+
+    def _relax(self, question: str, catalog: Catalog, ran: _Ran) -> Generator[Event, None, _Ran]:
+        """Try the query without one of its conditions, then without another; give the first that finds rows."""
+        query = Query(ran.suql, catalog, ran.parsed.keep)
+        open_ = self._helpful(query)
+        for attempt in range(1, min(TRIES, len(open_)) + 1):
+            chosen, loosened = self._relaxer.relax(question, query, open_)
+            open_.remove(chosen)
+            yield Progress(f"nothing found; trying without: {loosened.said}")
+            try:
+                yield QueryWritten(loosened.suql, attempt + 1)
+                other = _Ran(ran.parsed, loosened.suql, *self._rows(loosened.suql), loosened.said)
+            except AlmanaqError:
+                # What cannot be loosened, or costs too much, leaves the honest reply: nothing was found.
+                continue
+            if not other.empty:
+                return other
+        return ran
+
+    def _helpful(self, query: Query) -> list[int]:
+        """Give the conditions without which rows may be found: one look at the structured ones tells."""
+        probe = query.probe()
+        if probe is None:
+            return []
+        try:
+            told = self._engine.run(probe, options=self._options).rows[0]
+        except AlmanaqError:
+            return list(query.free)
+        return [i for i, found in zip(query.free, told, strict=True) if found]
 
     def _without_query(self, question: str, parsed: Parsed) -> Response:
-        if parsed.status == "clarify":
-            return Response("clarify", parsed.reply, question=question)
         answer = parsed.reply or self._responder.no_data(question, self._engine.catalog)
-        return Response("no_query", answer, question=question)
+        return Response("no_query" if parsed.status == "query" else parsed.status, answer, kind=parsed.kind)
 
-    def _reply(self, question: str, parsed: Parsed, result: Result) -> Response:
-        suql = parsed.suql or ""
-        searched, rows = describe(suql), tuple(result.rows)
-        notes = _notes(parsed, result.trace)
-        found = Found(question, searched, tuple(result.columns), rows, result.evidence, notes)
-        empty = not rows or all(v is None for row in rows for v in row)
-        answer = _nothing(found) if empty else self._responder.found(found)
-        return Response(
-            "no_result" if empty else "answered",
-            answer,
-            suql,
-            found.columns,
+    def _reply(self, question: str, kind: TurnKind, ran: _Ran, history: History) -> Steps:
+        result, rows = ran.result, tuple(ran.result.rows)
+        searched = describe(ran.suql, [t.shown for t in history if t.shown])
+        response = Response(
+            "no_result" if ran.empty else "answered",
+            "",
+            ran.suql,
+            tuple(result.columns),
             rows,
-            tables_of(suql),
+            tables_of(ran.suql),
             result.evidence,
             searched,
-            trace=result.trace,
-            question=question,
+            ran.relaxed,
+            result.trace,
+            kind=ran.parsed.kind if kind == "new" else kind,
+            shown=None if ran.empty else ran.shown,
+            meant=ran.parsed.suql if ran.relaxed else None,
+            private=shows_private(ran.suql, self._engine.catalog),
         )
-
-
-def tables_of(suql: str) -> tuple[str, ...]:
-    """Give the names of the relations that a query reads, in the order of their first mention."""
-    import sqlglot
-    from sqlglot import exp
-
-    tree = sqlglot.parse_one(suql, read="postgres")
-    local = {cte.alias for cte in tree.find_all(exp.CTE)}
-    return tuple(dict.fromkeys(t.name for t in tree.find_all(exp.Table) if t.name not in local))
+        notes = _notes(ran.parsed, result.trace)
+        responder = self._responder
+        if response.private and not self._links_words:
+            responder, notes = LocalResponder(), (*notes, _UNSEEN)
+        found = Found(question, searched, response.columns, rows, result.evidence, notes, ran.relaxed)
+        if ran.empty:
+            return replace(response, answer=_nothing(found))
+        yield RowsFound(response.columns, rows, result.evidence)
+        pieces = []
+        for piece in responder.found(found):
+            pieces.append(piece)
+            yield TextWritten(piece)
+        return replace(response, answer="".join(pieces))
 
 
 def _notes(parsed: Parsed, trace: Trace) -> tuple[str, ...]:
     """Give what the asker should know of how the question was understood and the query was run."""
-    notes = [f"I took “{written}” for “{meant}”." for written, meant in parsed.corrections]
+    notes = [*parsed.notes, *(f"I took “{written}” for “{meant}”." for written, meant in parsed.corrections)]
     if parsed.unused:
         notes.append("I did not use: " + ", ".join(f"“{w}”" for w in parsed.unused) + ".")
     for _, literal, values in trace.links:
@@ -203,11 +282,7 @@ def _nothing(found: Found) -> str:
     return "\n".join([f"I searched for {found.searched}, and found nothing.", *found.notes])
 
 
-def _failed(question: str, error: AlmanaqError, suql: str | None = None) -> Response:
-    return Response("failed", str(error), suql, question=question, error=error)
-
-
 def _gave_up(question: str, failures: Sequence[Failure]) -> Response:
     last = failures[-1]
     error = QueryError(f"no query for this question was accepted; the last error: {last.message}")
-    return _failed(question, error, last.suql)
+    return failed(question, error, last.suql)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import sqlglot
 from sqlglot import exp
+
+from almanaq.agent.history import Shown
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "is",
@@ -24,15 +26,39 @@ _AGGREGATES: dict[type[exp.Expr], str] = {
 }
 
 
-def describe(suql: str) -> str:
-    """Give a phrase like "restaurants whose price is cheap, highest rating first"; SQL for what has no words."""
+def describe(suql: str, shown: Sequence[Shown] = ()) -> str:
+    """Give a phrase like "restaurants whose price is cheap, highest rating first"; SQL for what has no words.
+
+    Args:
+        shown: rows of earlier replies; a key that stands for one of them is described by its name.
+    """
     try:
         tree = sqlglot.parse_one(suql, read="postgres")
     except sqlglot.errors.SqlglotError:
         return suql
     if not isinstance(tree, exp.Select) or tree.args.get("with_"):
         return suql
-    return _select(tree)
+    names = {(s.columns[0], str(key[0])): name for s in shown for key, name in zip(s.keys, s.names, strict=True)}
+    changed = tree.transform(lambda node: _by_name(node, names)) if names else tree
+    return _select(changed) if isinstance(changed, exp.Select) else suql
+
+
+def condition_words(condition: exp.Expr) -> str:
+    """Give one condition in words: "price is cheap"."""
+    return _condition(condition)
+
+
+def _by_name(node: exp.Expr, names: dict[tuple[str, str], str]) -> exp.Expr:
+    """Give a comparison of a key with literals as one of the name with what these rows were called."""
+    literals = [node.args["expression"]] if isinstance(node, exp.EQ) else node.expressions
+    if not isinstance(node, exp.EQ | exp.In) or not isinstance(node.this, exp.Column):
+        return node
+    known = [names.get((node.this.name, each.name)) for each in literals if isinstance(each, exp.Literal)]
+    called = [exp.Literal.string(name) for name in known if name is not None]
+    if not called or len(called) != len(literals):
+        return node
+    column = exp.column("name")
+    return exp.EQ(this=column, expression=called[0]) if len(called) == 1 else exp.In(this=column, expressions=called)
 
 
 def _select(tree: exp.Select) -> str:
@@ -149,6 +175,10 @@ def _not(node: exp.Expr) -> str:
     inner = node.this.unnest()
     if isinstance(inner, exp.EQ) and isinstance(inner.expression, exp.Any):
         return _condition(inner).replace(" include ", " do not include ", 1)
+    if isinstance(inner, exp.EQ):
+        return _condition(exp.NEQ(this=inner.this, expression=inner.expression))
+    if isinstance(inner, exp.In) and inner.expressions:
+        return f"{_expression(inner.this)} is none of " + ", ".join(_literal(e) for e in inner.expressions)
     return "not (" + _condition(inner) + ")"
 
 
@@ -171,7 +201,8 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
 
 
 def words(identifier: str) -> str:
-    """Give an identifier as people read it: `num_reviews` is "number of reviews"."""
+    """Give an identifier as people read it: `num_reviews` is "number of reviews", `sales.orders` is "orders"."""
+    identifier = identifier.rpartition(".")[2] or identifier
     spoken = re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", identifier).strip().lower()
     return re.sub(r"^num (?=\w)", "number of ", spoken)
 

@@ -3,9 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+TurnKind = Literal["talk", "world", "new", "another", "compare", "best", "detail", "replace", "narrow", "drop", "count"]
+"""What an asker does with a turn: the labels of experiments/agent/turns.toml."""
+
+NO_DATA: frozenset[TurnKind] = frozenset({"talk", "world"})
+"""Turns that need nothing of the source."""
+
+SEARCHES: frozenset[TurnKind] = frozenset({"new", "another", "compare", "replace", "narrow", "drop"})
+"""Turns whose query a later one goes on from; the others only look at what such a query found."""
 
 Key = tuple[str, str]
 """(name of a column, value as text) by which a row that was shown is found again."""
+
+Value = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The rows that a reply showed, in order, and how a query finds each again.
+
+    Attributes:
+        relation: the relation they are rows of.
+        columns: the columns that identify a row, its declared key where there is one; `keys` their values per row.
+        names: what each row was called in the reply.
+    """
+
+    relation: str
+    columns: tuple[str, ...]
+    keys: tuple[tuple[Value, ...], ...]
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +43,9 @@ class Turn:
     Attributes:
         suql: the query that ran, None when none did.
         entities: for each row shown, in order, the column and value that name it.
+        shown: the same rows with their keys; None when the rows are no rows of one relation.
+        meant: the query before one of its conditions was left out to find rows; None when none was.
+        private: its rows show private columns, and no language model may see what it found.
     """
 
     question: str
@@ -22,6 +53,10 @@ class Turn:
     answer: str = ""
     status: str = "answered"
     entities: tuple[Key, ...] = ()
+    kind: TurnKind = "new"
+    shown: Shown | None = None
+    meant: str | None = None
+    private: bool = False
 
 
 History = tuple[Turn, ...]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from almanaq.agent.history import Turn
+from almanaq.agent.history import Turn, TurnKind
 from almanaq.models.protocols import Usage
 from almanaq.suql.catalog.relations import Catalog
 
-ParseStatus = Literal["query", "no_query", "clarify"]
+ParseStatus = Literal["query", "no_query", "clarify", "no_result"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,15 @@ class Parsed:
     """What a parser made of a question.
 
     Attributes:
-        status: `query` with `suql`; `no_query` when the question needs no data; `clarify` asks back with `reply`.
+        status: `query` with `suql`; `no_query` when the question needs no data; `clarify` asks back with `reply`;
+            `no_result` says with `reply` why no row can be what was asked for.
         reply: what to say when there is no query; "" leaves it to the responder.
         unused: words of the question that the query leaves out.
         corrections: (as written, as understood) for misspelt names and values.
         usage: what the model calls cost.
+        kind: what the asker does, where the parser found out more than the classifier said.
+        notes: sentences that say how references to earlier turns were understood.
+        keep: conditions of the query that must not be relaxed, beside those on keys and names.
     """
 
     status: ParseStatus
@@ -31,6 +35,9 @@ class Parsed:
     unused: tuple[str, ...] = ()
     corrections: tuple[tuple[str, str], ...] = ()
     usage: Usage = field(default_factory=Usage)
+    kind: TurnKind = "new"
+    notes: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime
-import json
-import re
+import locale
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from almanaq.agent.history import Turn
 from almanaq.agent.parser import Failure, Parsed
 from almanaq.agent.prompting import complete, forget, make
+from almanaq.agent.replies import json_object
 from almanaq.agent.schema_text import examples, schema_text
+from almanaq.agent.shots import Examples, fitting
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 from almanaq.suql.catalog.relations import Catalog
@@ -39,12 +40,23 @@ class PromptedParser:
     Args:
         model: completes the prompt `parse`.
         today: gives the date that "this year" refers to.
+        language: the asker's locale, as `de_CH`: how dates, numbers and money are meant; None: that of the process.
+        shots: examples of questions with their SUQL; those that fit no relation shown are left out. Where none is
+            given, some are generated from the schema.
     """
 
     name = "prompted"
 
-    def __init__(self, model: LanguageModel, *, today: Callable[[], datetime.date] = datetime.date.today) -> None:
-        self._model, self._today = model, today
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        today: Callable[[], datetime.date] = datetime.date.today,
+        language: str | None = None,
+        shots: Examples = (),
+    ) -> None:
+        self._model, self._today, self._shots = model, today, shots
+        self._language = language or locale.getlocale()[0] or "en_US"
 
     def parse(
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
@@ -70,8 +82,9 @@ class PromptedParser:
         """Give the request that `parse` sends."""
         values = {
             "schema": schema_text(catalog),
-            "examples": examples(catalog),
+            "examples": fitting(self._shots, catalog) or examples(catalog),
             "today": self._today().strftime("%A, %d %B %Y"),
+            "locale": self._language,
             "history": [_turn(turn) for turn in history[-_TURNS_SHOWN:]],
             "question": question[:_QUESTION_LENGTH],
             "failures": failures,
@@ -80,18 +93,24 @@ class PromptedParser:
 
 
 def _turn(turn: Turn) -> dict[str, object]:
-    shown = [f"{column} = {value}" for column, value in turn.entities]
+    if turn.private:
+        return {"request": turn.question, "suql": turn.suql, "reply": "(its rows are private)", "shown": []}
+    shown = [f"{column} = {value}{_key(turn, i)}" for i, (column, value) in enumerate(turn.entities)]
     return {"request": turn.question, "suql": turn.suql, "reply": turn.answer[:_ANSWER_LENGTH], "shown": shown}
 
 
+def _key(turn: Turn, i: int) -> str:
+    """Give the key of a row that was shown, where it is not its name."""
+    if turn.shown is None or i >= len(turn.shown.keys) or turn.shown.columns == (turn.entities[i][0],):
+        return ""
+    pairs = zip(turn.shown.columns, turn.shown.keys[i], strict=True)
+    return "".join(f"; {column} = {value}" for column, value in pairs)
+
+
 def read_reply(text: str) -> dict[str, Any] | None:
-    """Give the JSON object of a reply, prose and code fences around it forgiven; None when there is none to read."""
-    match = re.search(r"\{.*\}", text, re.DOTALL)
-    try:
-        value = json.loads(match.group()) if match else None
-    except ValueError:
-        return None
-    if not isinstance(value, dict) or not {"suql", "needs_data", "clarify"} & set(value):
+    """Give the fields of a reply; None when there are none to read, or they decide nothing."""
+    value = json_object(text)
+    if value is None or not {"suql", "needs_data", "clarify"} & set(value):
         return None
     suql, clarify = value.get("suql"), value.get("clarify")
     return value if isinstance(suql, str | None) and isinstance(clarify, str | None) and _decides(value) else None

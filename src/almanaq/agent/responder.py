@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from almanaq.agent.describe import words
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 5
 _CELL_LENGTH = 160
+_LISTED = 8
+_LINK = re.compile(r"https?://\S{1,2000}")
 _QUOTE_LENGTH = 240
 
 
@@ -28,7 +31,8 @@ class Found:
     Attributes:
         searched: what was searched, in words.
         evidence: for each row, the quotes that it rests on.
-        notes: what the asker should know: words left out, spellings understood, conditions relaxed.
+        notes: what the asker should know: words left out, spellings understood.
+        relaxed: the condition that was left out to find rows, in words; None when none was.
     """
 
     question: str
@@ -37,23 +41,28 @@ class Found:
     rows: tuple[tuple[Any, ...], ...]
     evidence: tuple[tuple[Evidence, ...], ...] = ()
     notes: tuple[str, ...] = ()
+    relaxed: str | None = None
 
 
 class Responder(Protocol):
     """Words replies. What was searched is always said; nothing is said that was not found."""
 
-    def found(self, found: Found) -> str:
-        """Give the reply for at least one row."""
+    def found(self, found: Found) -> Iterator[str]:
+        """Yield the pieces of the reply for at least one row."""
 
     def no_data(self, question: str, catalog: Catalog) -> str:
         """Give the reply to a message that needs no data."""
+
+    def no_table(self, question: str, catalog: Catalog) -> str:
+        """Give the reply to a question that no table of the source can answer."""
 
 
 class LocalResponder:
     """Words replies by templates: rows as they are, a quote for each."""
 
-    def found(self, found: Found) -> str:
-        """Give what was searched, up to five rows with their facts and a quote each, then notes."""
+    def found(self, found: Found) -> Iterator[str]:
+        """Yield what was searched, up to five rows with their facts and a quote each, then notes: a line at a time."""
+        yield left_out(found)
         if len(found.rows) == len(found.columns) == 1:
             lines = [f"{cell(found.rows[0][0])}. I searched for {found.searched}."]
             lines += [f"   {quoted(e)}" for e in _of(found.evidence, 0)]
@@ -61,12 +70,27 @@ class LocalResponder:
             lines = [f"I searched for {found.searched}.", _count(len(found.rows)), ""]
             for i, row in enumerate(found.rows[:ROWS_SHOWN]):
                 lines += _row(i, row, found)
-        return "\n".join([*lines, *(["", *found.notes] if found.notes else [])])
+        lines += ["", *found.notes] if found.notes else []
+        for line in lines[:-1]:
+            yield line + "\n"
+        yield lines[-1]
 
     def no_data(self, question: str, catalog: Catalog) -> str:
         """Give a short honest reply to small talk, or say what the source holds."""
         kind = small_talk(question)
         return _SMALL_TALK.get(kind or "", "") or _UNLINKED + " " + holds(catalog)
+
+    def no_table(self, question: str, catalog: Catalog) -> str:
+        """Say that no table fits, and what the source holds."""
+        del question
+        return f"I searched nothing: no table of this source seems to hold that. {holds(catalog)}"
+
+
+def left_out(found: Found) -> str:
+    """Say which condition was left out to find rows; "" when none was. No model words this."""
+    if found.relaxed is None:
+        return ""
+    return f"Nothing fulfils all of that. I left one condition out: “{found.relaxed}”.\n"
 
 
 _SMALL_TALK = {
@@ -120,17 +144,19 @@ def quoted(evidence: Evidence) -> str:
 
 
 def cell(value: Any) -> str:
-    """Give a cell as people read it: lists with commas, no needless decimals, long text cut."""
+    """Give a cell as people read it: short lists with commas, no needless decimals, long text cut, links whole."""
     if value is None:
         return "not known"
     if isinstance(value, list | tuple):
-        return ", ".join(cell(v) for v in value)
+        more = f" and {len(value) - _LISTED} more" if len(value) > _LISTED else ""
+        return ", ".join(cell(v) for v in value[:_LISTED]) + more
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
         return "; ".join(f"{k}: {cell(v)}" for k, v in value.items())
     text = f"{value:.2f}".rstrip("0").rstrip(".") if _fractional(value) else " ".join(str(value).split())
-    return text if len(text) <= _CELL_LENGTH else text[: _CELL_LENGTH - 1] + "…"
+    whole = len(text) <= _CELL_LENGTH or _LINK.fullmatch(text)
+    return text if whole else text[: _CELL_LENGTH - 1] + "…"
 
 
 def _fractional(value: Any) -> bool:
@@ -143,13 +169,18 @@ class PromptedResponder:
     def __init__(self, model: LanguageModel) -> None:
         self._model, self._plain = model, LocalResponder()
 
-    def found(self, found: Found) -> str:
-        """Give the model's wording of the rows, which it sees as data in a fence."""
+    def found(self, found: Found) -> Iterator[str]:
+        """Yield the model's wording of the rows, which it sees as data in a fence; what was left out is said by us."""
+        plain = replace(found, relaxed=None)
         try:
-            text = complete(self._model, respond_prompt(found)).text.strip()
+            text = complete(self._model, respond_prompt(plain)).text.strip()
         except ModelCallError as error:
-            return f"{self._plain.found(found)}\n\n({self._model.name} could not word this reply: {error})"
-        return text or self._plain.found(found)
+            text, found = "", replace(found, notes=(*found.notes, f"({self._model.name} could not word this: {error})"))
+        if text:
+            yield left_out(found)
+            yield text
+        else:
+            yield from self._plain.found(found)
 
     def no_data(self, question: str, catalog: Catalog) -> str:
         """Give the model's reply to small talk; it sees the names of the tables and no row."""
@@ -162,6 +193,10 @@ class PromptedResponder:
         except ModelCallError:
             return self._plain.no_data(question, catalog)
         return text or self._plain.no_data(question, catalog)
+
+    def no_table(self, question: str, catalog: Catalog) -> str:
+        """Say that no table fits: there is nothing for a model to word."""
+        return self._plain.no_table(question, catalog)
 
 
 def respond_prompt(found: Found) -> Any:

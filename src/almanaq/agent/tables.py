@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import log
+from collections.abc import Callable, Sequence
 
-from almanaq.agent.local.lexicon import IGNORED
-from almanaq.agent.local.words import identifier_stems, split, stems
+import sqlglot
+from sqlglot import exp
+
+from almanaq.agent.history import Turn
 from almanaq.suql.catalog.relations import Catalog, Relation
 
 ChooseTables = Callable[[str, Catalog], tuple[str, ...]]
@@ -15,53 +16,53 @@ ChooseTables = Callable[[str, Catalog], tuple[str, ...]]
 MOST_TABLES = 12
 
 
-def choose_tables(question: str, catalog: Catalog) -> tuple[str, ...]:
-    """Give the relations that share words with the question, the best first; rare words weigh more.
+def relevant(
+    question: str, catalog: Catalog, history: Sequence[Turn], choose: ChooseTables, *, one_database: bool = False
+) -> Catalog:
+    """Give the relations that a turn may be about: those the last query read, and those chosen for the question.
 
-    Names, columns, values, samples and descriptions count. Relations that a chosen one refers to come along, so that
-    joins can be written.
+    With each chosen relation come those that it refers to, and where the source is several databases, the rest of the
+    one that most of the chosen ones lie in: a join needs them. No relation when none fits.
+
+    Args:
+        one_database: of several databases, give only that one: a parser that links words takes them where it can.
     """
-    asked = {w.stem for w in split(question) if w.folded not in IGNORED and w.text[0].isalnum()}
-    bags = {r.name: _weights(r) for r in catalog.relations}
-    spread = {word: sum(word in bag for bag in bags.values()) for word in asked}
-    scores = {
-        name: sum(bag[word] * log(1 + len(bags) / spread[word]) for word in asked if word in bag)
-        for name, bag in bags.items()
-    }
-    ranked = sorted((name for name in scores if scores[name] > 0), key=lambda name: -scores[name])
-    return _with_partners(ranked, catalog)
+    last = next((t.suql for t in reversed(history) if t.suql), None)
+    earlier = [r.name for r in map(catalog.find, tables_of(last) if last else ()) if r is not None]
+    chosen = [catalog.relation(name) for name in choose(question, catalog)]
+    neighbours = _neighbours(chosen, catalog)
+    kept = dict.fromkeys([*earlier, *neighbours])
+    for relation in () if one_database and neighbours else chosen:
+        kept |= dict.fromkeys([relation.name, *(other for _, other, _ in relation.foreign_keys if catalog.find(other))])
+    return restrict(catalog, tuple(kept)[:MOST_TABLES])
 
 
-def _with_partners(ranked: list[str], catalog: Catalog) -> tuple[str, ...]:
-    chosen: dict[str, None] = {}
-    for name in ranked:
-        partners = [other for _, other, _ in catalog.relation(name).foreign_keys if catalog.find(other)]
-        for each in (name, *partners):
-            if len(chosen) < MOST_TABLES:
-                chosen.setdefault(each)
-    return tuple(chosen)
+def _neighbours(chosen: Sequence[Relation], catalog: Catalog) -> list[str]:
+    """Give the relations of the database that most chosen ones lie in, the chosen first; none of a single database."""
+    if len({r.location[:-1] for r in catalog.relations}) < 2:
+        return []
+    place = home(chosen)
+    return [r.name for r in (*chosen, *catalog.relations) if r.location[:-1] == place]
 
 
-def _weights(relation: Relation) -> dict[str, float]:
-    """Give the words of a relation: its name weighs most, then columns, then values and descriptions."""
-    found: dict[str, float] = {}
-
-    def add(parts: tuple[str, ...], weight: float) -> None:
-        for part in parts:
-            found[part] = max(found.get(part, 0.0), weight)
-
-    add(stems(relation.description), 1.0)
-    for part in relation.location[:-1]:
-        add(identifier_stems(part), 1.5)
-    for column in relation.columns:
-        for value in (*column.values, *column.samples):
-            add(stems(value), 1.0)
-        add(stems(column.description), 1.0)
-        add(identifier_stems(column.name), 1.5)
-    add(identifier_stems(relation.name), 3.0)
-    return found
+def home(chosen: Sequence[Relation]) -> tuple[str, ...] | None:
+    """Give the database that most of the chosen relations lie in, the first ones weighing most; None of none."""
+    weights: dict[tuple[str, ...], float] = {}
+    for rank, relation in enumerate(chosen, 1):
+        place = relation.location[:-1]
+        weights[place] = weights.get(place, 0.0) + 1 / rank
+    return max(weights, key=lambda place: weights[place], default=None)
 
 
-def restrict(catalog: Catalog, names: tuple[str, ...]) -> Catalog:
+def restrict(catalog: Catalog, names: Sequence[str]) -> Catalog:
     """Give a catalog of the named relations only, in the catalog's order."""
-    return Catalog(tuple(r for r in catalog.relations if r.name in names))
+    kept = set(names)
+    return Catalog(tuple(r for r in catalog.relations if r.name in kept))
+
+
+def tables_of(suql: str) -> tuple[str, ...]:
+    """Give the names of the relations that a query reads, in the order of their first mention."""
+    tree = sqlglot.parse_one(suql, read="postgres")
+    local = {cte.alias for cte in tree.find_all(exp.CTE)}
+    tables = (".".join(p.name for p in t.parts) for t in tree.find_all(exp.Table))
+    return tuple(dict.fromkeys(name for name in tables if name not in local))

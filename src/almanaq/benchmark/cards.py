@@ -1,30 +1,144 @@
-"""What the benchmark knows of its datasets and tasks; any other folder in the same layout can be run as well."""
+"""What the benchmark knows of its datasets; any other folder in the same layout, or card, can be run as well."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from almanaq.errors import UsageError, suggest
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much a split of a dataset holds as published; None where we do not know."""
+
+    tables: int | None = None
+    questions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HubSource:
+    """Where a dataset lies on the Hugging Face hub.
+
+    Attributes:
+        corpus, queries: names of the dataset repositories; `queries` "" for distractors, which nobody asks about.
+        revision: the commit that is read; "" where none was checked yet, so that a download must name one.
+    """
+
+    corpus: str
+    queries: str = ""
+    revision: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A dataset of the benchmark."""
+    """A dataset of the benchmark.
+
+    Attributes:
+        source: where it is published in TARGET's layout; None where it is not.
+        splits: what each split holds as published.
+        name_in_paper: as tables of the paper spell it.
+        sentences: whether its answers are sentences.
+    """
 
     name: str
     about: str
     licence: str
     tasks: tuple[str, ...]
+    citation: str
+    source: HubSource | None = None
+    splits: Mapping[str, Counts] = field(default_factory=dict)
+    name_in_paper: str = ""
+    sentences: bool = False
+
+    def differs(self, split: str, tables: int, questions: int) -> str:
+        """Say how the data at hand differs from what was published; "" where it does not, or that is not known."""
+        published = self.splits.get(split, Counts())
+        said = [
+            f"{found} {what} (published: {known})"
+            for what, found, known in (
+                ("tables", tables, published.tables),
+                ("questions", questions, published.questions),
+            )
+            if known is not None and known != found
+        ]
+        return f"{self.name} {split} here has {' and '.join(said)}" if said else ""
 
 
-TASKS = ("table-retrieval",)
-"""The tasks that can be run."""
+RETRIEVAL = ("table-retrieval", "needle-in-haystack")
 
 DATASETS = (
-    Card("ottqa", "open questions over Wikipedia tables and the passages they link", "MIT", TASKS),
-    Card("fetaqa", "free-form questions over Wikipedia tables", "CC BY-SA 4.0", TASKS),
-    Card("tabfact", "statements to verify against Wikipedia tables", "MIT", TASKS),
-    Card("spider", "text-to-SQL over small databases of many domains", "CC BY-SA 4.0", TASKS),
-    Card("bird", "text-to-SQL over large databases with described columns", "CC BY-SA 4.0", TASKS),
-    Card("hybridqa", "questions that need a table and the passages its cells link", "MIT", TASKS),
+    Card(
+        "ottqa",
+        "open questions over Wikipedia tables and the passages they link",
+        "MIT",
+        (*RETRIEVAL, "question-answering", "hybrid-qa"),
+        "Chen, Chang, Schlinger, Wang, Cohen: Open Question Answering over Tables and Text. ICLR 2021",
+        HubSource("target-benchmark/ottqa-corpus", "target-benchmark/ottqa-queries"),
+        {"validation": Counts(789, 2214)},
+        "OTTQA",
+    ),
+    Card(
+        "fetaqa",
+        "free-form questions over Wikipedia tables",
+        "CC BY-SA 4.0",
+        (*RETRIEVAL, "question-answering"),
+        "Nan et al.: FeTaQA: Free-form Table Question Answering. TACL 10, 2022",
+        HubSource("target-benchmark/fetaqa-corpus", "target-benchmark/fetaqa-queries"),
+        {"validation": Counts(1001, 1001), "test": Counts(2003, 2003)},
+        "FeTaQA",
+        sentences=True,
+    ),
+    Card(
+        "tabfact",
+        "statements to verify against Wikipedia tables",
+        "MIT",
+        (*RETRIEVAL, "fact-verification"),
+        "Chen et al.: TabFact: A Large-scale Dataset for Table-based Fact Verification. ICLR 2020",
+        HubSource("target-benchmark/tabfact-corpus", "target-benchmark/tabfact-queries"),
+        {"validation": Counts(1696, 12792)},
+        "TabFact",
+    ),
+    Card(
+        "spider",
+        "text-to-SQL over small databases of many domains",
+        "CC BY-SA 4.0",
+        (*RETRIEVAL, "text-to-sql"),
+        "Yu et al.: Spider: A Large-Scale Human-Labeled Dataset for Complex and Cross-Domain Semantic Parsing and "
+        "Text-to-SQL Task. EMNLP 2018",
+        HubSource("target-benchmark/spider-corpus", "target-benchmark/spider-queries"),
+        {"validation": Counts(81, 1034)},
+        "Spider",
+    ),
+    Card(
+        "bird",
+        "text-to-SQL over large databases with described columns",
+        "CC BY-SA 4.0",
+        (*RETRIEVAL, "text-to-sql"),
+        "Li et al.: Can LLM Already Serve as a Database Interface? A Big Bench for Large-Scale Database Grounded "
+        "Text-to-SQLs. NeurIPS 2023",
+        HubSource("target-benchmark/bird-corpus-validation", "target-benchmark/bird-queries-validation"),
+        {"validation": Counts(75, 1534)},
+        "BIRD",
+    ),
+    Card(
+        "gittables",
+        "tables from CSV files on GitHub, asked about by nobody: distractors",
+        "CC BY 4.0",
+        (),
+        "Hulsebos, Demiralp, Groth: GitTables: A Large-Scale Corpus of Relational Tables. SIGMOD 2023",
+        HubSource("target-benchmark/gittables-corpus"),
+        name_in_paper="GitTables",
+    ),
+    Card(
+        "hybridqa",
+        "questions that need a table and the passages its cells link",
+        "MIT",
+        (*RETRIEVAL, "question-answering", "hybrid-qa"),
+        "Chen et al.: HybridQA: A Dataset of Multi-Hop Question Answering over Tabular and Textual Data. "
+        "Findings of EMNLP 2020",
+        name_in_paper="HybridQA",
+    ),
 )
 
 SEES = {
@@ -34,13 +148,32 @@ SEES = {
     "bm25": "the declared fields, word by word, titles weighted",
     "dense": "the first 2,048 characters of the declared fields, as one vector",
     "dense-rows": "as dense, and each row with its title and column names as a vector",
-    "hybrid": "as bm25 and dense",
-    "rerank": "as bm25, and title, header, description and 12 rows of the declared fields as vectors of their own",
+    "dense-hnsw": "as dense, searched in an HNSW graph",
+    "hybrid": "as bm25 and dense, and title, header and description as vectors of their own",
+    "hybrid-untuned": "as bm25 and dense",
+    "rerank": "as hybrid, and 12 rows as vectors of their own",
     "target-bm25": "table id, section title under that key, header (what TARGET's code indexes)",
     "target-bm25-notitle": "section title under that key, header",
     "target-tfidf": "as target-bm25",
     "target-tfidf-notitle": "as target-bm25-notitle",
     "target-bm25-described": "title, section, header, cells (what the TARGET paper describes)",
     "target-tfidf-described": "as target-bm25-described",
+    "llm-summary": "title and summary that a language model writes from header and 10 rows, as one vector",
+    "openai-embedding": "header and 100 rows as markdown, as one vector",
+    "openai-embedding-header": "header as markdown, as one vector",
 }
 """What each retriever sees of a table."""
+
+
+def find_card(name: str) -> Card | None:
+    """Give the card of a dataset by its name, as we, the paper or its code spell it; None where there is none."""
+    wanted = name.lower().removesuffix("-validation").removesuffix("-test")  # TARGET's code has `bird-validation`
+    return next((card for card in DATASETS if wanted in (card.name, card.name_in_paper.lower())), None)
+
+
+def card_of(name: str) -> Card:
+    """Give the card of a dataset. Raises UsageError for a name that has none."""
+    card = find_card(name)
+    if card is None:
+        raise UsageError(f"there is no card for {name!r}{suggest(name, [card.name for card in DATASETS])}")
+    return card

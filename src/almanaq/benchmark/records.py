@@ -13,6 +13,10 @@ from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError
 from almanaq.retrieval.protocols import Hit, Ranking
 
+CONFIG, RECORDS, REPLIES = "config.json", "records.jsonl", "replies.jsonl"
+TIMINGS, METRICS = "timings.jsonl", "metrics.json"
+"""The files of a run folder. Two runs of one configuration differ in their timings alone."""
+
 _DIGITS = 6  # of a score: enough to order by, and the same on every machine that computes in float32
 
 
@@ -23,11 +27,13 @@ class Record:
     query_id: str
     gold: tuple[TableId, ...]
     hits: Ranking
+    question: str = ""
 
     def to_json(self) -> str:
         """Give one line without its end."""
         hits = [[*hit.id, round(hit.score, _DIGITS)] for hit in self.hits]
-        fields = {"query_id": self.query_id, "gold": [list(table) for table in self.gold], "hits": hits}
+        gold = [list(table) for table in self.gold]
+        fields = {"query_id": self.query_id, "question": self.question, "gold": gold, "hits": hits}
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -39,11 +45,12 @@ def read_records(file: Path) -> Iterator[Record]:
     Raises:
         BenchmarkError: a whole line is not a record.
     """
-    for number, line in enumerate(_whole_lines(file), 1):
+    for number, line in enumerate(whole_lines(file), 1):
         try:
             fields: dict[str, Any] = json.loads(line)
             hits = tuple(Hit(TableId(database, table), score) for database, table, score in fields["hits"])
-            yield Record(fields["query_id"], tuple(TableId(*table) for table in fields["gold"]), hits)
+            gold = tuple(TableId(*table) for table in fields["gold"])
+            yield Record(fields["query_id"], gold, hits, fields["question"])
         except (ValueError, KeyError, TypeError) as error:
             raise BenchmarkError(f"{file}, line {number}: not a record: {error}") from error
 
@@ -53,7 +60,7 @@ class Appender:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        whole = sum(len(line) for line in _whole_lines(file))
+        whole = sum(len(line) for line in whole_lines(file))
         if file.exists() and file.stat().st_size > whole:
             os.truncate(file, whole)
 
@@ -78,7 +85,20 @@ def write_whole(file: Path, text: str) -> None:
         raise BenchmarkError(f"cannot write {file}: {error}") from error
 
 
-def _whole_lines(file: Path) -> Iterator[bytes]:
+def make_folder(out: Path) -> None:
+    """Make a run folder. Raises BenchmarkError when it cannot be made or holds anything else."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        # What a stopped start left unfinished is nobody's.
+        foreign = next((entry.name for entry in out.iterdir() if entry.suffix != ".part"), None)
+    except OSError as error:
+        raise BenchmarkError(f"cannot make the run folder {out}: {error}") from error
+    if foreign is not None:
+        raise BenchmarkError(f"{out} is not empty and holds no run ({foreign}): name another --out")
+
+
+def whole_lines(file: Path) -> Iterator[bytes]:
+    """Give the lines of a file that have their end; none where the file is not there."""
     if not file.exists():
         return
     with file.open("rb") as lines:

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import Db, Deadline, Embedder, MaxCalls, Model, NoCache, Request, Schema, Strict, connected
+from almanaq.cli.options import (
+    Db,
+    Deadline,
+    Embedder,
+    Examples,
+    MaxCalls,
+    Model,
+    NoCache,
+    Request,
+    Schema,
+    Strict,
+    connected,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
 
     from almanaq.agent.conversation import Response
+    from almanaq.agent.events import Event
+
+
+WIDE = 6
+"""A single row of more columns is printed downwards."""
 
 
 def register(app: typer.Typer) -> None:
@@ -26,6 +46,7 @@ def ask(
     model: Model = None,
     embedder: Embedder = None,
     schema: Schema = None,
+    examples: Examples = None,
     max_calls: MaxCalls = None,
     strict: Strict = None,
     deadline: Deadline = None,
@@ -39,31 +60,70 @@ def ask(
     from almanaq.cli.terminal import console, progress, warn
     from almanaq.encode import response_record
 
-    request = Request(db, model, embedder, schema, max_calls, strict=strict, deadline=deadline, cache=not no_cache)
-    with connected(request) as connection, progress("thinking …"):
-        response = connection.ask(question)
-    if json:
-        write_json(response_record(response))
-    elif response.error is None:
-        print_response(response, console())
+    request = Request(
+        db,
+        model,
+        embedder,
+        schema,
+        max_calls,
+        strict=strict,
+        deadline=deadline,
+        cache=not no_cache,
+        examples=examples,
+    )
+    with connected(request) as connection:
+        if json:
+            with progress("thinking …"):
+                response = connection.ask(question)
+            write_json(response_record(response))
+        else:
+            response = print_stream(connection.ask_stream(question), console())
     if response.trace is not None:
         warn(response.trace.warnings)
     if response.error is not None:
         raise response.error
 
 
-def print_response(response: Response, out: Console) -> None:
-    """Print a reply, the query behind it and the quotes it rests on."""
+def print_stream(events: Iterator[Event], out: Console) -> Response:
+    """Print a reply as it comes, then the query behind it and the quotes it rests on; what goes on shows on stderr.
+
+    Gives the reply. Of one that failed nothing is printed: its error is the caller's to tell.
+    """
+    from rich.text import Text
+
+    from almanaq.agent.events import Finished, Progress, TextWritten
+    from almanaq.cli.terminal import progress
+
+    with progress("thinking …") as say:
+        for first in events:
+            if isinstance(first, Progress):
+                say(first.message + " …")
+            elif isinstance(first, TextWritten | Finished):
+                break
+    for event in chain([first], events):
+        if isinstance(event, TextWritten):
+            out.print(Text(event.text), end="")
+        elif isinstance(event, Finished):
+            last = event.response
+    if last.error is None:
+        out.print()
+        print_grounds(last, out)
+    return last
+
+
+def print_grounds(response: Response, out: Console) -> None:
+    """Print the query behind a reply, its rows and the quotes they rest on."""
     from rich.text import Text
 
     from almanaq.cli.terminal import print_evidence, print_query, print_rows, summary_line
 
-    out.print(Text(response.answer))
     if not response.suql:
         return
     out.print()
     print_query(response.suql, out)
-    if response.columns:
+    if len(response.rows) == 1 and len(response.columns) > WIDE:
+        print_rows(("column", "value"), list(zip(response.columns, response.rows[0], strict=True)), out)
+    elif response.columns:
         print_rows(response.columns, response.rows, out)
     print_evidence(response.evidence, out)
     if response.trace is not None:

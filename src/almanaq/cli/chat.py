@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from almanaq.cli.options import Db, Embedder, MaxCalls, Model, NoCache, Request, Schema, connected
+from almanaq.cli.ask import print_stream
+from almanaq.cli.options import Db, Embedder, Examples, MaxCalls, Model, NoCache, Request, Schema, connected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from almanaq.agent.history import Turn
 
 LEAVE = frozenset({"exit", "quit", "bye", ":q"})
 
@@ -27,6 +26,7 @@ def chat(
     model: Model = None,
     embedder: Embedder = None,
     schema: Schema = None,
+    examples: Examples = None,
     max_calls: MaxCalls = None,
     no_cache: NoCache = False,
 ) -> None:
@@ -34,23 +34,19 @@ def chat(
 
     Each reply knows what was said before. An empty line is passed over; "exit", or the end of the input, leaves.
     """
-    from almanaq.cli.ask import print_response
-    from almanaq.cli.terminal import console, progress, warn
+    from almanaq.cli.terminal import console, warn
 
-    request = Request(db, model, embedder, schema, max_calls, cache=not no_cache)
+    request = Request(db, model, embedder, schema, max_calls, cache=not no_cache, examples=examples)
     out = console()
     with connected(request) as connection:
-        history: list[Turn] = []
+        conversation = connection.chat()
         for question in _questions():
-            with progress("thinking …"):
-                response = connection.ask(question, history)
-            history.append(response.turn())
-            if response.error is None:
-                print_response(response, out)
-                out.print()
-            else:
+            response = print_stream(conversation.stream(question), out)
+            if response.error is not None:
                 # One question that fails must not lose the conversation.
                 warn([str(response.error)])
+            else:
+                out.print()
 
 
 def _questions() -> Iterator[str]:

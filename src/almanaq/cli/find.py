@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from almanaq.cli.options import MaxCalls
 from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from almanaq.corpus.table import Corpus, TableId
-    from almanaq.models.protocols import Embedder
+    from almanaq.models.protocols import Embedder, LanguageModel
     from almanaq.retrieval.segments import Named
 
 DEFAULT_FIELDS = "title,section,header,cells"
+DEFAULT_MAX_CALLS = 1000
 
 
 def register(app: typer.Typer) -> None:
@@ -44,14 +46,20 @@ def find(
     retriever: Annotated[str, typer.Option("--retriever", metavar="NAME", help="How to search.")] = "hybrid",
     embedder: Annotated[
         str | None,
-        typer.Option("--embedder", metavar="NAME", help="lexical, local, openai:MODEL, a path or a hub name."),
+        typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
     ] = None,
+    max_calls: MaxCalls = None,
+    nearest: Annotated[
+        bool, typer.Option("--nearest", help="List the nearest tables even when none of them seems to fit.")
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the text that is indexed of each table, and what matched.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else on stdout.")] = False,
 ) -> None:
     """List the tables of a corpus that fit a question best, with scores (higher is better)."""
+    from almanaq.retrieval.registry import sees_its_own
+
     if not question.strip():
         raise UsageError("the question is empty")
     if k < 1:
@@ -60,14 +68,15 @@ def find(
         raise UsageError("name the tables: either --corpus SOURCE or --index DIR")
     if explain and (as_json or index is not None):
         raise UsageError("--explain goes with --corpus, and without --json")
+    if explain and sees_its_own(retriever):
+        raise UsageError(f"--explain shows declared fields, and {retriever} sees a text of its own")
+    how = _How(retriever, fields, embedder, max_calls, nearest)
     if index is None:
-        found = _search(question, str(corpus), k, _How(retriever, fields, embedder))
+        found = _search(question, str(corpus), k, how)
     elif fields is not None:
         raise UsageError("--fields does not go with --index: they were chosen when the index was made")
     else:
-        from almanaq.retrieval.stored import open_index
-
-        found = open_index(index).find(question, k)
+        found = _search_index(question, index, k, how)
     _print(found, as_json)
     if explain:
         _explain(question, str(corpus), [table.id for table, _ in found], DEFAULT_FIELDS if fields is None else fields)
@@ -92,10 +101,28 @@ class _How:
     retriever: str
     fields: str | None
     embedder: str | None
+    max_calls: int | None
+    nearest: bool
+
+
+def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[Named, float]]:
+    """Search by words, and by vectors where the index has them."""
+    from almanaq.retrieval.stored import open_index
+    from almanaq.retrieval.stored_hybrid import StoredHybrid
+
+    if how.retriever not in ("hybrid", "bm25"):
+        raise UsageError(f"--index is searched by hybrid or bm25, not by {how.retriever}: use --corpus for others")
+    if how.embedder is not None:
+        raise UsageError("--embedder does not go with --index: it was chosen when the index was made")
+    index = open_index(folder)
+    if how.retriever == "bm25" or not index.recipe.embedder:
+        return index.find(question, k)
+    return StoredHybrid(index, embedder_opener(index.recipe.embedder)()).find(question, k)
 
 
 def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:
     from almanaq.corpus.serialize import parse_fields
+    from almanaq.retrieval.abstain import find as find_in
     from almanaq.retrieval.registry import Parts, check_fields_apply, open_retriever
     from almanaq.retrieval.segments import Named
     from almanaq.retrieval.vectors import default_cache_folder
@@ -103,11 +130,20 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
     if how.fields is not None:
         check_fields_apply(how.retriever)
     chosen = parse_fields(DEFAULT_FIELDS if how.fields is None else how.fields)
-    opened = open_retriever(how.retriever, Parts(embedder_opener(how.embedder), default_cache_folder()))
+
+    def tell(message: str) -> None:
+        print(f"almanaq: {message}", file=sys.stderr)
+
+    parts = Parts(embedder_opener(how.embedder), default_cache_folder(), model=model_opener(how.max_calls), tell=tell)
+    opened = open_retriever(how.retriever, parts)
     if opened.note:
-        print(f"almanaq: {opened.note}", file=sys.stderr)
+        tell(opened.note)
     tables = read_tables(corpus)
-    hits = opened.retriever.index(tables, chosen).search([question], k)[0]
+    (found,) = find_in(opened.retriever.index(tables, chosen), [question], k)
+    hits = found.ranking if found.fits or how.nearest else ()
+    if found.ranking and not hits:
+        chance = f"that the nearest answers has a chance of {found.chance or 0:.0%}"
+        print(f"almanaq: no table fits: {chance}; --nearest lists what there is", file=sys.stderr)
     wanted = {hit.id for hit in hits}
     by_id = {table.id: table for table in tables if table.id in wanted} if wanted else {}
     named = {name: Named(name, each.title, each.section, each.header) for name, each in by_id.items()}
@@ -130,11 +166,31 @@ def embedder_opener(name: str | None) -> Callable[[], Embedder]:
     return opened
 
 
+def model_opener(max_calls: int | None = None) -> Callable[[str], LanguageModel]:
+    """Give what opens a language model by name, within a budget: the flag, else the settings, else 1,000 calls."""
+
+    def opened(name: str) -> LanguageModel:
+        from almanaq.models.budget import Budget
+        from almanaq.models.registry import ModelSettings, open_models
+        from almanaq.settings import read_settings
+
+        settings = read_settings(max_calls=max_calls)
+        settings.export()
+        calls = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls
+        limits = ModelSettings(budget=Budget(calls, setting="--max-calls or ALMANAQ_MAX_CALLS"))
+        model = open_models(name, embedder="lexical", settings=limits).language
+        if model is None:
+            raise UsageError(f"{name!r} is no language model")
+        return model
+
+    return opened
+
+
 def read_tables(source: str) -> Corpus:
     """Open a corpus: a folder in the dataset layout, or any source that the readers know."""
-    if (Path(source) / "corpus.parquet").is_file():
-        from almanaq.corpus.dataset import open_dataset
+    from almanaq.corpus.dataset import is_dataset_folder, open_dataset
 
+    if is_dataset_folder(Path(source)):
         return open_dataset(Path(source)).corpus()
     from almanaq.corpus.readers import read_corpus
 
@@ -156,7 +212,7 @@ def _print(found: Sequence[tuple[Named, float]], as_json: bool) -> None:
         print(json.dumps(listed, ensure_ascii=False))
         return
     if not found:
-        print("no table fits: none shares a word with the question")
+        print("no table fits")
         return
     _print_table(found)
 

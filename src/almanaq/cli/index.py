@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.find import DEFAULT_FIELDS, read_tables
+from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener, read_tables
 from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from almanaq.retrieval.vectors import VectorStore
 
 
 def register(app: typer.Typer) -> None:
@@ -30,21 +32,43 @@ def index(
     fields: Annotated[
         str | None, typer.Option("--fields", help=f"What is indexed of a table; default {DEFAULT_FIELDS}.")
     ] = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            "--embedder",
+            metavar="NAME",
+            help="Keep a vector of each table too: static (quick), local, openai:MODEL, a path or a hub name.",
+        ),
+    ] = None,
+    language: Annotated[
+        str | None, typer.Option("--language", help="Stem words by its rules; default english; none: keep them whole.")
+    ] = None,
 ) -> None:
     """Index the tables of a corpus on disk, for `almanaq find --index DIR`."""
     from almanaq.corpus.serialize import parse_fields
-    from almanaq.retrieval.stored import build_index, update_index
+    from almanaq.retrieval.stored import build_index, open_index, update_index
 
-    tables = read_tables(corpus)
-    if not update:
-        made = build_index(tables, out, parse_fields(DEFAULT_FIELDS if fields is None else fields), _progress())
+    if update and (fields, embedder, language) != (None, None, None):
+        raise UsageError("--fields, --embedder and --language do not go with --update: they were chosen at the start")
+    if update:
+        store = vector_store(open_index(out).recipe.embedder)
+        made, change = update_index(read_tables(corpus), out, _progress(), store=store)
+    else:
+        chosen = parse_fields(DEFAULT_FIELDS if fields is None else fields)
+        stemmed = None if language == "none" else language or "english"
+        store = vector_store(embedder or "")
+        made = build_index(read_tables(corpus), out, chosen, _progress(), language=stemmed, store=store)
         print(f"{len(made)} tables indexed in {out}")
         return
-    if fields is not None:
-        raise UsageError("--fields does not go with --update: they were chosen when the index was made")
-    made, change = update_index(tables, out, _progress())
     told = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
     print(f"{len(made)} tables in {out}: {told}" + ("; built anew" if change.rebuilt else ""))
+
+
+def vector_store(embedder: str) -> VectorStore | None:
+    """Give what makes and keeps the vectors of an embedder; None for no name."""
+    from almanaq.retrieval.vectors import VectorStore, default_cache_folder
+
+    return VectorStore(default_cache_folder(), embedder_opener(embedder)()) if embedder else None
 
 
 def _progress() -> Callable[[int, int], None] | None:

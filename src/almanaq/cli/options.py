@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from almanaq.connection import Connection
 
 SOURCE_HELP = (
-    "A .duckdb or .sqlite file, a folder of CSV, JSON Lines or Parquet files, one such file, "
+    "A .duckdb or .sqlite file, a folder of CSV, JSON Lines or Parquet files, or of SQLite files, one such file, "
     "sample:restaurants, or a URL."
 )
 
@@ -34,11 +34,17 @@ Model = Annotated[
 ]
 Embedder = Annotated[
     str | None,
-    typer.Option("--embedder", metavar="NAME", help="lexical, local, openai:MODEL, a path or a hub name."),
+    typer.Option("--embedder", metavar="NAME", help="lexical, static, local, openai:MODEL, a path or a hub name."),
 ]
 Schema = Annotated[
     str | None,
     typer.Option("--schema", metavar="FILE", help="Column kinds and descriptions; default SOURCE.almanaq.toml."),
+]
+Examples = Annotated[
+    str | None,
+    typer.Option(
+        "--examples", metavar="FILE", help="Questions with their SUQL for the model; default SOURCE.examples.toml."
+    ),
 ]
 MaxCalls = Annotated[
     int | None,
@@ -83,6 +89,7 @@ class Request:
     passages: int | None = None
     candidates: int | None = None
     batch: int | None = None
+    examples: str | None = None
 
 
 @contextmanager
@@ -118,6 +125,7 @@ def connected(request: Request) -> Iterator[Connection]:
         candidates=request.candidates,
         concurrency=settings.concurrency,
         batch=request.batch,
+        examples=request.examples,
     ) as connection:
         warn(connection.warnings)
         yield connection

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from almanaq.encode import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -39,13 +39,13 @@ def console(file: IO[str] | None = None) -> Console:
 
 
 @contextmanager
-def progress(message: str) -> Iterator[None]:
-    """Show a spinner on stderr while the work goes on; nothing unless stderr is a terminal."""
+def progress(message: str) -> Iterator[Callable[[str], None]]:
+    """Show a spinner on stderr while the work goes on, and give what changes its words; nothing without a terminal."""
     if not sys.stderr.isatty():
-        yield
+        yield lambda _: None
         return
-    with console(sys.stderr).status(message):
-        yield
+    with console(sys.stderr).status(message) as status:
+        yield status.update
 
 
 def warn(messages: Sequence[str]) -> None:

@@ -1,22 +1,24 @@
-"""Dataset folders: `corpus.parquet` as a Corpus, `queries_SPLIT.parquet` as questions with their gold tables.
+"""Dataset folders: their tables as a Corpus, and their questions with the gold tables of each.
 
-The layout stands in `docs/`; the published TARGET layout (`table` = rows with the header first) is read as well.
+A table is `header` and `rows`, or, as the published TARGET datasets have it, `table`: rows with the header first.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from almanaq.corpus.context import description_of, keys_of, section_of, title_of
-from almanaq.corpus.table import Table, TableId
+from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import SourceError, UsageError, suggest
 
 _BATCH = 256  # tables held at once while streaming
+_SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d{5})-of-(?P<of>\d{5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +39,73 @@ class Question:
     fields: Mapping[str, object] = field(default_factory=dict)
 
 
+class Dataset(Protocol):
+    """Questions with their gold tables, by split, and the tables they are asked of."""
+
+    @property
+    def path(self) -> Path:
+        """The folder, or the card's file."""
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits that have questions."""
+
+    def files(self, split: str) -> tuple[Path, ...]:
+        """Give every file that the tables and questions of a split are read from."""
+
+    def corpus(self, split: str | None = None) -> Corpus:
+        """Give the tables of a split; all of them when `split` is None or no table is marked with it."""
+
+    def corpus_split(self, split: str) -> str:
+        """Give the split whose tables are searched: "all" where the tables are not marked with it."""
+
+    def questions(self, split: str) -> tuple[Question, ...]:
+        """Give the questions of a split in file order."""
+
+
 @dataclass(frozen=True, slots=True)
 class DatasetFolder:
-    """A folder in the dataset layout, opened and checked to have a corpus; nothing is read yet."""
+    """A folder in one of the two layouts, opened and checked to have a corpus; nothing is read yet.
+
+    Ours: `corpus.parquet`, whose rows may name their split, and `queries_SPLIT.parquet`. That of the hub: `corpus/`
+    and `queries/` with shards named `SPLIT-00000-of-00002.parquet`.
+    """
 
     path: Path
 
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits that have questions."""
-        return tuple(sorted(file.stem.removeprefix("queries_") for file in self.path.glob("queries_*.parquet")))
+        own = {file.stem.removeprefix("queries_") for file in self.path.glob("queries_*.parquet")}
+        return tuple(sorted(own | set(_shards(self.path / "queries"))))
+
+    def files(self, split: str) -> tuple[Path, ...]:
+        """Give every file that the tables and questions of a split are read from."""
+        return (*self._corpus_files(split), *self.queries_files(split))
 
     @property
-    def corpus_file(self) -> Path:
-        return self.path / "corpus.parquet"
+    def passages_file(self) -> Path:
+        """The texts that cells link; only datasets such as HybridQA have it."""
+        return self.path / "passages.parquet"
 
-    def queries_file(self, split: str) -> Path:
-        """Give the file of a split's questions. Raises UsageError for a split that is not there."""
+    def queries_files(self, split: str) -> tuple[Path, ...]:
+        """Give the files of a split's questions. Raises UsageError for a split that is not there."""
         if split not in self.splits:
             raise UsageError(f"no split {split!r} in {self.path}{suggest(split, self.splits)}")
-        return self.path / f"queries_{split}.parquet"
+        return _shards(self.path / "queries").get(split) or (self.path / f"queries_{split}.parquet",)
 
     def corpus(self, split: str | None = None) -> ParquetCorpus:
         """Give the tables of one split; all of them when `split` is None or the corpus marks no table with it."""
-        splits = Counter(_columns(self.corpus_file, ("split",)).get("split") or ())
-        if split is not None and splits[split]:
-            return ParquetCorpus(self.corpus_file, splits[split], split)
-        return ParquetCorpus(self.corpus_file, _open(self.corpus_file).metadata.num_rows)
+        files = self._corpus_files(split)
+        held = _count_splits(files)
+        if split is not None and held[split]:
+            return ParquetCorpus(files, held[split], split)
+        return ParquetCorpus(files, sum(_open(file).metadata.num_rows for file in files))
+
+    def corpus_split(self, split: str) -> str:
+        """Give the split whose tables are searched: "all" where the corpus marks no table with it."""
+        marked = split in _shards(self.path / "corpus") or _count_splits(self._corpus_files(split))[split]
+        return split if marked else "all"
 
     def questions(self, split: str) -> tuple[Question, ...]:
         """Give the questions of a split in file order.
@@ -72,20 +114,27 @@ class DatasetFolder:
             UsageError: there is no such split.
             SourceError: a question lacks its id, text or gold table, or shares its id with another.
         """
-        file = self.queries_file(split)
-        _require(file, ("query_id", "query", "database_id", "table_id"))
-        asked = tuple(_question(row, file) for row in _records(file))
-        repeated = [name for name, times in Counter(question.id for question in asked).items() if times > 1]
-        if repeated:
-            raise SourceError(f"{file}: {len(repeated)} query ids stand more than once, the first is {repeated[0]!r}")
-        return asked
+        asked: list[Question] = []
+        for file in self.queries_files(split):
+            _require(file, ("query_id", "query", "database_id", "table_id"))
+            asked.extend(question_of(row, file) for row in _records(file))
+        return distinct(asked, self.path)
+
+    def _corpus_files(self, split: str | None) -> tuple[Path, ...]:
+        """Give the shards of a split, of all splits where it has none, or the one file."""
+        one = self.path / "corpus.parquet"
+        if one.is_file():
+            return (one,)
+        shards = _shards(self.path / "corpus")
+        chosen = shards.get(split) if split is not None else None
+        return chosen or tuple(file for files in shards.values() for file in files)
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetCorpus:
-    """The tables of one Parquet file, streamed; of one split only where `split` is given."""
+    """The tables of Parquet files, streamed; of one split only where `split` is given."""
 
-    file: Path
+    files: tuple[Path, ...]
     size: int
     split: str | None = None
 
@@ -93,37 +142,70 @@ class ParquetCorpus:
         return self.size
 
     def __iter__(self) -> Iterator[Table]:
-        _require(self.file, ("database_id", "table_id"))
-        if "table" not in _open(self.file).schema_arrow.names:
-            _require(self.file, ("header", "rows"))
-        for row in _records(self.file):
-            if self.split is None or row.get("split") == self.split:
-                yield _table(row, self.file)
+        for file in self.files:
+            _require(file, ("database_id", "table_id"))
+            if "table" not in _open(file).schema_arrow.names:
+                _require(file, ("header", "rows"))
+            for row in _records(file):
+                if self.split is None or row.get("split") == self.split:
+                    yield _table(row, file)
+
+
+def is_dataset_folder(path: Path) -> bool:
+    """Tell whether a folder holds a corpus in one of the layouts."""
+    return (path / "corpus.parquet").is_file() or bool(_shards(path / "corpus"))
 
 
 def open_dataset(path: Path) -> DatasetFolder:
-    """Open a folder in the dataset layout.
+    """Open a folder in one of the layouts.
 
     Raises:
-        SourceError: there is no such folder, or it holds no `corpus.parquet`.
+        SourceError: there is no such folder, or it holds neither `corpus.parquet` nor shards in `corpus/`.
     """
     if not path.is_dir():
         raise SourceError(f"no such folder: {path}")
-    folder = DatasetFolder(path)
-    if not folder.corpus_file.is_file():
-        raise SourceError(f"{path} is not a dataset folder: it holds no corpus.parquet")
-    return folder
+    if not is_dataset_folder(path):
+        raise SourceError(f"{path} is not a dataset folder: it holds no corpus.parquet, and no shards in corpus/")
+    return DatasetFolder(path)
 
 
-def _question(row: Mapping[str, Any], file: Path) -> Question:
+def question_of(row: Mapping[str, Any], file: Path) -> Question:
+    """Give the question of a record. Raises SourceError when it lacks its id, its text or its gold table."""
     gold = row["table_id"]
-    tables = tuple(gold) if isinstance(gold, list) else (gold,)
-    if row["query_id"] is None or not (row["query"] or "").strip() or not tables or None in tables:
+    tables = tuple(gold) if isinstance(gold, list | tuple) else (gold,)
+    if row["query_id"] is None or not str(row["query"] or "").strip() or not tables or None in tables or "" in tables:
         raise SourceError(f"{file}: question {row['query_id']!r} lacks its id, its text or its gold table")
     rest = {key: value for key, value in row.items() if key not in _QUESTION_COLUMNS}
     ids = dict.fromkeys(TableId(str(row["database_id"]), str(name)) for name in tables)
     answer = row.get("answer")
-    return Question(str(row["query_id"]), row["query"], tuple(ids), "" if answer is None else str(answer), rest)
+    return Question(str(row["query_id"]), str(row["query"]), tuple(ids), "" if answer is None else str(answer), rest)
+
+
+def distinct(questions: Sequence[Question], where: Path) -> tuple[Question, ...]:
+    """Give the questions, checked to have an id each of its own; raises SourceError when they do not."""
+    repeated = [name for name, times in Counter(question.id for question in questions).items() if times > 1]
+    if repeated:
+        raise SourceError(f"{where}: {len(repeated)} query ids stand more than once, the first is {repeated[0]!r}")
+    return tuple(questions)
+
+
+def _shards(folder: Path) -> dict[str, tuple[Path, ...]]:
+    """Give the shards of each split, in order of their numbers; raises SourceError where one of them is missing."""
+    found: dict[str, dict[int, Path]] = {}
+    wanted: dict[str, int] = {}
+    for file in sorted(folder.glob("*.parquet")):
+        if name := _SHARD.fullmatch(file.stem):
+            found.setdefault(name["split"], {})[int(name["number"])] = file
+            wanted[name["split"]] = int(name["of"])
+    for split, shards in found.items():
+        missing = set(range(wanted[split])) - set(shards)
+        if missing:
+            raise SourceError(f"{folder}: shard {min(missing)} of the {wanted[split]} of {split!r} is not there")
+    return {split: tuple(shards[number] for number in sorted(shards)) for split, shards in found.items()}
+
+
+def _count_splits(files: Sequence[Path]) -> Counter[str]:
+    return Counter(name for file in files for name in _columns(file, ("split",)).get("split") or ())
 
 
 _QUESTION_COLUMNS = frozenset({"query_id", "query", "database_id", "table_id", "answer"})
@@ -188,6 +270,12 @@ def _require(file: Path, columns: Sequence[str]) -> None:
     missing = [name for name in columns if name not in names]
     if missing:
         raise SourceError(f"{file} lacks the column {missing[0]!r}; it has: {', '.join(names)}")
+
+
+def read_columns(file: Path, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Give columns of a Parquet file; raises SourceError when it cannot be read or lacks one."""
+    _require(file, names)
+    return _columns(file, names)
 
 
 def _columns(file: Path, names: Sequence[str]) -> dict[str, list[Any]]:

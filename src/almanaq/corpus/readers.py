@@ -111,6 +111,12 @@ def folder_files(folder: Path) -> dict[TableId, Path]:
     return files
 
 
+def holds_rows(folder: Path) -> bool:
+    """Tell whether a folder or a sub-folder of it holds a file of rows."""
+    below = (p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    return any(list_tabular(place) for place in [folder, *below])
+
+
 def _folder(folder: Path, rows: int | None) -> SourceTables:
     files = folder_files(folder)
     return SourceTables(tuple(files), lambda table_id: _file_table(files[table_id], table_id, rows))
@@ -139,10 +145,31 @@ def connect_sqlite(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def sqlite_files(folder: Path) -> list[Path]:
+    """Give the SQLite files of a folder and of its sub-folders, by their paths; hidden ones are left out."""
+    below = (p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    found = [p for place in [folder, *below] for p in place.iterdir() if p.is_file() and not p.name.startswith(".")]
+    return sorted(p for p in found if p.suffix.lower() in SQLITE)
+
+
 def sqlite_tables(connection: sqlite3.Connection) -> list[str]:
-    """Give the names of the tables and views of a SQLite database, by name."""
+    """Give the names of the tables and views of a SQLite database, by name; not those that a virtual table keeps."""
     query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    return sorted(name for (name,) in connection.execute(query))
+    names = {name for (name,) in connection.execute(query)}
+    # SQLite before 3.37 has no table_list, and gives no row.
+    shadows = {row[1] for row in connection.execute("PRAGMA table_list") if row[2] == "shadow"}
+    return sorted(names - shadows)
+
+
+def unreadable_views(connection: sqlite3.Connection) -> dict[str, str]:
+    """Give the views that cannot be read, as one whose table was dropped, with SQLite's word on each."""
+    found = {}
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
+        try:
+            connection.execute(f"SELECT * FROM {quote(name)} LIMIT 0")
+        except sqlite3.DatabaseError as error:
+            found[name] = str(error)
+    return found
 
 
 def quote(name: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
+
+from almanaq.errors import SourceError
 
 
 class TableId(NamedTuple):
@@ -47,3 +49,13 @@ class Corpus(Protocol):
     def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[Table]: ...
+
+
+def distinct(corpus: Iterable[Table]) -> Iterator[Table]:
+    """Give the tables of a corpus, one by one. Raises SourceError at an id that was there before."""
+    seen: set[TableId] = set()
+    for table in corpus:
+        if table.id in seen:
+            raise SourceError(f"table {table.id} stands more than once in the corpus: ids must differ")
+        seen.add(table.id)
+        yield table

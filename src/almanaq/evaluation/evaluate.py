@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from almanaq.errors import BenchmarkError
-from almanaq.evaluation.measures import Measure
+from almanaq.evaluation.measures import Measure, ranks_of
 
 Item = tuple[str, str]
 """A table: its database and its name."""
+
+Values = NDArray[np.float64]
+M = TypeVar("M")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +35,31 @@ class Found:
 NOTHING = Found()
 
 
-def evaluate(measures: Sequence[Measure], qrels: Mapping[str, Sequence[Item]], run: Mapping[str, Found]) -> list[float]:
-    """Give the value of each measure over all queries of `qrels`.
+@dataclass(frozen=True, slots=True)
+class PerQuery(Generic[M]):
+    """The values of measures for each query.
+
+    Attributes:
+        measures: what `str` names: ranking measures, or the names of others.
+        values: shape (queries, measures).
+        weights: what each value counts in its measure's mean: gold items for `recall_micro`, else 1.
+    """
+
+    queries: tuple[str, ...]
+    measures: tuple[M, ...]
+    values: Values
+    weights: Values
+
+    def means(self) -> list[float]:
+        """Give the value of each measure over all queries."""
+        weighted = (self.values * self.weights).sum(axis=0) / self.weights.sum(axis=0)
+        return [float(value) for value in weighted]
+
+
+def per_query(
+    measures: Sequence[Measure], qrels: Mapping[str, Sequence[Item]], run: Mapping[str, Found]
+) -> PerQuery[Measure]:
+    """Give the values of each measure for each query of `qrels`.
 
     A query that is missing from the run counts 0; one that has no gold table is an error, and so is one of the run
     that `qrels` does not know.
@@ -47,26 +77,66 @@ def evaluate(measures: Sequence[Measure], qrels: Mapping[str, Sequence[Item]], r
     without = [query for query, gold in qrels.items() if not gold]
     if without:
         raise BenchmarkError(f"{len(without)} queries have no gold table, first {without[0]!r}")
-    return [_mean(measure, qrels, run) for measure in measures]
+    known: dict[_Places, list[float]] = {}  # thousands of queries have few ways of being right
+    values = []
+    for query, gold in qrels.items():
+        places = _places(gold, run.get(query, NOTHING))
+        if places not in known:
+            known[places] = _values(measures, places)
+        values.append(known[places])
+    sizes = np.array([[len(frozenset(gold))] for gold in qrels.values()], dtype=np.float64)
+    micro = np.array([measure.name == "recall_micro" for measure in measures])
+    weights = np.where(micro, sizes, 1.0)
+    return PerQuery(tuple(qrels), tuple(measures), np.array(values, dtype=np.float64), weights)
+
+
+def evaluate(measures: Sequence[Measure], qrels: Mapping[str, Sequence[Item]], run: Mapping[str, Found]) -> list[float]:
+    """Give the value of each measure over all queries of `qrels`; the errors are those of `per_query`."""
+    return per_query(measures, qrels, run).means()
 
 
 def query_value(measure: Measure, gold: Sequence[Item], found: Found) -> float:
     """Give the value of a measure for one query."""
-    if measure.name == "database_recall":
-        # The cutoff counts tables, so several of one database use up several places.
-        return measure.of({database for database, _ in gold}, _by_rank(found.tables, measure.k))
-    if measure.name == "routed_database_recall":
-        return measure.of({database for database, _ in gold}, found.databases)
-    return measure.of(gold, found.tables)
+    return query_values([measure], gold, found)[0]
 
 
-def _by_rank(tables: Sequence[Item], k: int) -> list[str]:
-    return [database for database, _ in list(dict.fromkeys(tables))[:k]]
+def query_values(measures: Sequence[Measure], gold: Sequence[Item], found: Found) -> list[float]:
+    """Give the values of measures for one query."""
+    return _values(measures, _places(gold, found))
 
 
-def _mean(measure: Measure, qrels: Mapping[str, Sequence[Item]], run: Mapping[str, Found]) -> float:
-    values = [query_value(measure, gold, run.get(query, NOTHING)) for query, gold in qrels.items()]
-    if measure.name == "recall_micro":
-        weights = [len(frozenset(gold)) for gold in qrels.values()]
-        return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
-    return sum(values) / len(values)
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """All that measures look at: where gold tables and databases stand, and how many there are."""
+
+    tables: tuple[int, ...]
+    gold: int
+    database: tuple[int, ...]
+    routed: tuple[int, ...]
+    databases: int
+
+
+def _places(gold: Sequence[Item], found: Found) -> _Places:
+    wanted = frozenset(gold)
+    databases = frozenset(database for database, _ in wanted)
+    # The cutoff of database_recall counts tables, so several of one database use up several places.
+    first = next((rank for rank, item in enumerate(dict.fromkeys(found.tables), 1) if item[0] in databases), None)
+    return _Places(
+        tuple(ranks_of(wanted, found.tables)),
+        len(wanted),
+        () if first is None else (first,),
+        tuple(ranks_of(databases, found.databases)),
+        len(databases),
+    )
+
+
+def _values(measures: Sequence[Measure], places: _Places) -> list[float]:
+    values = []
+    for measure in measures:
+        if measure.name == "database_recall":
+            values.append(measure.at(places.database, places.databases))
+        elif measure.name == "routed_database_recall":
+            values.append(measure.at(places.routed, places.databases))
+        else:
+            values.append(measure.at(places.tables, places.gold))
+    return values

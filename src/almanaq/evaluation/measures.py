@@ -9,11 +9,12 @@ import math
 import re
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from almanaq.errors import UsageError, suggest
 
-Relevance = Sequence[bool]
-"""Whether the item at each rank is gold, to the cutoff; shorter where fewer were found."""
+Ranks = Sequence[int]
+"""Where gold items stand, from 1 and rising, none beyond the cutoff."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,10 +45,17 @@ class Measure:
             ValueError: there is no gold item.
         """
         wanted = frozenset(gold)
-        if not wanted:
+        return self.at(ranks_of(wanted, ranking), len(wanted))
+
+    def at(self, ranks: Ranks, gold: int) -> float:
+        """Give the value for one query from the ranks of what was found of its `gold` gold items.
+
+        Raises:
+            ValueError: there is no gold item.
+        """
+        if not gold:
             raise ValueError("a query without gold items has no measure")
-        relevance = [item in wanted for item in list(dict.fromkeys(ranking))[: self.k]]
-        return MEASURES[self.name](relevance, len(wanted), self.k)
+        return MEASURES[self.name]([rank for rank in ranks if rank <= self.k], gold, self.k)
 
 
 def parse_measure(text: str) -> Measure:
@@ -58,45 +66,46 @@ def parse_measure(text: str) -> Measure:
     return Measure(found.group(1), int(found.group(2)))
 
 
-def _recall(relevance: Relevance, gold: int, _: int) -> float:
-    return sum(relevance) / gold
+def ranks_of(gold: frozenset[Any], ranking: Sequence[Hashable]) -> list[int]:
+    """Give the ranks of gold items in a ranking; an item that is listed twice takes one place, its first."""
+    order = list(dict.fromkeys(ranking))
+    return sorted(order.index(item) + 1 for item in gold.intersection(order))
 
 
-def _complete(relevance: Relevance, gold: int, _: int) -> float:
-    return float(sum(relevance) == gold)
+def _recall(ranks: Ranks, gold: int, _: int) -> float:
+    return len(ranks) / gold
 
 
-def _capped(relevance: Relevance, gold: int, k: int) -> float:
-    return sum(relevance) / min(k, gold)
+def _complete(ranks: Ranks, gold: int, _: int) -> float:
+    return float(len(ranks) == gold)
 
 
-def _precision(relevance: Relevance, _: int, k: int) -> float:
-    return sum(relevance) / k
+def _capped(ranks: Ranks, gold: int, k: int) -> float:
+    return len(ranks) / min(k, gold)
 
 
-def _reciprocal_rank(relevance: Relevance, _: int, __: int) -> float:
-    return next((1 / rank for rank, is_gold in enumerate(relevance, 1) if is_gold), 0.0)
+def _precision(ranks: Ranks, _: int, k: int) -> float:
+    return len(ranks) / k
 
 
-def _ndcg(relevance: Relevance, gold: int, k: int) -> float:
-    gain = sum(1 / math.log2(rank + 1) for rank, is_gold in enumerate(relevance, 1) if is_gold)
+def _reciprocal_rank(ranks: Ranks, _: int, __: int) -> float:
+    return 1 / ranks[0] if ranks else 0.0
+
+
+def _ndcg(ranks: Ranks, gold: int, k: int) -> float:
+    gain = sum(1 / math.log2(rank + 1) for rank in ranks)
     return gain / sum(1 / math.log2(rank + 1) for rank in range(1, min(k, gold) + 1))
 
 
-def _average_precision(relevance: Relevance, gold: int, _: int) -> float:
-    total, found = 0.0, 0
-    for rank, is_gold in enumerate(relevance, 1):
-        if is_gold:
-            found += 1
-            total += found / rank
-    return total / gold
+def _average_precision(ranks: Ranks, gold: int, _: int) -> float:
+    return sum(found / rank for found, rank in enumerate(ranks, 1)) / gold
 
 
-def _any(relevance: Relevance, _: int, __: int) -> float:
-    return float(any(relevance))
+def _any(ranks: Ranks, _: int, __: int) -> float:
+    return float(bool(ranks))
 
 
-MEASURES: Mapping[str, Callable[[Relevance, int, int], float]] = {
+MEASURES: Mapping[str, Callable[[Ranks, int, int], float]] = {
     "recall": _recall,
     "recall_micro": _recall,
     "complete_recall": _complete,
@@ -108,7 +117,7 @@ MEASURES: Mapping[str, Callable[[Relevance, int, int], float]] = {
     "database_recall": _any,
     "routed_database_recall": _any,
 }
-"""The value of each measure from what is gold at each rank, how many are gold in all, and the cutoff.
+"""The value of each measure from where gold items stand, how many are gold in all, and the cutoff.
 
 `recall` averages found / gold over queries, `recall_micro` divides all found by all gold. `capped_recall` divides by
 what k items can hold. `database_recall` asks whether any of the first k tables lies in the gold database (the

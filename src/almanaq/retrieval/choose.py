@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import Table, TableId
-from almanaq.retrieval.protocols import Retriever
+from almanaq.retrieval.abstain import find
+from almanaq.retrieval.protocols import Retriever, TableIndex
+from almanaq.retrieval.rerank import Rerank
+from almanaq.retrieval.weights import choose_weights
 
 FIELDS = ("title", "header", "cells", "description", "keys", "database")
 MOST_TABLES = 12
@@ -45,27 +49,35 @@ class _Catalog(Protocol):
     def relations(self) -> Sequence[_Relation]: ...
 
 
+def schema_retriever() -> Retriever:
+    """Give the retriever for the relations of a source: words only, weighed as for the schemas of databases."""
+    weights = choose_weights(parse_fields(FIELDS), several=True, sight="lexical")
+    return Rerank(weights=weights.questions)
+
+
 class TableChooser:
-    """Gives the relations a question needs, most relevant first: the agent's seam `ChooseTables`.
+    """Gives the relations a question needs, most relevant first: the agent's seam `ChooseTables`; () when none fits.
 
     Args:
-        retriever: any retriever; its index of a catalog is kept until another catalog comes.
+        retriever: any retriever; its index of a catalog is kept until another catalog comes. `schema_retriever()`
+            unless given.
         k: relations found by the question itself; those that they refer to, or that link two of them, come along.
     """
 
-    def __init__(self, retriever: Retriever, k: int = 5) -> None:
-        self._retriever = retriever
+    def __init__(self, retriever: Retriever | None = None, k: int = 8) -> None:
+        self._retriever = retriever or schema_retriever()
         self._k = k
-        self._indexed: tuple[object, object] | None = None
+        self._indexed: tuple[object, TableIndex] | None = None
 
     def __call__(self, question: str, catalog: _Catalog) -> tuple[str, ...]:
         if not catalog.relations or not question.strip():
             return ()
         if self._indexed is None or self._indexed[0] != catalog:
             self._indexed = (catalog, self._retriever.index([_table(each) for each in catalog.relations], FIELDS))
-        index = self._indexed[1]
-        (ranking,) = index.search([question], self._k)  # type: ignore[attr-defined]
-        return with_partners([hit.id.table for hit in ranking], links(catalog.relations))
+        (found,) = find(self._indexed[1], [question], self._k)
+        if not found.fits:
+            return ()
+        return with_partners([hit.id.table for hit in found.ranking], links(catalog.relations))
 
 
 def links(relations: Sequence[_Relation]) -> dict[str, list[str]]:

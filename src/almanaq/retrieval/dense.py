@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, field_lines, parse_fields, table_text
-from almanaq.corpus.table import Corpus, Table, TableId
+from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search
@@ -41,14 +41,14 @@ class Dense:
 
         Raises:
             UsageError: an unknown field.
-            SourceError: the corpus is empty.
+            SourceError: the corpus is empty or repeats an id.
             ModelError: the embedder fails.
         """
         chosen = parse_fields(fields)
         ids: list[TableId] = []
         texts: list[str] = []
         starts: list[int] = []
-        for table in corpus:
+        for table in distinct(corpus):
             ids.append(table.id)
             starts.append(len(texts))
             texts.append(table_text(table, chosen, max_chars=self.max_chars))

@@ -13,7 +13,7 @@ _CELLS = 6  # matching cells that are shown
 
 
 def explained(question: str, table: Table, fields: Sequence[Field]) -> list[str]:
-    """Give lines: each declared field's text with the question's terms in it, then the cells with most of them."""
+    """Give lines: each declared field's text with the question's terms in it, then the cells of the rows with most."""
     analyzer = Analyzer()
     asked = dict.fromkeys(analyzer.terms(question))
     lines = []
@@ -32,11 +32,13 @@ def explained(question: str, table: Table, fields: Sequence[Field]) -> list[str]
 
 
 def matching_cells(asked: Sequence[str] | dict[str, None], table: Table, analyzer: Analyzer) -> list[str]:
-    """Give cells as `row 3, column: text`, those with most of the asked terms first."""
-    scored: list[tuple[int, int, str]] = []
+    """Give cells as `row 3, column: text`: those of the row with most of the asked terms first, and row by row."""
+    scored: list[tuple[int, int, int, str]] = []
     for number, row in enumerate(table.rows, 1):
-        for column, cell in zip(table.header, row, strict=True):
-            shared = sum(term in asked for term in set(analyzer.terms(cell)))
+        found = [{term for term in analyzer.terms(cell) if term in asked} for cell in row]
+        together = len(set().union(*found))
+        for column, cell, shared in zip(table.header, row, found, strict=True):
             if shared:
-                scored.append((-shared, len(scored), f"row {number}, {column or 'unnamed column'}: {cell[:_CHARS]}"))
-    return [text for _, _, text in sorted(scored)[:_CELLS]]
+                text = f"row {number}, {column or 'unnamed column'}: {cell[:_CHARS]}"
+                scored.append((-together, number, -len(shared), text))
+    return [text for _, _, _, text in sorted(scored)[:_CELLS]]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field
-from almanaq.retrieval.streams import FIELD_MARKS, FIRST_FIELD, LOWEST_MARK, ROW, TermStreams
+from almanaq.retrieval.streams import CELL, FIELD_MARKS, FIRST_FIELD, LOWEST_MARK, ROW, TermStreams
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -29,6 +29,11 @@ FEATURES = (
     "row",  # share that the best row holds
     "row_rare",  # as row, idf squared
     "row_title_header",  # share that the best row holds together with title, section and header
+    "two_rows",  # share that the best row holds together with the one that adds most to it
+    "row_values",  # share that cells of one row cover that stand in the question whole
+    "row_numbers",  # share of the question's numbers in one row
+    "named_row",  # share that one row holds in columns whose names the question has words of
+    "column",  # share that the best column holds, its name included
     "numbers",  # share of the question's numbers found anywhere
     "phrases",  # share of the question's pairs of neighbouring words that stand together in the table
     "entities",  # share of the question's idf mass covered by cells that stand in it whole, of two words or more
@@ -77,6 +82,11 @@ class Featurizer:
         finally:
             self._place[asked.numbers] = -1
 
+    def unknown(self, question: str) -> float:
+        """Give the share of a question's words that stand in no table; 1 where it has none."""
+        terms = set(self._streams.analyzer.terms(question))
+        return sum(term not in self._streams.terms for term in terms) / len(terms) if terms else 1.0
+
     def _asked(self, question: str) -> _Asked | None:
         known = self._streams.terms
         terms = [term for term in self._streams.analyzer.terms(question) if term in known]
@@ -106,6 +116,7 @@ class _Texts:
     rows: Ints  # counted through all candidates; meaningless outside cells
     row_tables: Ints  # the candidate of each row
     pieces: Ints  # counted through all candidates: cells, column names, whole fields
+    columns: Ints  # counted through all candidates, the same for a column's name and its cells
 
 
 def _gather(streams: TermStreams, tables: Sequence[int]) -> _Texts:
@@ -118,9 +129,19 @@ def _gather(streams: TermStreams, tables: Sequence[int]) -> _Texts:
     groups = _GROUPS[-tokens[fields]] if len(tokens) else tokens.astype(np.int64)
     begins = tokens == ROW
     rows = np.cumsum(begins) - 1
-    return _Texts(tokens, owners, groups, rows, owners[begins], np.cumsum(marked))
+    return _Texts(tokens, owners, groups, rows, owners[begins], np.cumsum(marked), _columns(tokens, owners))
 
 
+def _columns(tokens: NDArray[np.int32], owners: Ints) -> Ints:
+    """Give the column that each token stands in: the count of cells since its row, or the header, began."""
+    cells = np.cumsum(tokens == CELL)
+    line = np.maximum.accumulate(np.where((tokens == ROW) | (tokens <= FIRST_FIELD), np.arange(len(tokens)), 0))
+    place = np.clip(cells - cells[line] - 1, 0, _MOST_COLUMNS - 1) if len(tokens) else cells
+    columns: Ints = owners * _MOST_COLUMNS + place
+    return columns
+
+
+_MOST_COLUMNS = 64  # those further right are taken for the last
 _GROUPS = np.full(-LOWEST_MARK + 1, _PROSE, dtype=np.int64)
 for _name, _mark in FIELD_MARKS.items():
     _GROUPS[-_mark] = _GROUP_OF.get(_name, _PROSE)
@@ -136,13 +157,14 @@ def _compare(asked: _Asked, texts: _Texts, place: Ints, rarity: Floats) -> Float
     anywhere = held.any(axis=1)
     mass, squares = _shares(asked.worth), _shares(asked.worth**2)
     numerals = _shares(asked.numerals.astype(np.float32))
-    in_row = np.zeros((len(texts.row_tables) + 1, terms), dtype=bool)
     in_cells = groups == _CELLS
-    in_row[texts.rows[hits[in_cells]], at[in_cells]] = True
-    in_row = in_row[:-1]
+    in_row = _in_rows(texts, hits[in_cells], at[in_cells], terms)
     framed = in_row | (held[:, _TITLE] | held[:, _HEADER])[texts.row_tables]
     pairs = _pairs(asked, texts, places, hits, size)
-    entities, values, columns = _whole(asked, texts, places, hits, size)
+    whole = _whole(asked, texts, places, hits)
+    entities, values, columns = _covers(texts, whole, places, size, terms)
+    inside = whole[texts.groups[whole] == _CELLS]
+    named, column = _by_column(texts, hits, at, held.shape)
     outside = (held[:, _TITLE] | held[:, _HEADER]) @ mass
     return np.stack(
         [
@@ -156,6 +178,11 @@ def _compare(asked: _Asked, texts: _Texts, place: Ints, rarity: Floats) -> Float
             _best(in_row @ mass, texts.row_tables, size),
             _best(in_row @ squares, texts.row_tables, size),
             np.maximum(_best(framed @ mass, texts.row_tables, size), outside),
+            _best_two(in_row, mass, texts.row_tables, size),
+            _best(_in_rows(texts, inside, places[inside], terms) @ mass, texts.row_tables, size),
+            _best(in_row @ numerals, texts.row_tables, size),
+            _best(named @ mass, texts.row_tables, size),
+            (column @ mass).max(axis=1),
             anywhere @ numerals,
             pairs @ _shares(asked.pair_worth),
             entities @ mass,
@@ -165,6 +192,39 @@ def _compare(asked: _Asked, texts: _Texts, place: Ints, rarity: Floats) -> Float
         ],
         axis=1,
     ).astype(np.float32)
+
+
+def _in_rows(texts: _Texts, hits: Ints, at: Ints, terms: int) -> NDArray[np.bool_]:
+    """Give which of the question's terms each row holds, of these places in its cells."""
+    held = np.zeros((len(texts.row_tables), terms), dtype=bool)
+    held[texts.rows[hits], at] = True
+    return held
+
+
+def _best_two(in_row: NDArray[np.bool_], mass: Floats, tables: Ints, size: int) -> Floats:
+    """Give the share of the best row of each table, with what one other row adds to it at most."""
+    if not len(tables):
+        return np.zeros(size, dtype=np.float32)
+    shares = in_row @ mass
+    order = np.lexsort((-shares, tables))
+    first = order[np.diff(tables[order], prepend=-1) > 0]
+    held = np.zeros((size, in_row.shape[1]), dtype=bool)
+    held[tables[first]] = in_row[first]
+    return _best(shares, tables, size) + _best((in_row & ~held[tables]) @ mass, tables, size)
+
+
+def _by_column(
+    texts: _Texts, hits: Ints, at: Ints, shape: tuple[int, ...]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Give what rows hold in columns whose name has a word of the question, and what columns hold, name included."""
+    size, _, terms = shape
+    names, cells = (texts.groups[hits] == group for group in (_HEADER, _CELLS))
+    named = np.zeros(size * _MOST_COLUMNS, dtype=bool)
+    named[texts.columns[hits[names]]] = True
+    under = cells & named[texts.columns[hits]]
+    column = np.zeros((size * _MOST_COLUMNS, terms), dtype=bool)
+    column[texts.columns[hits[names | cells]], at[names | cells]] = True
+    return _in_rows(texts, hits[under], at[under], terms), column.reshape(size, _MOST_COLUMNS, terms)
 
 
 def _shares(weights: Floats) -> Floats:
@@ -198,8 +258,8 @@ def _pairs(asked: _Asked, texts: _Texts, places: Ints, hits: Ints, size: int) ->
     return anywhere
 
 
-def _whole(asked: _Asked, texts: _Texts, places: Ints, hits: Ints, size: int) -> tuple[NDArray[np.bool_], ...]:
-    """Give which terms are covered by cells and column names that stand in the question word for word."""
+def _whole(asked: _Asked, texts: _Texts, places: Ints, hits: Ints) -> Ints:
+    """Give the places of terms in cells and column names that stand in the question word for word."""
     pieces = int(texts.pieces[-1]) + 1
     length = np.bincount(texts.pieces[texts.tokens >= 0], minlength=pieces)
     held = np.bincount(texts.pieces[hits], minlength=pieces)
@@ -207,10 +267,15 @@ def _whole(asked: _Asked, texts: _Texts, places: Ints, hits: Ints, size: int) ->
     joined = first[asked.pairs[places[first], places[first + 1]] >= 0]
     together = np.bincount(texts.pieces[joined], minlength=pieces)
     whole = (length > 0) & (held == length) & (together == length - 1)
-    inside = hits[whole[texts.pieces[hits]]]
-    covers = [np.zeros((size, len(asked.numbers)), dtype=bool) for _ in range(3)]
+    kept: Ints = hits[whole[texts.pieces[hits]]]
+    return kept
+
+
+def _covers(texts: _Texts, inside: Ints, places: Ints, size: int, terms: int) -> tuple[NDArray[np.bool_], ...]:
+    """Give which terms are covered by whole cells of several words, by any whole cells, and by column names."""
+    covers = [np.zeros((size, terms), dtype=bool) for _ in range(3)]
     cells = texts.groups[inside] == _CELLS
-    long = length[texts.pieces[inside]] > 1
+    long = np.bincount(texts.pieces[inside], minlength=1)[texts.pieces[inside]] > 1
     names = texts.groups[inside] == _HEADER
     for cover, chosen in zip(covers, (cells & long, cells, names), strict=True):
         cover[texts.tables[inside[chosen]], places[inside[chosen]]] = True

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from almanaq.corpus.table import TableId
 from almanaq.errors import UsageError, suggest
-from almanaq.models.protocols import Embedder
+from almanaq.models.budget import Budget
+from almanaq.models.protocols import Embedder, LanguageModel
 from almanaq.retrieval.protocols import Retriever
+
+if TYPE_CHECKING:
+    from almanaq.retrieval.vectors import VectorStore
 
 TARGET_LEXICAL_NAMES = (
     "target-bm25",
@@ -23,6 +29,9 @@ TARGET_LEXICAL_NAMES = (
 )
 """OTT-QA's BM25 and TF-IDF as the TARGET paper has them; see target_lexical."""
 
+JUDGED = "rerank:"
+"""What stands before the name of a model that ranks the candidates of `rerank` anew."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -33,12 +42,20 @@ class Parts:
         cache: the folder that vectors are kept in; None keeps them in memory.
         seed: of the retriever that draws by chance.
         gold: gold tables by question, for the oracle.
+        model: opens the language model of a name such as `openai:MODEL`; None where there is none to be had.
+        language: writes summaries; None opens the model of the environment, else the paper's.
+        tell: is given what paid work will cost, before it starts.
+        budget: what it may cost.
     """
 
     embedder: Callable[[], Embedder]
     cache: Path | None = None
     seed: int = 0
     gold: Mapping[str, Sequence[TableId]] = field(default_factory=dict)
+    model: Callable[[str], LanguageModel] | None = None
+    language: LanguageModel | None = None
+    tell: Callable[[str], None] = field(default=lambda _: None)
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +63,7 @@ class Opened:
     """A retriever, and how its name was understood.
 
     Attributes:
-        name: the retriever that runs: `bm25` where `hybrid` was asked for without an embedder of meaning.
+        name: the retriever that runs: `hybrid-lexical` where `hybrid` was asked for without an embedder of meaning.
         embedder: the embedder's name; "" where none is used.
         note: why another than the named retriever runs; "" where it does not.
     """
@@ -63,13 +80,15 @@ def default_embedder() -> str:
 
 
 def open_retriever(name: str, parts: Parts) -> Opened:
-    """Open a retriever by its name, or by `module:object`.
+    """Open a retriever by its name, by `rerank:` and the name of a model that reads tables, or by `module:object`.
 
     Raises:
-        UsageError: there is no such retriever, module or object.
+        UsageError: there is no such retriever, model, module or object.
     """
     if name in RETRIEVERS:
         return RETRIEVERS[name](parts)
+    if name.startswith(JUDGED):
+        return _judged(name, parts)
     if ":" in name:
         return Opened(_imported(name), name)
     raise UsageError(f"unknown retriever {name!r}{suggest(name, RETRIEVERS)}")
@@ -108,30 +127,70 @@ def _dense_rows(parts: Parts) -> Opened:
     return Opened(Dense(VectorStore(parts.cache, embedder), rows=True, name="dense-rows"), "dense-rows", embedder.name)
 
 
-def _hybrid(parts: Parts) -> Opened:
-    from almanaq.retrieval.bm25 import BM25
+def _dense_graph(parts: Parts) -> Opened:
     from almanaq.retrieval.dense import Dense
-    from almanaq.retrieval.hybrid import Hybrid
+    from almanaq.retrieval.hnsw import DenseGraph
     from almanaq.retrieval.vectors import VectorStore
 
     embedder = parts.embedder()
-    if embedder.name.startswith("lexical"):
-        # Two counts of the same words are no better than one.
-        note = "hybrid runs as bm25: the lexical embedder adds nothing to it; install 'almanaq[local]' or name another"
-        return Opened(BM25(), "bm25", note=note)
-    return Opened(Hybrid(BM25(), Dense(VectorStore(parts.cache, embedder))), "hybrid", embedder.name)
+    return Opened(DenseGraph(Dense(VectorStore(parts.cache, embedder))), "dense-hnsw", embedder.name)
+
+
+def _hybrid(parts: Parts) -> Opened:
+    return _learned(parts, "hybrid", rows=0)
 
 
 def _rerank(parts: Parts) -> Opened:
+    from almanaq.retrieval.aspects import ROWS
+
+    return _learned(parts, "rerank", rows=ROWS)
+
+
+def _learned(parts: Parts, name: str, rows: int) -> Opened:
     from almanaq.retrieval.aspects import Aspects
     from almanaq.retrieval.rerank import Rerank
     from almanaq.retrieval.vectors import VectorStore
 
     embedder = parts.embedder()
     if embedder.name.startswith("lexical"):
-        note = "rerank runs without vectors: the lexical embedder adds nothing; install 'almanaq[local]'"
-        return Opened(Rerank(), "rerank", note=note)
-    return Opened(Rerank(aspects=Aspects(VectorStore(parts.cache, embedder))), "rerank", embedder.name)
+        # A second count of the same words is no second opinion.
+        note = f"{name} runs without vectors: the lexical embedder adds nothing; install 'almanaq[local]'"
+        return Opened(Rerank(name=name), f"{name}-lexical", note=note)
+    aspects = Aspects(VectorStore(parts.cache, embedder), rows=rows)
+    return Opened(Rerank(aspects=aspects, name=name), name, embedder.name)
+
+
+def _hybrid_untuned(parts: Parts) -> Opened:
+    from almanaq.retrieval.bm25 import BM25
+    from almanaq.retrieval.dense import Dense
+    from almanaq.retrieval.hybrid import Hybrid
+    from almanaq.retrieval.vectors import VectorStore
+
+    embedder = parts.embedder()
+    made = Hybrid(BM25(), Dense(VectorStore(parts.cache, embedder)), name="hybrid-untuned")
+    return Opened(made, "hybrid-untuned", embedder.name)
+
+
+def _judged(name: str, parts: Parts) -> Opened:
+    """Open `rerank:openai:MODEL`, or `rerank:` and the path or hub name of a cross-encoder."""
+    from almanaq.retrieval.judged import CrossEncoderJudge, Judge, Judged, LanguageModelJudge
+
+    first, model = _rerank(parts), name.removeprefix(JUDGED)
+    judge: Judge
+    if model.startswith("openai:"):
+        if parts.model is None:
+            raise UsageError(f"retriever {name!r} needs a language model, and none can be opened here")
+        judge = LanguageModelJudge(parts.model(model))
+    elif "/" in model or os.sep in model:
+        from almanaq.models.cross_encoder import CrossEncoder
+
+        judge = CrossEncoderJudge(CrossEncoder(model))
+    else:
+        raise UsageError(
+            f"retriever {name!r} names no model: write rerank:openai:MODEL, or rerank: and the path or hub name of a "
+            "cross-encoder, which has a slash"
+        )
+    return Opened(Judged(first.retriever, judge), name, first.embedder, first.note)
 
 
 def _target_lexical(name: str) -> Callable[[Parts], Opened]:
@@ -141,6 +200,46 @@ def _target_lexical(name: str) -> Callable[[Parts], Opened]:
         return Opened(TARGET_LEXICAL[name], name)
 
     return opened
+
+
+def _markdown(name: str, rows: int) -> Callable[[Parts], Opened]:
+    def opened(parts: Parts) -> Opened:
+        from almanaq.retrieval.paid import Foreseen
+        from almanaq.retrieval.published_dense import EMBEDDER, MarkdownEmbedding
+
+        store, note = _published_store(name, EMBEDDER, parts)
+        made = MarkdownEmbedding(store, rows, Foreseen(parts.tell, parts.budget), name)
+        return Opened(made, name, store.embedder.name, note)
+
+    return opened
+
+
+def _summaries(parts: Parts) -> Opened:
+    from almanaq.models.registry import ModelSettings, open_models
+    from almanaq.retrieval.paid import Foreseen
+    from almanaq.retrieval.published_dense import SUMMARY_EMBEDDER, SUMMARY_MODEL, Summaries
+
+    store, note = _published_store("llm-summary", SUMMARY_EMBEDDER, parts)
+    named = os.environ.get("ALMANAQ_MODEL", "local")
+    spec = parts.language or (SUMMARY_MODEL if named == "local" else named)
+    language = open_models(spec, embedder=store.embedder, settings=ModelSettings(budget=parts.budget)).language
+    if language is None:
+        raise UsageError(f"llm-summary needs a language model, and {named!r} is none: set ALMANAQ_MODEL")
+    made = Summaries(language, store, Foreseen(parts.tell, parts.budget))
+    return Opened(made, "llm-summary", store.embedder.name, note)
+
+
+def _published_store(name: str, published: str, parts: Parts) -> tuple[VectorStore, str]:
+    """Give the store of the paper's embedder, or of the one that the user named; those of this machine are defaults."""
+    from almanaq.models.registry import open_embedder
+    from almanaq.retrieval.vectors import VectorStore
+
+    embedder = parts.embedder()
+    if embedder.name not in ("local", "lexical"):
+        return VectorStore(
+            parts.cache, embedder
+        ), f"{name} embeds with {embedder.name}, where the paper has {published}"
+    return VectorStore(parts.cache, open_embedder(published)), ""
 
 
 def _none(_: Parts) -> Opened:
@@ -162,7 +261,7 @@ def _oracle(parts: Parts) -> Opened:
 
 
 def _imported(name: str) -> Retriever:
-    """Give the retriever that `module:object` names: an object with `index`, or a class of such objects."""
+    """Give the retriever that `module:object` names: ours, or one of the kinds that adapters knows."""
     module_name, _, path = name.partition(":")
     try:
         found: object = importlib.import_module(module_name)
@@ -172,10 +271,9 @@ def _imported(name: str) -> Retriever:
         if not hasattr(found, part):
             raise UsageError(f"retriever {name!r}: {module_name} has no {part!r}{suggest(part, dir(found))}")
         found = getattr(found, part)
-    made = found() if isinstance(found, type) else found
-    if not callable(getattr(made, "index", None)):
-        raise UsageError(f"retriever {name!r} is no retriever: it has no method index(corpus, fields)")
-    return made  # type: ignore[return-value]
+    from almanaq.retrieval.adapters import adapt
+
+    return adapt(found, name)
 
 
 RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
@@ -185,7 +283,12 @@ RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
     "bm25": _bm25,
     "dense": _dense,
     "dense-rows": _dense_rows,
+    "dense-hnsw": _dense_graph,
     "hybrid": _hybrid,
+    "hybrid-untuned": _hybrid_untuned,
     "rerank": _rerank,
     **{name: _target_lexical(name) for name in TARGET_LEXICAL_NAMES},
+    "llm-summary": _summaries,
+    "openai-embedding": _markdown("openai-embedding", 100),
+    "openai-embedding-header": _markdown("openai-embedding-header", 0),
 }

@@ -1,12 +1,13 @@
 """The best candidates of a search by words and by meaning, ranked anew by what they have in common with the question.
 
 A linear score over the figures of `features` and the standardized scores of the searches. Its few weights are
-learned (see `weights`): one set for tables with titles, one for tables without, one for the schemas of databases.
+learned (see `weights`): sets for tables with titles, tables without, and the schemas of databases, for questions and
+for statements that are to be checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,15 +15,16 @@ from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, parse_fields
 from almanaq.corpus.table import Corpus, TableId
+from almanaq.retrieval.abstain import Found
 from almanaq.retrieval.aspects import Aspects, AspectsIndex
 from almanaq.retrieval.bm25 import BM25, BM25Index
 from almanaq.retrieval.company import Databases, group_by_database
-from almanaq.retrieval.features import FEATURES, Featurizer
+from almanaq.retrieval.features import FEATURES, Featurizer, Floats
 from almanaq.retrieval.hybrid import standardized
 from almanaq.retrieval.protocols import Hit, Ranking
 from almanaq.retrieval.ranking import BATCH, Scores, check_k, top_k
 from almanaq.retrieval.streams import StreamWriter
-from almanaq.retrieval.weights import Weights, choose_weights
+from almanaq.retrieval.weights import Sight, Styles, Weights, choose_weights
 
 CANDIDATES = 100
 """Tables ranked anew; those behind them keep the order of the search before."""
@@ -38,7 +40,7 @@ class Rerank:
     """Makes indexes that search by words, and by meaning where `aspects` is given, then rank the best anew.
 
     Args:
-        weights: of the linear score; None takes the learned set that suits the corpus and the fields.
+        weights: of the linear score; None takes the learned sets that suit the corpus and the fields.
         candidates: how many tables are ranked anew.
     """
 
@@ -59,13 +61,24 @@ class Rerank:
             writer.add(table)
         databases = group_by_database(lexical.ids)
         several = len(databases.starts) > 2
-        weights = self.weights or choose_weights(chosen, several=several, meaning=aspects is not None)
-        searches = _Searches(lexical, titles, aspects, databases)
+        weights = (
+            Styles(self.weights, self.weights)
+            if self.weights
+            else choose_weights(chosen, several=several, sight=self.sight)
+        )
+        searches = Searches(lexical, titles, aspects, databases)
         return RerankIndex(searches, Featurizer(writer.finish()), weights, self.candidates)
+
+    @property
+    def sight(self) -> Sight:
+        """What takes part beside words."""
+        if self.aspects is None:
+            return "lexical"
+        return "rows" if self.aspects.rows else "short"
 
 
 @dataclass(frozen=True)
-class _Searches:
+class Searches:
     """The searches before: each gives a score to every table."""
 
     lexical: BM25Index
@@ -74,14 +87,15 @@ class _Searches:
     databases: Databases
 
     def scores(self, questions: Sequence[str]) -> dict[str, Scores]:
-        """Give standardized scores by name, each of shape (questions, tables)."""
+        """Give standardized scores by name, each of shape (questions, tables), and `cosine`, the best one as it is."""
         found = {"bm25": self.lexical.sums(questions)}
         if self.titles is not None:
             found["bm25_title"] = self.titles.sums(questions)
-        if self.aspects is not None:
-            found |= self.aspects.scores(questions)
-        standard = {name: standardized(scores) / SCALE for name, scores in found.items()}
+        views = self.aspects.scores(questions) if self.aspects is not None else {}
+        standard = {name: standardized(scores) / SCALE for name, scores in (found | views).items()}
         standard["company"] = self.databases.pooled(fused(standard))
+        if views:
+            standard["cosine"] = np.maximum.reduce(list(views.values()))
         return standard
 
 
@@ -89,9 +103,9 @@ class _Searches:
 class RerankIndex:
     """The searches of one corpus, and what ranking anew needs."""
 
-    searches: _Searches
+    searches: Searches
     featurizer: Featurizer
-    weights: Weights
+    weights: Styles
     candidates: int
 
     @property
@@ -100,41 +114,77 @@ class RerankIndex:
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
         """Give for each question the k tables of the highest score; none where the question is without words."""
+        return [found.ranking for found in self.find(questions, k)]
+
+    def find(self, questions: Sequence[str], k: int) -> list[Found]:
+        """Give the rankings, and whether their best tables answer."""
         check_k(k)
-        rankings: list[Ranking] = []
+        found: list[Found] = []
+        for scored, rest in self.scored(questions, k):
+            if not len(scored.tables):
+                found.append(Found((), 0.0, fits=False))
+                continue
+            pairs = zip(scored.tables, scored.scores, strict=True)
+            hits = [Hit(self.ids[table], float(score)) for table, score in pairs]
+            # Those not ranked anew follow in the order they came in, below the last.
+            hits.extend(Hit(self.ids[table], hits[-1].score - 1.0 - rank) for rank, table in enumerate(rest))
+            doubt = self.weights.of(scored.question).doubt
+            chance = doubt.chance(scored.figures(len(self.ids))) if doubt else None
+            found.append(Found(tuple(hits[:k]), chance, fits=doubt is None or doubt.passes(chance or 0.0)))
+        return found
+
+    def scored(self, questions: Sequence[str], k: int = 1) -> Iterator[tuple[Scored, NDArray[np.intp]]]:
+        """Give for each question its candidates with all that is known of them, and those behind them up to k."""
         for start in range(0, len(questions), BATCH):
             batch = questions[start : start + BATCH]
             scores = self.searches.scores(batch)
             first = fused(scores)
             for row, question in enumerate(batch):
-                own = {name: each[row] for name, each in scores.items()}
-                rankings.append(self._ranking(question, own, first[row], k))
-        return rankings
+                chosen = top_k(first[row], max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
+                own = {name: each[row][chosen[: self.candidates]] for name, each in scores.items()}
+                yield self._scored(question, chosen[: self.candidates], own), chosen[self.candidates :]
 
-    def candidates_of(self, first: NDArray[np.float32], k: int = 1) -> NDArray[np.intp]:
-        """Give the candidates by the fused score of the searches before."""
-        return top_k(first, max(k, self.candidates))
-
-    def _ranking(self, question: str, own: dict[str, NDArray[np.float32]], first: Scores, k: int) -> Ranking:
-        if not question.strip():
-            return ()
-        chosen = self.candidates_of(first, k)
-        inner, rest = chosen[: self.candidates], chosen[self.candidates :]
-        anew = self._scores(question, own, inner)
-        order = np.lexsort((inner, -anew))
-        hits = [Hit(self.ids[inner[place]], float(anew[place])) for place in order]
-        # Those not ranked anew follow in the order they came in, below the last.
-        floor = hits[-1].score if hits else 0.0
-        hits.extend(Hit(self.ids[table], floor - 1.0 - rank) for rank, table in enumerate(rest))
-        return tuple(hits[:k])
-
-    def _scores(self, question: str, own: dict[str, NDArray[np.float32]], tables: NDArray[np.intp]) -> Scores:
-        worth = self.weights.worth
+    def _scored(self, question: str, tables: NDArray[np.intp], own: dict[str, Scores]) -> Scored:
+        worth = self.weights.of(question).worth
         features = self.featurizer.features(question, [int(table) for table in tables])
         scores = features @ np.array([worth.get(name, 0.0) for name in FEATURES], dtype=np.float32)
         for name, each in own.items():
-            scores = scores + worth.get(name, 0.0) * each[tables]
-        return with_databases(scores, self.searches.databases, tables)
+            scores = scores + worth.get(name, 0.0) * each
+        scores = with_databases(scores, self.searches.databases, tables)
+        order = np.lexsort((tables, -scores))
+        searched = {name: each[order] for name, each in own.items()}
+        unknown = self.featurizer.unknown(question)
+        return Scored(question, tables[order], scores[order], features[order], searched, unknown)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The candidates of a question, best first.
+
+    Attributes:
+        features: figures of `features`, shape (tables, FEATURES).
+        searched: scores of the searches, by name.
+        unknown: the share of the question's words that stand in no table.
+    """
+
+    question: str
+    tables: NDArray[np.intp]
+    scores: Scores
+    features: Floats
+    searched: Mapping[str, Scores]
+    unknown: float
+
+    def figures(self, size: int) -> dict[str, float]:
+        """Give what the chance that the best table answers is made of, for a corpus of so many tables."""
+        odds = np.exp(self.scores - self.scores[0])
+        return {
+            **dict(zip(FEATURES, map(float, self.features[0]), strict=True)),
+            "unknown": self.unknown,
+            "cosine": float(self.searched["cosine"][0]) if "cosine" in self.searched else 0.0,
+            "margin": float(self.scores[0] - self.scores[1]) if len(self.scores) > 1 else 0.0,
+            "share": float(1 / odds.sum()),
+            "tables": float(np.log1p(size)) / 10,
+        }
 
 
 def fused(standard: dict[str, Scores]) -> Scores:

@@ -1,7 +1,8 @@
 """Segments of an index on disk: postings of some tables as memory-mapped arrays, never changed once written.
 
-Files: `terms.npy` hashes of terms, sorted; `starts.npy`, `tables.npy`, `weights.npy` the postings of each;
-`names.jsonl` with `offsets.npy` the tables' ids, titles and columns; `digests.npy` the hashes of their contents.
+Files: `terms.npy` hashes of terms, sorted; `starts.npy`, `tables.npy`, `weights.npy` the postings of each, `sums.npy`
+the sums of their weights and of the squares; `names.jsonl` with `offsets.npy` the tables' ids, titles and columns;
+`digests.npy` the hashes of their contents; `vectors.npy` their vectors in half precision, where the index has any.
 """
 
 from __future__ import annotations
@@ -18,13 +19,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, field_text
+from almanaq.corpus.serialize import Field, field_text, table_text
 from almanaq.corpus.table import Table, TableId
 from almanaq.retrieval.bm25 import BM25Options, PostingsWriter
+from almanaq.retrieval.dense import MAX_CHARS
+from almanaq.retrieval.pruning import Part
+from almanaq.retrieval.vectors import VectorStore
 from almanaq.retrieval.words import Analyzer
 
 DIGEST_BYTES = 16
-_ARRAYS = ("terms", "starts", "tables", "weights", "offsets", "digests")
+_RANGES = 10_000
+_ARRAYS = ("terms", "starts", "tables", "weights", "sums", "offsets", "digests")
+_EMBEDDED = 512  # texts embedded at once while tables are added
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +52,27 @@ class Segment:
     starts: NDArray[np.int64]
     tables: NDArray[np.int32]
     weights: NDArray[np.float32]
+    sums: NDArray[np.float32]
     offsets: NDArray[np.int64]
     digests: NDArray[np.uint8]
+    names: NDArray[np.uint8]
+    vectors: NDArray[np.float16] | None = None
 
     def __len__(self) -> int:
         return len(self.digests)
 
-    def find(self, term: int) -> slice:
-        """Give where the postings of a term's hash lie; an empty slice where no table holds it."""
+    def part(self, term: int, base: int) -> Part | None:
+        """Give the postings of a term's hash, for tables numbered from `base` on; None where no table holds it."""
         place = int(np.searchsorted(self.terms, np.uint64(term)))
         if place == len(self.terms) or int(self.terms[place]) != term:
-            return slice(0, 0)
-        return slice(int(self.starts[place]), int(self.starts[place + 1]))
+            return None
+        where = slice(int(self.starts[place]), int(self.starts[place + 1]))
+        return Part(base, self.tables[where], self.weights[where], *map(float, self.sums[place]))
 
     def named(self, number: int) -> Named:
         """Give what is to be shown of a table."""
-        with (self.folder / "names.jsonl").open("rb") as names:
-            names.seek(int(self.offsets[number]))
-            database, table, title, section, header = json.loads(names.readline())
+        line = self.names[int(self.offsets[number]) : int(self.offsets[number + 1])].tobytes()
+        database, table, title, section, header = json.loads(line)
         return Named(TableId(database, table), title, section, tuple(header))
 
     def ids(self) -> list[TableId]:
@@ -77,11 +86,22 @@ class SegmentWriter:
 
     Args:
         means: mean lengths of fields that tables are measured against; None takes those of these tables.
+        store: gives the vectors of tables; None: the segment has none.
     """
 
-    def __init__(self, fields: Sequence[Field], options: BM25Options, means: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        fields: Sequence[Field],
+        options: BM25Options,
+        means: Mapping[str, float] | None = None,
+        store: VectorStore | None = None,
+    ) -> None:
+        self.fields = tuple(fields)
         self.options = options
         self.means = means
+        self.store = store
+        self._texts: list[str] = []
+        self._vectors: list[NDArray[np.float16]] = []
         self._postings = PostingsWriter(fields, Analyzer(options.language))
         self._names: list[bytes] = []
         self._digests: list[bytes] = []
@@ -94,26 +114,39 @@ class SegmentWriter:
         self._postings.add(table)
         shown = [table.id.database, table.id.table, table.title, table.section, list(table.header)]
         self._names.append(json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
-        self._digests.append(digest(table, tuple(self._postings.postings)))
+        self._digests.append(digest(table, self.fields))
+        if self.store is not None:
+            self._texts.append(table_text(table, self.fields, max_chars=MAX_CHARS))
+            if len(self._texts) == _EMBEDDED:
+                self._embed()
+
+    def _embed(self) -> None:
+        if self._texts and self.store is not None:
+            self._vectors.append(self.store.vectors(self._texts).astype(np.float16))
+            self._texts = []
 
     def write(self, folder: Path) -> Mapping[str, float]:
         """Write the segment, flushed to the disk; give the mean lengths that were used."""
+        self._embed()
         folder.mkdir(parents=True)
         means = dict(self.means or self._postings.means())
-        keys, found, held = self._postings.summed(self.options, means)
+        made = self._postings.postings(self.options, means)
         hashes = np.array([term_hash(term) for term in self._postings.terms], dtype=np.uint64)
         order = np.argsort(hashes)
-        starts = np.concatenate([[0], np.cumsum(held)]).astype(np.int64)
+        held = made.held[order]
         # Terms are numbered as they come, their postings lie in that order: bring both into the order of hashes.
-        take = _ranges(starts[order], held[order])
+        starts = made.starts()[:-1][order]
         arrays: dict[str, NDArray[Any]] = {
             "terms": hashes[order],
-            "starts": np.concatenate([[0], np.cumsum(held[order])]).astype(np.int64),
-            "tables": (keys % max(1, len(self)))[take].astype(np.int32),
-            "weights": found[take].astype(np.float32),
+            "starts": np.concatenate([[0], np.cumsum(held)]).astype(np.int64),
+            "tables": _taken(made.tables, starts, held),
+            "weights": (weights := _taken(made.weights, starts, held)),
+            "sums": _sums(weights, held),
             "offsets": np.concatenate([[0], np.cumsum([len(name) for name in self._names])]).astype(np.int64),
             "digests": np.frombuffer(b"".join(self._digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES),
         }
+        if self._vectors:
+            arrays["vectors"] = np.concatenate(self._vectors)
         for name, array in arrays.items():
             with (folder / f"{name}.npy").open("wb") as file:
                 np.save(file, array)
@@ -131,6 +164,13 @@ def open_segment(folder: Path) -> Segment:
         raise ValueError(f"{folder.name}: the postings are cut off")
     if (folder / "names.jsonl").stat().st_size != mapped["offsets"][-1]:
         raise ValueError(f"{folder.name}: the names are cut off")
+    # Plain arrays over the maps: each look into a memmap object costs as much as a short list of postings.
+    mapped = {name: np.asarray(array) for name, array in mapped.items()}
+    mapped["names"] = np.asarray(np.memmap(folder / "names.jsonl", dtype=np.uint8, mode="r"))
+    if (folder / "vectors.npy").exists():
+        mapped["vectors"] = np.asarray(np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False))
+        if len(mapped["vectors"]) != len(mapped["digests"]):
+            raise ValueError(f"{folder.name}: the vectors are cut off")
     return Segment(folder, **mapped)
 
 
@@ -151,11 +191,25 @@ def count_terms(question: str, analyzer: Analyzer) -> Counter[int]:
     return Counter(term_hash(term) for term in analyzer.terms(question))
 
 
-def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give the positions of ranges, end to end."""
-    ends = np.cumsum(lengths)
-    shifts = np.repeat(starts - np.concatenate([[0], ends[:-1]]), lengths) if len(lengths) else starts
-    return (np.arange(int(ends[-1]) if len(ends) else 0) + shifts).astype(np.int64)
+def _taken(values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[Any]:
+    """Give ranges of an array, end to end; their positions are made for some thousands of ranges at a time."""
+    taken = np.empty_like(values)
+    done = 0
+    for first in range(0, len(starts), _RANGES):
+        some = slice(first, first + _RANGES)
+        ends = np.cumsum(lengths[some])
+        shifts = np.repeat(starts[some] - (ends - lengths[some]), lengths[some])
+        taken[done : done + len(shifts)] = values[np.arange(len(shifts)) + shifts]
+        done += len(shifts)
+    return taken
+
+
+def _sums(weights: NDArray[np.float32], held: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Give per term the sums of its weights and of their squares. Every term is held by a table."""
+    starts = np.cumsum(held) - held
+    if not len(starts):
+        return np.zeros((0, 2), np.float32)
+    return np.stack([np.add.reduceat(weights, starts), np.add.reduceat(weights * weights, starts)], axis=1)
 
 
 def _flush(file: Any) -> None:

@@ -20,15 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, parse_fields
-from almanaq.corpus.table import Corpus, TableId
-from almanaq.errors import SourceError
+from almanaq.corpus.table import Corpus, TableId, distinct
+from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval.bm25 import BM25Options
 from almanaq.retrieval.protocols import Hit, Ranking
-from almanaq.retrieval.ranking import check_k, top_k
+from almanaq.retrieval.pruning import Term, best_tables
+from almanaq.retrieval.ranking import check_k
 from almanaq.retrieval.segments import Named, Segment, SegmentWriter, count_terms, digest, open_segment
+from almanaq.retrieval.vectors import VectorStore
 from almanaq.retrieval.words import Analyzer
 
-FORMAT, VERSION = "almanaq-table-index", 1
+FORMAT, VERSION = "almanaq-table-index", 2
 MANIFEST = "manifest.json"
 _MOST_SEGMENTS = 16
 _MUCH = 0.25  # share of changed tables from which building anew is no dearer than keeping the dead
@@ -47,21 +49,39 @@ class Change:
     rebuilt: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How an index is made; it stays so until the index is built anew.
+
+    Attributes:
+        language: the words are stemmed by its rules; None: kept whole.
+        embedder: whose vectors the index holds; "" where it holds none.
+    """
+
+    fields: tuple[Field, ...]
+    language: str | None = "english"
+    embedder: str = ""
+
+    @property
+    def options(self) -> BM25Options:
+        """The options of its scores."""
+        return BM25Options(language=self.language)
+
+
 @dataclass(frozen=True)
 class StoredIndex:
     """An opened index.
 
     Attributes:
-        fields: what was indexed of each table.
+        recipe: what was indexed of each table, and how.
         dead: per segment, the tables that count no more.
     """
 
     folder: Path
-    fields: tuple[Field, ...]
+    recipe: Recipe
     means: Mapping[str, float]
     segments: Sequence[Segment]
     dead: Sequence[NDArray[np.int64]]
-    options: BM25Options
     analyzer: Analyzer
 
     def __len__(self) -> int:
@@ -74,73 +94,97 @@ class StoredIndex:
     def find(self, question: str, k: int) -> list[tuple[Named, float]]:
         """Give the k best tables with what is shown of them, best first."""
         check_k(k)
-        scores = self._scores(question)
-        bases = np.cumsum([0, *map(len, self.segments)])
-        found = []
-        for place in top_k(scores, k):
-            number = int(np.searchsorted(bases, place, side="right")) - 1
-            found.append((self.segments[number].named(int(place - bases[number])), float(scores[place])))
-        return found
+        places, scores = best_tables(self.terms(question), self.size, k, self.gone())
+        return [(self.named(int(place)), float(score)) for place, score in zip(places, scores, strict=True)]
 
-    def _scores(self, question: str) -> NDArray[np.float32]:
-        terms = count_terms(question, self.analyzer)
-        size = sum(map(len, self.segments))
-        where = {term: [segment.find(term) for segment in self.segments] for term in terms}
-        scores = np.zeros(size, dtype=np.float32)
-        for term, times in terms.items():
-            held = sum(part.stop - part.start for part in where[term])
-            worth = np.float32(times * np.log1p((size - held + 0.5) / (held + 0.5)))
-            base = 0
-            for segment, part in zip(self.segments, where[term], strict=True):
-                own = scores[base : base + len(segment)]
-                own[segment.tables[part]] += segment.weights[part] * worth
-                base += len(segment)
-        base = 0
-        for segment, dead in zip(self.segments, self.dead, strict=True):
-            scores[base + dead] = 0
-            base += len(segment)
-        scores[scores == 0] = -np.inf
-        return scores
+    @property
+    def size(self) -> int:
+        """How many tables have a place in it, dead ones included."""
+        return sum(map(len, self.segments))
+
+    def bases(self) -> NDArray[np.int64]:
+        """Give the place of each segment's first table."""
+        return np.cumsum([0, *map(len, self.segments)])[:-1]
+
+    def gone(self) -> NDArray[np.int64]:
+        """Give the places of the dead."""
+        return np.concatenate([base + dead for base, dead in zip(self.bases(), self.dead, strict=True)])
+
+    def named(self, place: int) -> Named:
+        """Give what is shown of the table at a place."""
+        bases = self.bases()
+        number = int(np.searchsorted(bases, place, side="right")) - 1
+        return self.segments[number].named(place - int(bases[number]))
+
+    def terms(self, question: str) -> list[Term]:
+        """Give the terms of a question that tables hold, with their postings."""
+        made = []
+        for term, times in count_terms(question, self.analyzer).items():
+            found = (s.part(term, int(base)) for base, s in zip(self.bases(), self.segments, strict=True))
+            parts = [part for part in found if part is not None]
+            held = sum(len(part.tables) for part in parts)
+            if parts:
+                made.append(Term(np.float32(times * np.log1p((self.size - held + 0.5) / (held + 0.5))), parts))
+        return made
 
 
-def build_index(corpus: Corpus, folder: Path, fields: Sequence[str], progress: Progress | None = None) -> StoredIndex:
+def build_index(
+    corpus: Corpus,
+    folder: Path,
+    fields: Sequence[str],
+    progress: Progress | None = None,
+    *,
+    language: str | None = "english",
+    store: VectorStore | None = None,
+) -> StoredIndex:
     """Index a corpus into a folder, in place of the index that it holds.
 
+    Args:
+        language: the words are stemmed by its rules; None keeps them whole.
+        store: gives a vector for each table; None: words only.
+
     Raises:
-        UsageError: an unknown field.
+        UsageError: an unknown field or language.
         SourceError: the corpus is empty or repeats an id, the folder holds something else or cannot be written.
+        ModelError: the embedder fails.
     """
     _check_folder(folder)
-    chosen = parse_fields(fields)
-    writer = SegmentWriter(chosen, BM25Options())
-    seen: set[TableId] = set()
-    for number, table in enumerate(corpus, 1):
-        _check_new(table.id, seen)
+    recipe = Recipe(parse_fields(fields), language, store.embedder.name if store else "")
+    writer = SegmentWriter(recipe.fields, recipe.options, store=store)
+    for number, table in enumerate(distinct(corpus), 1):
         writer.add(table)
         if progress is not None:
             progress(number, len(corpus))
-    if not seen:
+    if not len(writer):
         raise SourceError("the corpus holds no table")
     name, means = _write(writer, folder)
-    _write_manifest(folder, chosen, means, [name], [np.zeros(0, np.int64)])
+    _write_manifest(folder, recipe, means, [name], [np.zeros(0, np.int64)])
     return open_index(folder)
 
 
-def update_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -> tuple[StoredIndex, Change]:
-    """Bring an index to the state of a corpus; only tables whose content changed are indexed.
+def update_index(
+    corpus: Corpus, folder: Path, progress: Progress | None = None, *, store: VectorStore | None = None
+) -> tuple[StoredIndex, Change]:
+    """Bring an index to the state of a corpus; only tables whose content changed are indexed, and embedded.
 
     Raises:
         SourceError: the folder holds no index, or as build_index does.
+        UsageError: `store` is not of the embedder whose vectors the index holds.
     """
     index = open_index(folder)
+    recipe = index.recipe
+    if recipe.embedder != (store.embedder.name if store else ""):
+        raise UsageError(
+            f"the index {folder} holds vectors of {recipe.embedder or 'no embedder'!r}: update it with that"
+        )
     known = _known(index)
-    writer = SegmentWriter(index.fields, index.options, index.means)
+    writer = SegmentWriter(recipe.fields, recipe.options, index.means, store)
     added, seen = 0, set[TableId]()
     stale: list[tuple[int, int]] = []
-    for number, table in enumerate(corpus, 1):
-        _check_new(table.id, seen)
+    for number, table in enumerate(distinct(corpus), 1):
+        seen.add(table.id)
         before = known.get(table.id)
-        if before is None or before[2] != digest(table, index.fields):
+        if before is None or before[2] != digest(table, recipe.fields):
             writer.add(table)
             added += before is None
             stale.extend([before[:2]] if before else [])
@@ -153,7 +197,7 @@ def update_index(corpus: Corpus, folder: Path, progress: Progress | None = None)
     if len(writer) + len(gone) == 0:
         return index, change
     if len(writer) + len(gone) > _MUCH * len(known) or len(index.segments) >= _MOST_SEGMENTS:
-        rebuilt = build_index(corpus, folder, index.fields, progress)
+        rebuilt = build_index(corpus, folder, recipe.fields, progress, language=recipe.language, store=store)
         return rebuilt, Change(added, len(stale), len(gone), change.kept, rebuilt=True)
     dead = [
         np.union1d(old, [place for segment, place in (*stale, *gone) if segment == number]).astype(np.int64)
@@ -163,7 +207,7 @@ def update_index(corpus: Corpus, folder: Path, progress: Progress | None = None)
     if len(writer):
         names.append(_write(writer, folder)[0])
         dead.append(np.zeros(0, np.int64))
-    _write_manifest(folder, index.fields, index.means, names, dead)
+    _write_manifest(folder, recipe, index.means, names, dead)
     return open_index(folder), change
 
 
@@ -177,11 +221,12 @@ def open_index(folder: Path) -> StoredIndex:
     try:
         segments = [open_segment(folder / entry["name"]) for entry in told["segments"]]
         dead = [np.array(entry["dead"], dtype=np.int64) for entry in told["segments"]]
-        fields, means = parse_fields(told["fields"]), dict(told["means"])
+        recipe, means = Recipe(parse_fields(told["fields"]), told["language"], told["embedder"]), dict(told["means"])
+        if recipe.embedder and any(segment.vectors is None for segment in segments):
+            raise ValueError("a segment lacks its vectors")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SourceError(f"the index {folder} is damaged ({error}): build it again with `almanaq index`") from error
-    options = BM25Options()
-    return StoredIndex(folder, fields, means, segments, dead, options, Analyzer(options.language))
+    return StoredIndex(folder, recipe, means, segments, dead, Analyzer(recipe.language))
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -214,12 +259,6 @@ def _check_folder(folder: Path) -> None:
         _read_manifest(folder)
 
 
-def _check_new(table: TableId, seen: set[TableId]) -> None:
-    if table in seen:
-        raise SourceError(f"table {table} stands more than once in the corpus: ids must differ")
-    seen.add(table)
-
-
 def _known(index: StoredIndex) -> dict[TableId, tuple[int, int, bytes]]:
     """Give where each live table lies, and the hash of its content."""
     known = {}
@@ -242,7 +281,7 @@ def _write(writer: SegmentWriter, folder: Path) -> tuple[str, Mapping[str, float
 
 def _write_manifest(
     folder: Path,
-    fields: Sequence[Field],
+    recipe: Recipe,
     means: Mapping[str, float],
     names: Sequence[str],
     dead: Sequence[NDArray[np.int64]],
@@ -251,7 +290,9 @@ def _write_manifest(
     told = {
         "format": FORMAT,
         "version": VERSION,
-        "fields": list(map(str, fields)),
+        "fields": list(map(str, recipe.fields)),
+        "language": recipe.language,
+        "embedder": recipe.embedder,
         "means": dict(means),
         "segments": [{"name": n, "dead": d.tolist()} for n, d in zip(names, dead, strict=True)],
     }

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, field_text
-from almanaq.corpus.table import Corpus, Table, TableId
+from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search
@@ -67,10 +67,10 @@ class HashedNgrams:
     weighting: Weighting
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> HashedNgramsIndex:  # noqa: ARG002
-        """Index a corpus. Raises SourceError where it holds no table."""
+        """Index a corpus. Raises SourceError where it holds no table or repeats an id."""
         ids: list[TableId] = []
         counts: list[Counter[int]] = []
-        for table in corpus:
+        for table in distinct(corpus):
             ids.append(table.id)
             counts.append(Counter(buckets(self.text(table))))
         if not ids:

@@ -48,11 +48,15 @@ class VectorStore:
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Give unit vectors, shape (len(texts), dimensions); equal texts are embedded once.
 
+        Vectors of an embedder that says it is `cheap` are made anew each time rather than kept.
+
         Raises:
             SourceError: the store's file cannot be read or written.
             ModelError: the embedder gives another number of vectors, another width, or a value that is no number.
         """
-        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+        if getattr(self.embedder, "cheap", False):
+            return _embed(self.embedder, texts)
+        keys = _keys(texts)
         found = self._read(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         for chunk in _chunks(list(missing), _CHUNK):
@@ -61,6 +65,12 @@ class VectorStore:
             self._write(new)
             found.update(new)
         return _stack([found[key] for key in keys], self.embedder.name)
+
+    def unknown(self, texts: Sequence[str]) -> list[str]:
+        """Give the texts that would have to be embedded, each once. Raises SourceError as `vectors` does."""
+        keys = _keys(texts)
+        found = self._read(keys)
+        return list({key: text for key, text in zip(keys, texts, strict=True) if key not in found}.values())
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         if self.file is None:
@@ -94,6 +104,10 @@ class VectorStore:
                 f"cannot use the vector cache {self.file}: {error}; delete it, "
                 "or name another folder in ALMANAQ_CACHE_DIR"
             ) from error
+
+
+def _keys(texts: Sequence[str]) -> list[bytes]:
+    return [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
 
 
 def _embed(embedder: Embedder, texts: Sequence[str]) -> Vectors:

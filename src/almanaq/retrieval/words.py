@@ -1,15 +1,19 @@
-"""Text as index terms: identifiers split, accents folded, digit groups joined, words stemmed."""
+"""Text as index terms: identifiers split, accents folded, numbers and dates in one form each, words stemmed."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
+
+from almanaq.errors import UsageError, suggest
 
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _WORD = re.compile(r"\d+(?:\.\d+)+|\d+|[^\W\d_]+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+_DATE = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
+_MONTHS = "January February March April May June July August September October November December".split()
 
 _QUESTION_WORDS = """
 a an and are as at be been by did do does for from had has have how in into is it its of on or that the their them then
@@ -19,53 +23,86 @@ there these they this those to was were what when where which who whom whose why
 STOPWORDS = frozenset(_QUESTION_WORDS.split())
 """Words of questions that say nothing of a table; dropped because in a small corpus they can look rare."""
 
+_REMEMBERED = 1_000_000  # words whose terms are remembered: some 200 MB at most
+
 
 class Analyzer:
     """Turns texts into terms, the same way for tables and for questions.
 
     Args:
         language: a Snowball language to stem by; None keeps words whole.
+
+    Raises:
+        UsageError: there is no stemmer for the language.
     """
 
     def __init__(self, language: str | None = "english") -> None:
         self.language = language
-        self._stems: dict[str, str] = {}
-        self._stemmer: Any = None
+        self._stem = _stemmer(language)
+        self._known: dict[str, tuple[str, ...]] = {}
 
     def terms(self, text: str) -> list[str]:
         """Give the terms of a text in order, repeats kept."""
-        return self._stemmed([word for word in words(text) if word not in STOPWORDS])
+        found: list[str] = []
+        known = self._known
+        for token in _tokens(text):
+            terms = known.get(token)
+            found.extend(self._learn(token) if terms is None else terms)
+        return found
 
-    def _stemmed(self, found: Sequence[str]) -> list[str]:
-        if self.language is None:
-            return list(found)
-        unknown = [word for word in dict.fromkeys(found) if word not in self._stems]
-        if unknown:
-            self._stems.update(zip(unknown, self._stem(unknown), strict=True))
-        return [self._stems[word] for word in found]
-
-    def _stem(self, found: list[str]) -> list[str]:
-        if self._stemmer is None:
-            import Stemmer
-
-            self._stemmer = Stemmer.Stemmer(self.language)
-        stems: list[str] = self._stemmer.stemWords(found)
-        return stems
+    def _learn(self, token: str) -> tuple[str, ...]:
+        """Give the terms of a word as it is written, and remember them: most words of a corpus are repeats."""
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        terms = self._known[token] = tuple(self._stem(word) for word in _parts(token) if word not in STOPWORDS)
+        return terms
 
 
 def words(text: str) -> Iterator[str]:
     """Give the words and numbers of a text in lower case, without accents.
 
     `num_reviews` gives num, reviews; `numReviews` gives numreviews, num, reviews, so that a name
-    written either way is found; `1,234` gives 1234; `1.5` stays whole.
+    written either way is found; `1,234` gives 1234; `1.50` gives 1.5, `3.0` gives 3; and `1950-03-05` gives what
+    `5 March 1950` gives, in another order.
     """
-    for match in _WORD.finditer(_GROUPED.sub(lambda number: number.group().replace(",", ""), _plain(text))):
-        word = match.group()
-        yield word.lower()
-        if not (word.islower() or word.isupper() or word.istitle()):
-            parts = _HUMP.split(word)
-            if len(parts) > 1:
-                yield from (part.lower() for part in parts)
+    for token in _tokens(text):
+        yield from _parts(token)
+
+
+def _tokens(text: str) -> list[str]:
+    plain = _plain(text)
+    if "," in plain:
+        plain = _GROUPED.sub(lambda number: number.group().replace(",", ""), plain)
+    if "-" in plain:
+        plain = _DATE.sub(_date_in_words, plain)
+    return _WORD.findall(plain)
+
+
+def _date_in_words(date: re.Match[str]) -> str:
+    year, month, day = date.groups()
+    return f"{year} {_MONTHS[int(month) - 1]} {int(day)}" if 1 <= int(month) <= 12 else date.group()
+
+
+def _parts(token: str) -> Iterator[str]:
+    if token.count(".") == 1:
+        yield token.rstrip("0").removesuffix(".")
+        return
+    yield token.lower()
+    if not (token.islower() or token.isupper() or token.istitle()):
+        parts = _HUMP.split(token)
+        if len(parts) > 1:
+            yield from (part.lower() for part in parts)
+
+
+def _stemmer(language: str | None) -> Callable[[str], str]:
+    if language is None:
+        return str
+    import Stemmer
+
+    if language not in Stemmer.algorithms():
+        raise UsageError(f"no stemmer for the language {language!r}{suggest(language, Stemmer.algorithms())}")
+    stem: Callable[[str], str] = Stemmer.Stemmer(language).stemWord
+    return stem
 
 
 def _plain(text: str) -> str:

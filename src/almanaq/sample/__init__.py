@@ -44,6 +44,11 @@ def schema_path(name: str) -> Path:
     return _file(name, ".almanaq.toml")
 
 
+def examples_path(name: str) -> Path:
+    """Give the examples of questions and SUQL (`NAME.examples.toml`) of a sample. Raises as `path` does."""
+    return _file(name, ".examples.toml")
+
+
 def load(name: str) -> Sample:
     """Give a sample's tables and schema. Raises as `path` does."""
     import tomllib

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
-from almanaq.errors import UnknownNameError, suggest
+from almanaq.errors import DatabaseError, UnknownNameError, suggest
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.answer_types import cast_answers
@@ -22,20 +22,23 @@ from almanaq.suql.databases.protocol import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.explain import Explanation, explain_plan
 from almanaq.suql.execution.guards import check_privacy
+from almanaq.suql.execution.places import placed
 from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.run import Means
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
+from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.execution.why_not import WhyNot, why_not, why_not_plan
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
 from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.estimate import Estimate, estimate
 from almanaq.suql.plan.lower import lower
-from almanaq.suql.plan.stages import LogicalPlan, Plan
+from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
 from almanaq.suql.syntax.parse import parse
 
 T = TypeVar("T")
+_PLANS_KEPT = 100
 
 
 class Engine:
@@ -58,6 +61,7 @@ class Engine:
     ) -> None:
         self._database, self._options, self._rules = database, options or Options(), rules
         self._models, self._query_rules = models, query_rules
+        self._plans: dict[tuple[str, str, bool], Plan] = {}
         self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder().embed)
 
     @property
@@ -77,8 +81,10 @@ class Engine:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
         chosen = options or self._options
         plan = self.plan(query, parameters, options=chosen)
-        runner = self._runner()
-        result, _ = await runner.run(plan, chosen, suql=query)
+        try:
+            result, _ = await self._runner().run(plan, chosen, suql=query)
+        except DatabaseError as error:
+            raise placed(error, query) from error.__cause__
         return result
 
     async def stream(self, query: str, parameters: Sequence[object] = ()) -> AsyncIterator[tuple[Any, ...]]:
@@ -92,7 +98,14 @@ class Engine:
 
     def plan(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Plan:
         """Give the plan of a query; asks neither the database nor a model."""
-        return lower(optimize(self.logical_plan(query, parameters, options=options), self._rules))
+        key = (query, repr(parameters), (options or self._options).link)
+        known = self._plans.get(key)
+        if known is None:
+            known = lower(optimize(self.logical_plan(query, parameters, options=options), self._rules))
+            if len(self._plans) >= _PLANS_KEPT:
+                self._plans.pop(next(iter(self._plans)), None)
+            self._plans[key] = known
+        return known
 
     def logical_plan(
         self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None
@@ -124,7 +137,14 @@ class Engine:
         plan = lower(optimize(logical, self._rules))
         shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
         estimates = estimate(plan, self.catalog)
-        return explain_plan(plan, estimates, steps=shown, approximate=_approximate(chosen), cost=self._cost())
+        return explain_plan(
+            plan,
+            estimates,
+            steps=shown,
+            approximate=_approximate(chosen),
+            cost=self._cost(),
+            order=self._order(chosen),
+        )
 
     def analyze(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with expected and actual figures side by side."""
@@ -139,7 +159,14 @@ class Engine:
             "seconds": round(result.trace.seconds, 3),
         }
         estimates = estimate(plan, self.catalog)
-        return explain_plan(plan, estimates, actual=actual, approximate=_approximate(chosen), cost=self._cost())
+        return explain_plan(
+            plan,
+            estimates,
+            actual=actual,
+            approximate=_approximate(chosen),
+            cost=self._cost(),
+            order=self._order(chosen),
+        )
 
     def why_not(
         self,
@@ -167,14 +194,20 @@ class Engine:
     def values(self, relation: str, column: str, limit: int) -> list[str]:
         """Give distinct values of a column as text, the most frequent first."""
         found = self.catalog.relation(relation)
-        name = exp.to_identifier(column, quoted=True).sql(self._database.dialect)
-        place = ".".join(exp.to_identifier(part, quoted=True).sql(self._database.dialect) for part in found.location)
+        dialect = self._database.dialect
+        name = exp.to_identifier(column, quoted=True)
+        text = exp.cast(exp.Column(this=name), "text").sql(dialect)
+        place = ".".join(exp.to_identifier(part, quoted=True).sql(dialect) for part in found.location)
         sql = (
-            f"SELECT CAST({name} AS VARCHAR) AS v FROM {place} WHERE {name} IS NOT NULL "
+            f"SELECT {text} AS v FROM {place} WHERE {name.sql(dialect)} IS NOT NULL "
             f"GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {int(limit)}"
         )
         with self._database.session() as session:
             return [str(value) for value in session.fetch(sql)["v"].to_pylist()]
+
+    def _order(self, options: Options) -> Callable[[TextStage], str]:
+        """Give what says in which order a text stage's rows are tried."""
+        return lambda stage: describe_order(stage, options, self.catalog)
 
     def _cost(self) -> Callable[[Estimate], float | None] | None:
         """Give what an estimate's calls cost; None where calls cost nothing."""

@@ -1,5 +1,6 @@
-"""The semantic parser without a language model: it links the words of a question to the schema."""
+"""The agent's parts without a language model: they link words to the schema and to what was said before."""
 
+from almanaq.agent.local.dialogue import LocalDialogue
 from almanaq.agent.local.parser import LocalParser
 
-__all__ = ["LocalParser"]
+__all__ = ["LocalDialogue", "LocalParser"]

@@ -25,10 +25,11 @@ _LISTING = word_set(", or and a an the either")
 def value_meaning(links: Links, value: ValueLink, paths: Paths) -> Meaning | None:
     """Give the likeliest meaning of a value among the relations in reach, None when none is."""
     reachable = [m for m in value.meanings if m[0].relation.name in paths]
-    return max(reachable, key=lambda m: _value_score(links, value, m[0], paths), default=None)
+    return max(reachable, key=lambda m: value_score(links, value, m[0], paths), default=None)
 
 
-def _value_score(links: Links, value: ValueLink, place: Place, paths: Paths) -> float:
+def value_score(links: Links, value: ValueLink, place: Place, paths: Paths) -> float:
+    """Weigh how likely a value means one of a column's: by the words around it, and how far the column is."""
     score = 2.0 if place.column.kind is ColumnKind.ENUM else 0.0
     score -= 2.0 * len(paths[place.relation.name])
     near = {links.stem(k) for k in (*range(value.first - 3, value.first), value.last, value.last + 1)}

@@ -20,9 +20,14 @@ _RESERVED = word_set(
 )
 
 
+def plain(identifier: str) -> bool:
+    """Say whether an identifier needs no quotes."""
+    return bool(_PLAIN.match(identifier)) and identifier not in _RESERVED
+
+
 def name(identifier: str) -> str:
     """Give an identifier as SUQL writes it, quoted where it must be."""
-    if _PLAIN.match(identifier) and identifier not in _RESERVED:
+    if plain(identifier):
         return identifier
     return '"' + identifier.replace('"', '""') + '"'
 

@@ -61,7 +61,7 @@ def name_place(places: Sequence[Place]) -> Place:
 
 
 def facts(places: Sequence[Place], mentioned: Iterable[Place], most: int = 5) -> tuple[Place, ...]:
-    """Give the columns worth showing of a row that was searched for: its name, what was spoken of, a few key facts."""
+    """Give the columns worth showing of a row that was searched for: its name, what was spoken of, key facts, links."""
     shown = {name_place(places).column.name: name_place(places)}
     for place in mentioned:
         if place.relation is places[0].relation and place.kind != "prose":
@@ -70,6 +70,9 @@ def facts(places: Sequence[Place], mentioned: Iterable[Place], most: int = 5) ->
         best = next((p for p in places if role in p.roles and p.kind != "prose" and not p.identifier), None)
         if best is not None and len(shown) < most:
             shown.setdefault(best.column.name, best)
+    for place in places:
+        if "site" in place.roles and place.kind == "text":
+            shown.setdefault(place.column.name, place)
     return tuple(shown.values())
 
 

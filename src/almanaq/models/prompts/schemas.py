@@ -32,7 +32,8 @@ SCHEMAS: Mapping[str, Mapping[str, object]] = {
     "linearize": strict_object({"text": _TEXT}),
     "table_answer": strict_object({"answer": _TEXT_OR_NULL, "tables": _NUMBERS}),
     "table_verify": strict_object({"verdict": one_of("true", "false", "not enough"), "tables": _NUMBERS}),
-    "table_sql": strict_object({"sql": _TEXT}),
+    "table_rank": strict_object({"tables": _NUMBERS}),
+    "table_sql": strict_object({"reasoning": _TEXT, "sql": _TEXT}),
     "no_context": strict_object({"answer": _TEXT_OR_NULL}),
     "table_summary": strict_object({"title": _TEXT, "summary": _TEXT}),
 }

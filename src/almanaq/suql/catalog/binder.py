@@ -44,12 +44,13 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     _alias_subqueries(tree)
     _number_output_names(tree)
     _check_tables(tree, catalog, text)
-    schema = _schema(catalog)
+    schema = _schema(tree, catalog)
     try:
         tree = qualify_tables(tree, dialect="postgres")
         tree = qualify_columns(tree, schema, dialect="postgres", allow_partial_qualification=True)
     except OptimizeError as error:
         raise UnknownNameError(_reword(str(error)), query=text, **_find_name(tree, str(error))) from error
+    _quote_odd_names(tree)
     _restore_ordinality(tree)
     _check_columns(tree, catalog, text)
     typed = annotate_types(tree, schema=schema, dialect="postgres").transform(_mark_integer_division, copy=False)
@@ -59,6 +60,13 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
         if is_text_call(call):
             _check_text_call(call, text)
     return BoundQuery(tree, output_names(spelled, tree, catalog))
+
+
+def _quote_odd_names(tree: exp.Query) -> None:
+    """Quote names that cannot stand bare: those that a star was expanded to are not."""
+    for identifier in tree.find_all(exp.Identifier):
+        if not identifier.quoted and not exp.SAFE_IDENTIFIER_RE.match(identifier.name):
+            identifier.set("quoted", True)
 
 
 def _mark_integer_division(node: exp.Expr) -> exp.Expr:
@@ -154,11 +162,15 @@ def _restore_ordinality(tree: exp.Query) -> None:
             unnest.set("offset", True)
 
 
-def _schema(catalog: Catalog) -> MappingSchema:
+def _schema(tree: exp.Query, catalog: Catalog) -> MappingSchema:
+    """Give the columns of the relations that a query names: a source may have thousands of others."""
+
     def sql_type(column: Column) -> str:
         return column.type + ("[]" if column.array else "")
 
-    mapping = {r.name.lower(): {c.name.lower(): sql_type(c) for c in r.columns} for r in catalog.relations}
+    named = {table.name: catalog.find(table.name) for table in tree.find_all(exp.Table)}
+    relations = [relation for relation in named.values() if relation is not None]
+    mapping = {r.name.lower(): {c.name.lower(): sql_type(c) for c in r.columns} for r in relations}
     return MappingSchema(mapping, dialect="postgres", normalize=False)  # type: ignore[arg-type]
 
 

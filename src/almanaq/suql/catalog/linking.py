@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind
-from almanaq.suql.catalog.sources import find_cte, find_source
+from almanaq.suql.catalog.sources import origin
 
 LINKED = "_linked"
 
@@ -77,14 +77,8 @@ def _any(array: exp.Expr) -> exp.Any:
 
 
 def _enum_column(column: exp.Column, catalog: Catalog) -> tuple[str, Column] | None:
-    item = find_source(column.table, column)
-    if not isinstance(item, exp.Table) or find_cte(item) is not None:
-        return None
-    relation = catalog.find(item.name)
-    found = relation.column(column.name) if relation is not None else None
-    if relation is None or found is None or found.kind is not ColumnKind.ENUM:
-        return None
-    return relation.name, found
+    found = origin(column, catalog) if column.table else None
+    return (found[0].name, found[1]) if found is not None and found[1].kind is ColumnKind.ENUM else None
 
 
 def _rewrite(column: exp.Column, found: Column, linker: _Linker) -> None:

@@ -25,6 +25,7 @@ class Column:
         array: whether the column holds an array of `type`.
         values: the permitted values of an ENUM column, in declared order; empty otherwise.
         samples: a few distinct values, for prompts and the schema listing.
+        vectors: the column of the same relation that holds vectors of this one's text; "" where none does.
         private: never sent to a remote model (semantics 16).
     """
 
@@ -35,6 +36,7 @@ class Column:
     values: tuple[str, ...] = ()
     description: str = ""
     samples: tuple[str, ...] = ()
+    vectors: str = ""
     private: bool = False
 
 

@@ -7,6 +7,7 @@ key = ["id"]
 kind = "free_text"          # structured | free_text | enum
 description = "what guests wrote"
 private = false             # true: never sent to a remote model
+vectors = "reviews_vector"  # a column of pgvector's type with the vector of each text: the database orders by them
 [restaurants.columns.price]
 kind = "enum"
 values = ["cheap", "moderate"]    # left out: the values that the column holds
@@ -15,6 +16,7 @@ values = ["cheap", "moderate"]    # left out: the values that the column holds
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +26,7 @@ from typing import Any
 from almanaq.errors import SourceError, suggest
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 
+_VECTOR = re.compile(r"(?:vector|halfvec)\(\d+\)")
 ForeignKey = tuple[tuple[str, ...], str, tuple[str, ...]]
 
 
@@ -35,6 +38,7 @@ class ColumnSchema:
     description: str | None = None
     private: bool | None = None
     values: tuple[str, ...] = ()
+    vectors: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ def _relation(entry: Any, where: str) -> RelationSchema:
 
 
 def _column(entry: Any, where: str) -> ColumnSchema:
-    _check_entry(entry, ("kind", "description", "private", "values"), where)
+    _check_entry(entry, ("kind", "description", "private", "values", "vectors"), where)
     kind = _get(entry, "kind", str, where)
     kinds = [k.value for k in ColumnKind]
     if kind is not None and kind.lower() not in kinds:
@@ -125,7 +129,13 @@ def _column(entry: Any, where: str) -> ColumnSchema:
     if values and kind is not None and kind.lower() != "enum":
         raise SourceError(f'{where}: only kind = "enum" has values')
     found = ColumnKind(kind.lower()) if kind else (ColumnKind.ENUM if values else None)
-    return ColumnSchema(found, _get(entry, "description", str, where), _get(entry, "private", bool, where), values)
+    return ColumnSchema(
+        found,
+        _get(entry, "description", str, where),
+        _get(entry, "private", bool, where),
+        values,
+        _get(entry, "vectors", str, where),
+    )
 
 
 def _foreign_key(item: Any, where: str) -> ForeignKey:
@@ -176,19 +186,35 @@ def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
         key=tuple(known[name.casefold()] for name in said.key) or relation.key,
         foreign_keys=said.foreign_keys or relation.foreign_keys,
         columns=tuple(
-            _apply_column(c, columns.get(c.name.casefold(), ColumnSchema()), place) for c in relation.columns
+            _apply_column(c, columns.get(c.name.casefold(), ColumnSchema()), place, relation) for c in relation.columns
         ),
     )
 
 
-def _apply_column(column: Column, said: ColumnSchema, where: str) -> Column:
+def _apply_column(column: Column, said: ColumnSchema, where: str, relation: Relation) -> Column:
     kind = said.kind or column.kind
     if kind is not ColumnKind.STRUCTURED and column.type != "text":
         raise SourceError(f"{where}, column {column.name!r}: {kind.value} needs text, and the column is {column.type}")
     values = (said.values or column.values) if kind is ColumnKind.ENUM else ()
     description = column.description if said.description is None else said.description
     private = column.private if said.private is None else said.private
-    return replace(column, kind=kind, values=values, description=description, private=private)
+    vectors = column.vectors if said.vectors is None else _vectors(column, said.vectors, where, relation)
+    return replace(column, kind=kind, values=values, description=description, private=private, vectors=vectors)
+
+
+def _vectors(column: Column, name: str, where: str, relation: Relation) -> str:
+    """Give the name of the column that holds a column's vectors; raises SourceError when it cannot."""
+    found = relation.column(name)
+    if found is None:
+        raise SourceError(
+            f"{where}, column {column.name!r}: no column {name!r}{suggest(name, [c.name for c in relation.columns])}"
+        )
+    if not _VECTOR.fullmatch(found.type):
+        raise SourceError(
+            f"{where}, column {column.name!r}: vectors need pgvector's type with its dimensions, such as vector(384), "
+            f"and {found.name!r} is {found.type}"
+        )
+    return found.name
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -224,6 +250,8 @@ def _column_lines(relation: str, column: Column) -> list[str]:
         lines.append(f"values = {_list(column.values)}")
     if column.description:
         lines.append(f"description = {_string(column.description)}")
+    if column.vectors:
+        lines.append(f"vectors = {_string(column.vectors)}")
     if column.private:
         lines.append("private = true")
     return lines

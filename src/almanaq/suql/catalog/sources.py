@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from almanaq.suql.catalog.relations import Catalog, Column
+from almanaq.suql.catalog.relations import Catalog, Column, Relation
 
 
 def from_items(select: exp.Select) -> Iterator[exp.Expr]:
@@ -75,3 +75,18 @@ def catalog_column(column: exp.Column, catalog: Catalog) -> Column | None:
         return None
     relation = catalog.find(item.name)
     return relation.column(column.name) if relation is not None else None
+
+
+def origin(column: exp.Column, catalog: Catalog) -> tuple[Relation, Column] | None:
+    """Give what relation and column a qualified column shows, through derived tables and WITH; None if computed."""
+    item = find_source(column.table, column)
+    made = find_cte(item) if isinstance(item, exp.Table) else item
+    if item is None or made is None:
+        known = catalog_column(column, catalog)
+        relation = catalog.find(item.name) if item is not None else None
+        return (relation, known) if relation is not None and known is not None else None
+    query, names = made.this, columns_of(item, catalog) or []
+    if not isinstance(query, exp.Select) or column.name not in names:
+        return None
+    shown = query.selects[names.index(column.name)].unalias()
+    return origin(shown, catalog) if isinstance(shown, exp.Column) and shown.table else None

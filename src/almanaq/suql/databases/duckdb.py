@@ -50,6 +50,7 @@ class DuckDBDatabase:
     """
 
     dialect = "duckdb"
+    collation: str | None = None
 
     def __init__(
         self,

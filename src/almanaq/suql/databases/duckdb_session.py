@@ -111,8 +111,7 @@ class DuckDBSession:
         tables, self._tables = self._tables, []
         if tables:
             with self._connect() as cursor:
-                for name in tables:
-                    cursor.execute(f"DROP TABLE IF EXISTS {quote(*self.locate(name))}")
+                cursor.execute("; ".join(f"DROP TABLE IF EXISTS {quote(*self.locate(name))}" for name in tables))
 
     def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, sql: str) -> int:
         row = cursor.execute(f"CREATE TABLE {quote(*self.locate(name))} AS {sql}\n").fetchone()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -16,10 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from almanaq.corpus.inference import ColumnReport, LoadReport, infer_column
-from almanaq.corpus.readers import connect_sqlite, folder_files, quote, sqlite_keys, sqlite_tables
+from almanaq.corpus.readers import (
+    connect_sqlite,
+    folder_files,
+    quote,
+    sqlite_files,
+    sqlite_keys,
+    sqlite_tables,
+    unreadable_views,
+)
 from almanaq.corpus.table import TableId
 from almanaq.corpus.tabular import DELIMITED, PARQUET, Header, clean_header, open_parquet, read_header, read_rows
 from almanaq.errors import SourceError
+from almanaq.suql.catalog.reading import relation_names
 from almanaq.suql.catalog.schema_file import ColumnSchema, ForeignKey, RelationSchema, Schema
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
 
@@ -34,6 +44,8 @@ _ARROW_TYPES = {
     "interval": pa.duration("us"),
 }
 _SQL_TYPES = {arrow: name for name, arrow in _ARROW_TYPES.items()}
+_HIDDEN = 1
+"""What SQLite's table_xinfo says of a column that belongs to how a virtual table works."""
 _MOMENTS = ("date", "timestamp", "time")
 
 
@@ -179,51 +191,99 @@ def open_sqlite(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
     DATE, DATETIME or TIME is read so; where numbers and text are mixed, the column is a number when 95 % of its cells
     are (the others NULL, counted in the report), else text.
     """
+    return _open_sqlites({"data": path}, path.name, schema)
+
+
+def open_sqlite_folder(folder: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
+    """Load the SQLite files of a folder and of its sub-folders, each into a schema named after the file.
+
+    A table whose name another file has, too, is called `file.table`. Files without a table are left out.
+
+    Raises:
+        SourceError: no file holds a table, two files have one name, or a file is at fault.
+    """
+    files: dict[str, Path] = {}
+    for path in sqlite_files(folder):
+        if path.stem in files:
+            raise SourceError(
+                f"{str(path)!r} and {str(files[path.stem])!r} would both be the database {path.stem!r}; rename one"
+            )
+        files[path.stem] = path
+    return _open_sqlites(files, folder.resolve().name, schema)
+
+
+def _open_sqlites(files: Mapping[str, Path], name: str, schema: Schema | None) -> DuckDBDatabase:
     connection = duckdb.connect()
-    connection.execute("CREATE SCHEMA data")
     reports: list[LoadReport] = []
+    declared: dict[str, RelationSchema] = {}
+    tables: dict[str, list[str]] = {}
+    for place, path in files.items():
+        tables[place], unread = _sqlite_names(path)
+        reports += unread
+    if not any(tables.values()):
+        raise SourceError(f"{name} holds no table")
+    called = relation_names([(place, table) for place, names in tables.items() for table in names])
+    for place, path in files.items():
+        connection.execute(f"CREATE SCHEMA {quote(place)}")
+        with closing(connect_sqlite(path)) as sqlite:
+            for table in tables[place]:
+                rows, report = _sqlite_table(sqlite, path, table)
+                load_table(connection, ("memory", place, table), rows)
+                reports.append(report)
+            for table in tables[place]:
+                said = _sqlite_declared(connection, sqlite, (place, table), tables[place])
+                declared[called[place, table]] = replace(
+                    said, foreign_keys=tuple((own, called[place, to], theirs) for own, to, theirs in said.foreign_keys)
+                )
+    loaded = Loaded(tuple(reports), Schema(declared, name))
+    return DuckDBDatabase(connection, name=name, database="memory", schema=schema, loaded=loaded)
+
+
+def _sqlite_names(path: Path) -> tuple[list[str], list[LoadReport]]:
+    """Give the tables and views of a file, and a report for each view that is left out since it cannot be read."""
     with closing(connect_sqlite(path)) as sqlite:
-        tables = sqlite_tables(sqlite)
-        if not tables:
-            raise SourceError(f"{path.name} holds no table")
-        for name in tables:
-            table, report = _sqlite_table(sqlite, path, name)
-            load_table(connection, ("memory", "data", name), table)
-            reports.append(report)
-        declared = {name: _sqlite_declared(connection, sqlite, name, tables) for name in tables}
-    loaded = Loaded(tuple(reports), Schema(declared, path.name))
-    return DuckDBDatabase(connection, name=path.name, database="memory", schema=schema, loaded=loaded)
+        broken = unreadable_views(sqlite)
+        names = [name for name in sqlite_tables(sqlite) if name not in broken]
+    said = [f"the view {name!r} of {path.name} is left out: {why}" for name, why in broken.items()]
+    return names, [LoadReport(name, 0, (), (message,)) for name, message in zip(broken, said, strict=True)]
 
 
-def _sqlite_table(sqlite: sqlite3.Connection, path: Path, name: str) -> tuple[pa.Table, LoadReport]:
+def _sqlite_table(sqlite: sqlite3.Connection, path: Path, name: str) -> tuple[Any, LoadReport]:
+    """Give a table as Arrow: as a stream of its rows where no column has to be seen whole to be typed."""
     try:
-        described = sqlite.execute(f"PRAGMA table_info({quote(name)})").fetchall()
-        stored = _stored_types(sqlite, name, [row[1] for row in described])
+        # Generated columns are among these; the hidden ones of virtual tables are not.
+        described = [row for row in sqlite.execute(f"PRAGMA table_xinfo({quote(name)})") if row[6] != _HIDDEN]
+        names = [row[1] for row in described]
+        total, stored = _stored_types(sqlite, name, names)
         arrow = [_sqlite_type(types, row[2].upper()) for row, types in zip(described, stored, strict=True)]
-        header = clean_header([row[1] for row in described], name)
+        header = clean_header(names, name)
         schema = pa.schema(list(zip(header.names, arrow, strict=True)))
         texts = [pa.types.is_large_string(type_) for type_ in arrow]
-        cursor = sqlite.execute(f"SELECT * FROM {quote(name)}")
+        cursor = sqlite.execute(f"SELECT {', '.join(map(quote, names))} FROM {quote(name)}")
         rows = ([_as_text(v) if text else v for v, text in zip(row, texts, strict=True)] for row in cursor)
-        table = pa.Table.from_batches([_batch(chunk, schema) for chunk in _chunks(rows)], schema)
+        batches = (_batch(chunk, schema) for chunk in _chunks(rows))
+        typed = [_is_typed_by_cells(types, row[2].upper()) for row, types in zip(described, stored, strict=True)]
+        if not any(typed):
+            columns = tuple(map(_as_stored, schema, stored))
+            streamed = pa.RecordBatchReader.from_batches(schema, batches)
+            return streamed, LoadReport(name, total, columns, header.warnings)
+        table = pa.Table.from_batches(list(batches), schema)
     except sqlite3.DatabaseError as error:
         raise SourceError(f"{path.name}: cannot read {name!r} ({error})") from error
-    columns, found = [], []
-    for row, types, field in zip(described, stored, schema, strict=True):
-        column, report = _sqlite_typed(table.column(field.name), field, types, row[2].upper())
-        columns.append(column)
-        found.append(report)
-    return pa.table(columns, schema=None, names=list(header.names)), LoadReport(
-        name, table.num_rows, tuple(found), header.warnings
-    )
+    read = [
+        _sqlite_typed(table.column(field.name), field, types, by_cells=by_cells)
+        for field, types, by_cells in zip(schema, stored, typed, strict=True)
+    ]
+    found = pa.table([column for column, _ in read], names=list(header.names))
+    return found, LoadReport(name, total, tuple(report for _, report in read), header.warnings)
 
 
-def _stored_types(sqlite: sqlite3.Connection, table: str, columns: list[str]) -> list[dict[str, int]]:
-    """Give, for each column, how many cells of each storage class it holds."""
+def _stored_types(sqlite: sqlite3.Connection, table: str, columns: list[str]) -> tuple[int, list[dict[str, int]]]:
+    """Give the number of rows and, for each column, how many cells of each storage class it holds."""
     kinds = ("integer", "real", "text", "blob")
-    sums = ", ".join(f"coalesce(sum(typeof({quote(c)}) = '{kind}'), 0)" for c in columns for kind in kinds)
-    counts = iter(sqlite.execute(f"SELECT {sums} FROM {quote(table)}").fetchone())
-    return [{kind: count for kind in kinds if (count := next(counts))} for _ in columns]
+    sums = [f"coalesce(sum(typeof({quote(c)}) = '{kind}'), 0)" for c in columns for kind in kinds]
+    counts = iter(sqlite.execute(f"SELECT {', '.join(['count(*)', *sums])} FROM {quote(table)}").fetchone())
+    return int(next(counts)), [{kind: count for kind in kinds if (count := next(counts))} for _ in columns]
 
 
 def _sqlite_type(stored: dict[str, int], declared: str) -> pa.DataType:
@@ -239,17 +299,25 @@ def _sqlite_type(stored: dict[str, int], declared: str) -> pa.DataType:
     return pa.float64() if set(stored) <= {"integer", "real"} else pa.large_string()
 
 
-def _sqlite_typed(column: Any, field: pa.Field, stored: dict[str, int], declared: str) -> tuple[Any, ColumnReport]:
-    """Type a column of mixed cells, or of text that is declared a date or time."""
-    cells = sum(stored.values())
-    mixed = len(stored) > 1 and pa.types.is_large_string(field.type)
+def _is_typed_by_cells(stored: dict[str, int], declared: str) -> bool:
+    """Tell whether a column's type depends on what its cells say: they are mixed, or text declared a date or time."""
     moment = set(stored) == {"text"} and ("DATE" in declared or "TIME" in declared)
-    if mixed or moment:
+    mixed = len(stored) > 1 and not set(stored) <= {"integer", "real"}
+    return mixed or moment
+
+
+def _sqlite_typed(column: Any, field: pa.Field, stored: dict[str, int], *, by_cells: bool) -> tuple[Any, ColumnReport]:
+    """Type a column by its cells, where it has to be; text that is declared a date and is none stays text."""
+    if by_cells:
         typed, report = type_column(field.name, column)
-        if mixed or report.type in _MOMENTS:
+        if len(stored) > 1 or report.type in _MOMENTS:
             return typed, report
+    return column, _as_stored(field, stored)
+
+
+def _as_stored(field: pa.Field, stored: dict[str, int]) -> ColumnReport:
     written = "bytea" if pa.types.is_large_binary(field.type) else _SQL_TYPES.get(field.type, "text")
-    return column, ColumnReport(field.name, written, cells)
+    return ColumnReport(field.name, written, sum(stored.values()))
 
 
 def _as_text(value: Any) -> str | None:
@@ -259,11 +327,12 @@ def _as_text(value: Any) -> str | None:
 
 
 def _sqlite_declared(
-    connection: duckdb.DuckDBPyConnection, sqlite: sqlite3.Connection, table: str, tables: list[str]
+    connection: duckdb.DuckDBPyConnection, sqlite: sqlite3.Connection, at: tuple[str, str], tables: list[str]
 ) -> RelationSchema:
     """Give the primary key, if the rows keep it (SQLite lets it be null), and the foreign keys that lead somewhere."""
+    database, table = at
     key, references = sqlite_keys(sqlite, table)
-    place = f"memory.data.{quote(table)}"
+    place = f"memory.{quote(database)}.{quote(table)}"
     if key:
         names = ", ".join(map(quote, key))
         null = " OR ".join(f"{quote(name)} IS NULL" for name in key)

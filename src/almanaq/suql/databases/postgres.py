@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.infer import ColumnSample, infer_kind
-from almanaq.suql.catalog.reading import SAMPLE_ROWS, declared_column, flatten, relation_names, shown_samples
+from almanaq.suql.catalog.reading import declared_column, flatten, relation_names, shown_samples
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey, Schema, apply_schema
 from almanaq.suql.databases.postgres_driver import connect, driver, first_line, register_enums
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _MOST_ENUM_VALUES = 10_000
 _COUNTED_PAGES = 1000
 """Relations up to so many pages (8 MB) are counted; of larger ones PostgreSQL's own estimate is given."""
+_INFERRED_ROWS, _SHOWN_ROWS = 200, 50
+"""Rows at the beginning of a relation that are looked at to infer kinds, and where kinds were declared, for samples."""
 _SAMPLE_CHARACTERS = 400
 _MOST_IDLE = 4
 _TYPES = {
@@ -59,7 +61,7 @@ _CONSTRAINTS = """
     FROM pg_constraint c WHERE c.contype IN ('p', 'u', 'f') AND c.conrelid = ANY(%s)
     ORDER BY c.conrelid, c.contype = 'u', c.conname"""
 _LOCALE = """
-    SELECT CASE WHEN to_jsonb(d)->>'datlocprovider' = 'i' THEN 'icu' ELSE lower(datcollate) END
+    SELECT CASE WHEN to_jsonb(d)->>'datlocprovider' = 'i' THEN 'icu' ELSE lower(datcollate) END, pg_is_in_recovery()
     FROM pg_database d WHERE datname = current_database()"""
 _BYTEWISE = ("c", "posix", "c.utf-8", "c.utf8")
 _ROW_IDS = {"r": "ctid::text", "m": "ctid::text", "p": "tableoid::text || ctid::text"}
@@ -69,8 +71,6 @@ class PostgresDatabase:
     """A Database on a PostgreSQL server; sessions read one snapshot each and write nothing but temporary tables."""
 
     dialect = "postgres"
-    bytewise: bool
-    """Whether the database compares text by its bytes of itself (semantics 7); else it is told to."""
 
     def __init__(self, url: str, *, schema: Schema | None = None) -> None:
         self._url, self._schema = url, schema or Schema()
@@ -82,7 +82,8 @@ class PostgresDatabase:
         with connect(self._url) as connection:
             self.name = connection.info.dbname
             locale = connection.execute(_LOCALE).fetchone()
-            self.bytewise = locale is not None and locale[0] in _BYTEWISE
+            self.collation = None if locale is not None and locale[0] in _BYTEWISE else "C"
+            self._standby = locale is not None and bool(locale[1])
             self._enums = connection.execute(
                 "SELECT typname, oid, typarray FROM pg_type WHERE typtype = 'e'"
             ).fetchall()
@@ -106,13 +107,17 @@ class PostgresDatabase:
         arrays = frozenset(array for _, _, array in self._enums)
         while (connection := self._take_idle()) is not None:
             try:
-                return PostgresSession(connection, arrays, self._give_back, deadline)
+                return PostgresSession(connection, arrays, self._give_back, deadline, standby=self._standby)
             except driver().Error:  # it was lost while it lay idle
                 connection.close()
         connection = connect(self._url)
         connection.autocommit = True  # the session writes BEGIN itself
-        register_enums(connection, self._enums)
-        return PostgresSession(connection, arrays, self._give_back, deadline)
+        try:
+            register_enums(connection, self._enums)
+            return PostgresSession(connection, arrays, self._give_back, deadline, standby=self._standby)
+        except driver().Error as error:
+            connection.close()
+            raise SourceError(f"{self.name} gives no transaction: {first_line(error)}") from error
 
     def close(self) -> None:
         """Close the connections that lie idle."""
@@ -237,7 +242,8 @@ class _CatalogReader:
         if not relation.columns:
             return relation
         picked = ", ".join(_sample_expression(column) for column in relation.columns)
-        rows = self._rows(f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {SAMPLE_ROWS}")
+        limit = _INFERRED_ROWS if infer else _SHOWN_ROWS
+        rows = self._rows(f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {limit}")
         columns = []
         for position, column in enumerate(relation.columns):
             values = flatten(row[position] for row in rows)

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 _INSIST_SECONDS = 0.02
 _FIRST_ROWS = 32
 """Rows of a stream's first batch; each later one is twice as large. Under a LIMIT few are ever needed."""
+_BLOCKING = (exp.Order, exp.Group, exp.Distinct, exp.Window, exp.AggFunc, exp.Join, exp.SetOperation)
+"""What may have to see all rows before it gives the first; without any of these a cursor gives rows at once."""
 _COSTS = re.compile(r"cost=([\d.]+)\.\.([\d.]+)")
 _BEGIN = """
-    BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE;
+    BEGIN ISOLATION LEVEL REPEATABLE READ {mode};
     SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
     SET LOCAL synchronize_seqscans = off"""
 """Moments and their texts do not depend on how a server is set up: they are in UTC, as from every engine here. Rows of
@@ -58,6 +60,7 @@ class PostgresSession:
         connection: not in a transaction; the session gives it back rolled back, or closed.
         give_back: takes the connection at the end.
         text_arrays: ids of array types whose elements come as text (those of enums).
+        standby: whether the server is one, where nothing at all is written: queries that need a temporary table fail.
     """
 
     def __init__(
@@ -66,8 +69,10 @@ class PostgresSession:
         text_arrays: frozenset[int],
         give_back: Callable[[Connection], None],
         deadline: float | None = None,
+        *,
+        standby: bool = False,
     ) -> None:
-        self._give_back = give_back
+        self._give_back, self._standby = give_back, standby
         self._connection, self._text_arrays = connection, text_arrays
         self._ends = None if deadline is None else time.monotonic() + deadline
         self._prefix = f"t{uuid.uuid4().hex[:12]}_"
@@ -79,13 +84,12 @@ class PostgresSession:
         self._closed = False
         self._faults = (driver().Error, *_OTHER_FAULTS)
         with self._connection.cursor() as cursor:
-            cursor.execute(_BEGIN)
+            cursor.execute(_BEGIN.format(mode="READ ONLY" if standby else "READ WRITE"))
 
     def stream(self, sql: str, batch_rows: int = 2048) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily, by a cursor in the server; closing the iterator closes it."""
-        _check_select(sql)
-        name, query = f"c{next(self._numbers)}", _bare(sql)
-        if self._sorts_in_parallel(query):
+        tree, name, query = _check_select(sql), f"c{next(self._numbers)}", _bare(sql)
+        if not self._standby and tree.find(*_BLOCKING) and self._sorts_in_parallel(query):
             self.create(f"sorted_{name}", sql)
             query = f"SELECT * FROM {quote(*self.locate(f'sorted_{name}'))}"  # in the order in which it was filled
         work = self._begin()
@@ -282,7 +286,12 @@ class PostgresSession:
             return DatabaseError("the query was interrupted")
         if self._connection.closed or self._connection.broken:
             return DatabaseError("the connection to PostgreSQL was lost while the query ran; run it again")
-        return DatabaseError(first_line(error).replace(self._prefix, ""))
+        said = first_line(error).replace(self._prefix, "")
+        if "temporary tables in database" in said:
+            said += ": many rows between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
+        elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in said:
+            said = "a read-only standby makes no temporary tables, in which many rows between steps are kept"
+        return DatabaseError(said)
 
 
 def quote(*names: str) -> str:
@@ -294,12 +303,14 @@ def _bare(sql: str) -> str:
     return sql.strip().rstrip(";")
 
 
-def _check_select(sql: str) -> None:
-    """Raise DatabaseError unless the text is one SELECT that changes nothing."""
+def _check_select(sql: str) -> exp.Query:
+    """Give the tree of a text; raise DatabaseError unless it is one SELECT that changes nothing."""
     try:
         trees = [tree for tree in sqlglot.parse(sql, read="postgres") if tree is not None]
     except sqlglot.errors.SqlglotError as error:
         raise DatabaseError(f"not a query: {str(error).splitlines()[0]}") from error
     effects = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock)
-    if len(trees) != 1 or not isinstance(trees[0], exp.Query) or trees[0].find(*effects):
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Query) or tree.find(*effects):
         raise DatabaseError("only a single SELECT is run here")
+    return tree

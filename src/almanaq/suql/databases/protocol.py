@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
@@ -42,12 +42,15 @@ class Session(Protocol):
         """Drop every temporary table of this session and end its streams."""
 
 
+@runtime_checkable
 class Database(Protocol):
     """An engine with one source attached, read-only."""
 
     name: str
     dialect: str
     """sqlglot's name of the engine's dialect."""
+    collation: str | None
+    """What text has to be said to be compared by (semantics 7); None: the engine compares by bytes of itself."""
 
     def catalog(self) -> Catalog: ...
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from almanaq.corpus.readers import DUCKDB, SQLITE, is_sqlite
+from almanaq.corpus.readers import DUCKDB, SQLITE, holds_rows, is_sqlite, sqlite_files
 from almanaq.corpus.tabular import TABULAR, find_path
-from almanaq.errors import SourceError, UnsupportedError, UsageError, suggest
+from almanaq.errors import SourceError, UnsupportedError, UsageError
 from almanaq.suql.catalog.schema_file import Schema, read_schema, schema_path
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ def open_database(source: Any, *, schema: str | Path | None = None) -> Database:
 
     Args:
         source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON Lines or Parquet files, one such file,
+            a folder of SQLite files,
             `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, or an
-            ibis backend on one.
+            ibis backend, or an opened Database.
         schema: a schema file; None: `SOURCE.almanaq.toml` where it exists.
 
     Raises:
@@ -55,6 +56,10 @@ def _open_text(source: str, schema: Schema | None) -> Database:
 
 def _open_path(path: Path, schema: Schema | None) -> Database:
     suffix = path.suffix.lower()
+    if path.is_dir() and not holds_rows(path) and sqlite_files(path):
+        from almanaq.suql.databases.files import open_sqlite_folder
+
+        return open_sqlite_folder(path, schema=schema)
     if path.is_dir() or suffix in TABULAR:
         from almanaq.suql.databases.files import open_files
 
@@ -86,19 +91,41 @@ def _open_url(url: str, scheme: str, schema: Schema | None) -> Database:
         return PostgresDatabase(url, schema=schema)
     if scheme in ("spark+sc", "sc"):
         raise UnsupportedError("Spark sources cannot be opened yet: export the tables to Parquet and name their folder")
-    known = ("postgresql",)
-    raise UnsupportedError(f"sources of the kind {scheme}:// cannot be opened{suggest(scheme, known)}")
+    if scheme in ("duckdb", "sqlite"):
+        raise UsageError(f"a {scheme} file is named by its path, without {scheme}://")
+    from almanaq.suql.databases.ibis_database import open_ibis_url
+
+    return open_ibis_url(url, schema=schema)
 
 
 def _open_object(source: Any, schema: Schema | None) -> Database:
     import duckdb
 
     from almanaq.suql.databases.duckdb import open_connection
+    from almanaq.suql.databases.protocol import Database
 
+    if isinstance(source, Database):
+        if schema is not None:
+            raise UsageError(f"an opened database ({source.name}) has its schema already: leave schema out")
+        return source
     raw = source if isinstance(source, duckdb.DuckDBPyConnection) else getattr(source, "con", None)
     if isinstance(raw, duckdb.DuckDBPyConnection):
         return open_connection(raw, schema=schema)
+    if type(source).__module__.startswith("ibis.backends."):
+        return _open_backend(source, schema)
     raise UsageError(
         f"a {type(source).__name__} is no source: "
-        "pass a path, a URL, a mapping of names to tables, or a duckdb connection"
+        "pass a path, a URL, a mapping of names to tables, a duckdb connection, an ibis backend, or a Database"
     )
+
+
+def _open_backend(backend: Any, schema: Schema | None) -> Database:
+    """Open what an ibis backend is connected to: PostgreSQL directly, others through ibis."""
+    if backend.name == "postgres":
+        from almanaq.suql.databases.postgres import PostgresDatabase
+
+        info = backend.con.info
+        return PostgresDatabase(f"{info.dsn} password={info.password}" if info.password else info.dsn, schema=schema)
+    from almanaq.suql.databases.ibis_database import open_ibis_backend
+
+    return open_ibis_backend(backend, schema=schema)

@@ -1,8 +1,9 @@
-"""The rows of a text stage's source: streamed in batches, or put in order of similarity."""
+"""The rows of a text stage's source: streamed in batches, in the database's order or in order of similarity."""
 
 from __future__ import annotations
 
-import asyncio
+import heapq
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -12,9 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from almanaq.suql.databases.protocol import Session
+from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import ROW, SiteInput
 
 _BATCH = 2048
+LOOKED_AT, LOOKED_FURTHER = 200, 5
+"""Rows that are looked at before the first is tried in order of similarity, and more for each that was tried."""
+_LOOKED_AT_ONCE, _LOOKED_AT_BATCH = 50, 256
 
 
 class Similarity(Protocol):
@@ -57,7 +62,7 @@ class PassageSelection:
         self.read += min(len(passages), self._most)
         if len(passages) <= self._most:
             return tuple(range(len(passages)))
-        scores = await asyncio.to_thread(self._similarity.scores, question, passages)
+        scores = await in_thread(self._similarity.scores, question, passages)
         best = np.argsort(-scores, kind="stable")[: self._most]
         return tuple(sorted(int(i) for i in best))
 
@@ -68,8 +73,8 @@ class CandidateStream:
     It is no async generator, since the event loop would close one a second time when it shuts down early.
     """
 
-    def __init__(self, session: Session, sql: str) -> None:
-        self._session, self._sql = session, sql
+    def __init__(self, session: Session, sql: str, batch_rows: int = _BATCH) -> None:
+        self._session, self._sql, self._batch_rows = session, sql, batch_rows
         self._batches: Any = None
         self._rows: Iterator[Candidate] = iter(())
         self._number = 0
@@ -82,21 +87,34 @@ class CandidateStream:
             found = next(self._rows, None)
             if found is not None:
                 return found
-            batch = await asyncio.to_thread(self._next_batch)
+            batch = await in_thread(self._next_batch)
             if batch is None:
                 raise StopAsyncIteration
             self._rows = iter(_rows(batch, self._number))
             self._number += batch.num_rows
 
+    async def take(self, count: int) -> list[Candidate]:
+        """Give the next so many rows, fewer at the end."""
+        rows = list(itertools.islice(self._rows, count))
+        return rows if len(rows) == count else rows + await in_thread(self._pull, count - len(rows))
+
+    def _pull(self, count: int) -> list[Candidate]:
+        found: list[Candidate] = []
+        while len(found) < count and (batch := self._next_batch()) is not None:
+            found.extend(_rows(batch, self._number))
+            self._number += batch.num_rows
+        self._rows = iter(found[count:])
+        return found[:count]
+
     async def aclose(self) -> None:
         """Stop the database."""
         close: Callable[[], None] | None = getattr(self._batches, "close", None)
         if close is not None:
-            await asyncio.to_thread(close)
+            await in_thread(close)
 
     def _next_batch(self) -> pa.RecordBatch | None:
         if self._batches is None:
-            self._batches = self._session.stream(self._sql, _BATCH)
+            self._batches = self._session.stream(self._sql, self._batch_rows)
         return next(self._batches, None)
 
 
@@ -119,20 +137,73 @@ class Listed:
         """Do nothing: there is nothing under way."""
 
 
-async def similar_candidates(
-    session: Session, sql: str, inputs: Sequence[SiteInput], similarity: Similarity, most: int | None
-) -> list[Candidate]:
-    """Give the rows of a SELECT, the most similar first: the sum over text constraints of the best passage's score.
+class MostSimilarFirst:
+    """The rows of a SELECT, the most similar of those seen first; closing it stops the database.
 
-    Args:
-        most: keep only so many (approximate, by the user's choice).
+    However many rows the database has, few are brought here before they are tried: LOOKED_AT, and LOOKED_FURTHER more
+    for each that was tried. While there may be more, each third row is the one that waits longest: so a score that
+    misleads costs at most three times the rows of table order, and one that helps half as many again as by itself.
     """
+
+    def __init__(self, session: Session, sql: str, inputs: Sequence[SiteInput], similarity: Similarity) -> None:
+        self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH)
+        self._inputs, self._similarity = inputs, similarity
+        self._best: list[tuple[float, int]] = []
+        self._waiting: dict[int, Candidate] = {}  # by number, the longest first
+        self._seen = self._tried = 0
+        self._more = True
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Candidate:
+        wanted = LOOKED_AT + LOOKED_FURTHER * self._tried
+        if self._more and self._seen < wanted:
+            await self._look(max(wanted - self._seen, _LOOKED_AT_ONCE))
+        if not self._waiting:
+            raise StopAsyncIteration
+        self._tried += 1
+        if self._more and self._tried % 3 == 0:
+            return self._waiting.pop(next(iter(self._waiting)))
+        number = heapq.heappop(self._best)[1]
+        while number not in self._waiting:  # it was tried for its waiting
+            number = heapq.heappop(self._best)[1]
+        return self._waiting.pop(number)
+
+    async def _look(self, number: int) -> None:
+        rows = await self._source.take(number)
+        self._more = len(rows) == number
+        self._seen += len(rows)
+        for row, score in zip(rows, await _totals(rows, self._inputs, self._similarity), strict=True):
+            self._waiting[row.number] = row
+            heapq.heappush(self._best, (-float(score), row.number))
+
+    async def aclose(self) -> None:
+        """Stop the database."""
+        await self._source.aclose()
+
+
+async def similar_candidates(
+    session: Session, sql: str, inputs: Sequence[SiteInput], similarity: Similarity, most: int
+) -> list[Candidate]:
+    """Give the most similar rows of a SELECT, however many it has: approximate, by the user's choice."""
     candidates = [candidate async for candidate in CandidateStream(session, sql)]
-    totals = np.zeros(len(candidates), dtype=np.float64)
-    for item in inputs:
-        totals += await asyncio.to_thread(_best_scores, item, candidates, similarity)
-    order = np.argsort(-totals, kind="stable")
-    return [candidates[i] for i in order[: most if most is not None else len(order)]]
+    totals = await _totals(candidates, inputs, similarity)
+    return [candidates[i] for i in np.argsort(-totals, kind="stable")[:most]]
+
+
+async def _totals(
+    candidates: list[Candidate], inputs: Sequence[SiteInput], similarity: Similarity
+) -> NDArray[np.float64]:
+    """Give the similarity of rows: the sum over text constraints of the best passage's score."""
+
+    def added() -> NDArray[np.float64]:
+        totals = np.zeros(len(candidates), dtype=np.float64)
+        for item in inputs:
+            totals += _best_scores(item, candidates, similarity)
+        return totals
+
+    return await in_thread(added)
 
 
 def constraint_of(item: SiteInput) -> str | None:

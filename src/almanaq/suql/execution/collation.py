@@ -32,6 +32,16 @@ def compare_by_bytes(tree: exp.Expr, columns: Mapping[str, Mapping[str, str]]) -
                 _collate(other)
 
 
+def collate_column(column: exp.Column, collation: str) -> None:
+    """Write a column of text with a collation, in place: in MySQL whatever is made of it is then compared so.
+
+    There, unlike in PostgreSQL, a database's own collation takes texts for equal that differ, as "a" and "A".
+    """
+    characters = exp.DataType(this=exp.DataType.Type.CHARACTER_SET, kind=exp.Var(this="utf8mb4"))
+    named = exp.Collate(this=exp.Cast(this=column.copy(), to=characters), expression=exp.Var(this=collation))
+    column.replace(exp.paren(named, copy=False))
+
+
 def _collate(node: exp.Expr) -> bool:
     """Collate an expression that is text; say whether it is."""
     if not node.is_type(*exp.DataType.TEXT_TYPES):

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from almanaq.suql.databases.protocol import Session
 from almanaq.suql.execution.render import Renderer
+from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.predicates import Computed
 from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, is_text_column
@@ -51,7 +52,7 @@ class ComputedAtoms:
             await asyncio.sleep(0)
         batch = self._waiting.pop(atom.column)
         try:
-            results = await asyncio.to_thread(self._run, atom, [values for values, _ in batch])
+            results = await in_thread(self._run, atom, [values for values, _ in batch])
         except Exception as error:  # handed to every row that waits for it
             for _, future in batch:
                 if not future.done():

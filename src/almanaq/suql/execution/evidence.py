@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 
 from almanaq.suql.execution.result import Evidence
@@ -26,6 +27,8 @@ class EvidenceBook:
 
     def of(self, block: str, rows: object) -> tuple[Evidence, ...]:
         """Give the evidence of one row, or a few examples for the rows behind an aggregate."""
+        if isinstance(rows, str) and rows.startswith("["):
+            rows = json.loads(rows)  # where there are no arrays the rows come as JSON
         if not isinstance(rows, list):
             return tuple(self._quotes.get((block, rows), ()))
         found = (evidence for row in rows for evidence in self._quotes.get((block, row), ()))

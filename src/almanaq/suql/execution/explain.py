@@ -59,6 +59,7 @@ def explain_plan(
     actual: dict[str, dict[str, Any]] | None = None,
     approximate: bool = False,
     cost: Callable[[Estimate], float | None] | None = None,
+    order: Callable[[TextStage], str] = lambda _: "",
 ) -> Explanation:
     """Lay out a plan.
 
@@ -66,6 +67,7 @@ def explain_plan(
         steps: the plan after each rule, for EXPLAIN VERBOSE.
         actual: what each stage did, by name, for ANALYZE.
         cost: gives the dollars of a text stage, None where prices are unknown; without it, calls cost nothing.
+        order: says in which order a text stage's rows are tried; "" where it is that of its source.
     """
     done = actual or {}
     lines = [
@@ -85,7 +87,7 @@ def explain_plan(
                 StageLine(
                     kind,
                     stage.name,
-                    _describe(stage, plan.links),
+                    "\n".join(filter(None, (_describe(stage, plan.links), order(stage)))),
                     figures,
                     done.get(stage.name),
                     approximate=approximate,
@@ -116,6 +118,7 @@ def _choices(block: TextBlock) -> list[tuple[str, str]]:
         ("rows fetched under", _written(block.condition, sites) if block.condition is not None else "all rows"),
         ("text filter", describe_predicate(block.residual, sites) if block.residual is not None else None),
         ("stops after", f"{block.enough} rows" if block.enough is not None else None),
+        ("stops for each", _written(block.one_per, sites) if block.first_only and block.one_per is not None else None),
         ("reads", "the base table by row id" if block.direct else "a copy of the candidate rows"),
         ("text of the output", "for returned rows only" if block.late else None),
     ]
@@ -133,6 +136,8 @@ def _describe(stage: TextStage, links: tuple[Link, ...]) -> str:
         lines += [f"ask: {_call(site)}{_needed(site, sites)}" for site in sites.values()]
     else:
         lines.append(f"keep: {describe_predicate(stage.predicate, sites)}")
+    if stage.one_per is not None:
+        lines.append(f"stop after one row for each value of {stage.one_per}")
     if stage.enough is not None:
         lines.append(f"stop after {stage.enough} rows" + (" in that order" if stage.ordered else ""))
     return "\n".join(lines)

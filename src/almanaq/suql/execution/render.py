@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
@@ -12,22 +13,30 @@ from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.databases.protocol import Session
-from almanaq.suql.execution.collation import compare_by_bytes
+from almanaq.suql.execution.collation import collate_column, compare_by_bytes
 from almanaq.suql.execution.differences import write_differences
+from almanaq.suql.plan.stages import ROW
+from almanaq.suql.syntax.parse import literal
+
+_ROWS_WRITTEN_OUT = 100
+"""Row ids that are written into SQL instead of a temporary table, which takes longer for so few."""
 
 
 class Renderer:
     """Writes trees as SQL for one session; knows which temporary tables it has made.
 
     Args:
-        bytewise: whether the database compares text by its bytes of itself.
+        collation: what text has to be said to be compared by.
     """
 
-    def __init__(self, session: Session, catalog: Catalog, dialect: str, *, bytewise: bool = True) -> None:
+    def __init__(self, session: Session, catalog: Catalog, dialect: str, *, collation: str | None = None) -> None:
         self._session, self._catalog, self._dialect = session, catalog, dialect
-        self._types = None if bytewise else {r.name.lower(): _types(r) for r in catalog.relations}
+        told = collation is not None and dialect == "postgres"
+        self._types = {r.name.lower(): _types(r) for r in catalog.relations} if told else None
+        self._column_collation = collation if dialect == "mysql" else None
         self._temporary: set[str] = set()
         self._empty: set[str] = set()
+        self._rows: dict[str, list[Any]] = {}
         self._links: dict[str, Link] = {}
         self._values: dict[str, tuple[str, ...]] = {}
 
@@ -42,6 +51,13 @@ class Renderer:
             )
             schema = self._session.fetch(f"SELECT * FROM {place} LIMIT 0").schema
             self._types[name] = {field.name: "text" for field in schema if str(field.type) == "string"}
+
+    def add_rows(self, name: str, rows: list[Any]) -> bool:
+        """Make a few row ids known under a name, to be written out where SQL names them; tell whether they will be."""
+        fits = 0 < len(rows) <= _ROWS_WRITTEN_OUT and self._dialect in ("duckdb", "postgres")
+        if fits:
+            self._rows[name] = rows
+        return fits
 
     def add_links(self, links: Mapping[str, Link], values: Mapping[str, tuple[str, ...]]) -> None:
         """Make known what literals were linked to."""
@@ -58,7 +74,10 @@ class Renderer:
         for join in tree.find_all(exp.Join):
             self._write_empty(join)
         for table in list(tree.find_all(exp.Table)):
-            self._place(table)
+            if table.name in self._rows:
+                table.replace(_written_out(table.alias_or_name, self._rows[table.name]))
+            else:
+                self._place(table)
         tree = write_differences(tree, self._dialect)
         try:
             return tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE)
@@ -89,12 +108,19 @@ class Renderer:
 
     def _spell_columns(self, tree: exp.Expr) -> None:
         """Write columns of relations as the catalog spells them, for engines that tell cases apart."""
-        for column in tree.find_all(exp.Column):
+        for column in list(tree.find_all(exp.Column)):
             item = find_source(column.table, column) if column.table else None
             relation = self._catalog.find(item.name) if isinstance(item, exp.Table) and find_cte(item) is None else None
             found = relation.column(column.name) if relation is not None else None
             if found is not None:
                 column.set("this", exp.to_identifier(found.name, quoted=True))
+                if self._column_collation and found.type == "text":
+                    collate_column(column, self._column_collation)
+
+
+def _written_out(name: str, rows: list[Any]) -> exp.Values:
+    alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=[exp.to_identifier(ROW, quoted=True)])
+    return exp.Values(expressions=[exp.Tuple(expressions=[literal(row)]) for row in rows], alias=alias)
 
 
 def _types(relation: Relation) -> dict[str, str]:

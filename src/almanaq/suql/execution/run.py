@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -21,6 +20,7 @@ from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import (
     CandidateStream,
     Listed,
+    MostSimilarFirst,
     PassageSelection,
     Similarity,
     similar_candidates,
@@ -33,6 +33,8 @@ from almanaq.suql.execution.linker import link_literals
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.result import Trace
 from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
+from almanaq.suql.execution.threads import in_thread
+from almanaq.suql.execution.trial_order import ordered_by_vectors, tries_by_similarity
 from almanaq.suql.options import Options
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.sites import Site
@@ -75,8 +77,8 @@ class Run:
 
     def __init__(self, means: Means, plan: Plan, options: Options, session: Session) -> None:
         self._means, self._plan, self._options, self._session = means, plan, options, session
-        bytewise = getattr(means.database, "bytewise", True)
-        self._renderer = Renderer(session, means.catalog, means.database.dialect, bytewise=bytewise)
+        database = means.database
+        self._renderer = Renderer(session, means.catalog, database.dialect, collation=database.collation)
         reader, budget = means.models.reader, call_budget(options, means.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency)
@@ -104,6 +106,11 @@ class Run:
         if self._plan.links:
             with operator("link"):
                 self._links = await link_literals(self._plan.links, self._means.models.linker, self._renderer)
+            self._warnings += [
+                f"no value of {column} means {literal!r}: nothing equals it"
+                for column, literal, values in self._links
+                if not values
+            ]
 
     async def run_stages(self, stages: Sequence[Stage]) -> None:
         """Run stages one after another; each makes its table."""
@@ -111,7 +118,7 @@ class Run:
             started = time.perf_counter()
             if isinstance(stage, Materialize):
                 sql = self._renderer.sql(stage.select)
-                self.report.rows[stage.name] = await asyncio.to_thread(self._session.create, stage.name, sql)
+                self.report.rows[stage.name] = await in_thread(self._session.create, stage.name, sql)
                 self._renderer.add_table(stage.name)
             else:
                 with operator(stage.name):
@@ -120,7 +127,7 @@ class Run:
 
     async def output(self, select: exp.Query) -> tuple[pa.Table, tuple[Any, ...]]:
         """Run the last SELECT; give its rows and the evidence for each."""
-        return self._finish(await asyncio.to_thread(self._session.fetch, self._renderer.sql(select)))
+        return self._finish(await in_thread(self._session.fetch, self._renderer.sql(select)))
 
     @property
     def stopped(self) -> BudgetExceeded | None:
@@ -159,7 +166,7 @@ class Run:
         if not self._asked and self._budget is not None:
             distinct = None
             if stage.enough is None:
-                distinct = await asyncio.to_thread(count_distinct_texts, stage, self._session, self._renderer)
+                distinct = await in_thread(count_distinct_texts, stage, self._session, self._renderer)
             total = expected_calls(self._plan, stage, self._means.catalog, self.report.rows, distinct)
             refuse_over_budget(total, self._budget)
         self._asked = True
@@ -190,8 +197,9 @@ class Run:
         """Keep the evidence of a stage's rows, and make its table."""
         for row in rows:
             self._evidence.add(stage.block, row)
-        await asyncio.to_thread(self._session.store, name, self._table(stage, rows))
-        self._renderer.add_table(name, empty=not rows)
+        if stage.predicate is None or not self._renderer.add_rows(name, [row.row for row in rows]):
+            await in_thread(self._session.store, name, self._table(stage, rows))
+            self._renderer.add_table(name, empty=not rows)
 
     def _rows_are_sure(self, stage: TextStage) -> bool:
         """Say whether each row that passed a stopped filter is in the full result: nothing above looks across rows."""
@@ -201,15 +209,23 @@ class Run:
             return False
         return [block for block, _ in output.evidence] == [stage.block] and is_plain(output.select)
 
-    async def _ordered(self, stage: TextStage) -> CandidateStream | Listed:
+    async def _ordered(self, stage: TextStage) -> CandidateStream | MostSimilarFirst | Listed:
         """Give a stage's candidates in the order in which they are to be tried (semantics 9)."""
-        sql = self._renderer.sql(stage.source)
-        approximate = self._options.candidates if stage.predicate is not None else None
-        by_similarity = self._options.order == "similarity" and stage.enough is not None and not stage.ordered
-        if not by_similarity and approximate is None:
-            return CandidateStream(self._session, sql)
         similarity = self._means.similarity
-        return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, approximate))
+        most = self._options.candidates if stage.predicate is not None else None
+        by_similarity = tries_by_similarity(stage, self._options)
+        if by_similarity or most is not None:
+            select, unused = await in_thread(ordered_by_vectors, stage, self._means.catalog, similarity)
+            self._warnings += unused
+            if select is not None:
+                select = select if most is None else select.limit(most, copy=False)
+                return CandidateStream(self._session, self._renderer.sql(select))
+        sql = self._renderer.sql(stage.source)
+        if most is not None:
+            return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most))
+        if by_similarity:
+            return MostSimilarFirst(self._session, sql, stage.inputs, similarity)
+        return CandidateStream(self._session, sql)
 
     def _table(self, stage: TextStage, rows: list[StageRow]) -> pa.Table:
         """Give a stage's rows as the table that later SQL joins on ROW."""

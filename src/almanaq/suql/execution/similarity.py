@@ -21,12 +21,18 @@ class EmbedderSimilarity:
         self._embed = embed
         self._vectors: dict[bytes, NDArray[np.float32]] = {}
 
+    def vector(self, constraint: str) -> NDArray[np.float32]:
+        """Give the vector of a text constraint, for a database that compares it with its own."""
+        vector: NDArray[np.float32] = self._embed([constraint])[0]
+        return vector
+
     def scores(self, constraint: str, passages: Sequence[str]) -> NDArray[np.float32]:
         """Give one score per passage."""
         keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in passages]
         missing = {key: text for key, text in zip(keys, passages, strict=True) if key not in self._vectors}
         if missing:
             self._vectors.update(zip(missing, self._embed(list(missing.values())), strict=True))
-        question = self._embed([constraint])[0]
-        scores: NDArray[np.float32] = np.stack([self._vectors[key] for key in keys]) @ question
+        vectors = np.stack([self._vectors[key] for key in keys])
+        # One product is too small to be worth the threads that `@` wakes.
+        scores: NDArray[np.float32] = np.einsum("ij,j->i", vectors, self.vector(constraint))
         return scores

@@ -52,6 +52,7 @@ def _goes_on_row_by_row(plan: Plan, number: int) -> bool:
     if not isinstance(stage, TextStage) or stage.predicate is None or not isinstance(output.select, exp.Select):
         return False
     selects = [other.select if isinstance(other, Materialize) else other.source for other in rest]
+    selects += output.select.find_all(exp.Select)
     cut = any(select.args.get("offset") or (select.args.get("limit") and stage.enough is None) for select in selects)
     sorted_ = output.select.args.get("order") is not None and not stage.ordered
     blocks = {other.block for other in rest if isinstance(other, TextStage)} | {block for block, _ in output.evidence}

@@ -13,6 +13,7 @@ from almanaq.models.protocols import Quote, TextCall
 from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
 from almanaq.suql.execution.candidates import Candidate, PassageSelection, passages_of
 from almanaq.suql.execution.computed import ComputedAtoms
+from almanaq.suql.execution.one_per import OnePer
 from almanaq.suql.execution.truth import TRUE, Atom, choose, mask, possible
 from almanaq.suql.plan.predicates import Computed, Structured, Verdict, atoms
 from almanaq.suql.plan.sites import site_of
@@ -73,6 +74,7 @@ class StageRun:
         self._rows_at_once, self._speculation = rows_at_once, speculation
         self._inputs = {item.site.id: item for item in stage.inputs}
         self._chances = _Chances()
+        self._one_per = OnePer(stage.one_per, math.ceil(speculation))
         self._passed: list[StageRow] = []
         self._open: set[int] = set()
         self._needs = {atom.column: _sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
@@ -87,15 +89,21 @@ class StageRun:
         made = self._calls.made
         try:
             while True:
-                while not exhausted and len(under_way) < self._allowed(passed):
-                    candidate = await anext(candidates, None)
+                while len(under_way) < self._allowed(passed):
+                    candidate = self._one_per.next()
+                    if candidate is None and not exhausted:
+                        candidate = await anext(candidates, None)
+                        exhausted = candidate is None
                     if candidate is None:
-                        exhausted = True
                         break
+                    if self._one_per.holds_back(candidate):
+                        continue
                     self.counts.candidates += 1
                     if self._decided(candidate):
-                        if self._passes(candidate):
+                        passes = self._passes(candidate)
+                        if passes:
                             passed.append(StageRow(candidate.number, candidate.row, {}))
+                        self._one_per.done(candidate.number, passes=passes)
                         continue
                     self._open.add(candidate.number)
                     under_way[asyncio.ensure_future(self._evaluate(candidate))] = candidate.number
@@ -110,6 +118,7 @@ class StageRun:
                     number = under_way.pop(task)
                     row = task.result()
                     self._open.discard(number)
+                    self._one_per.done(number, passes=row is not None)
                     if row is not None:
                         passed.append(row)
                 if rows := self._released(released):

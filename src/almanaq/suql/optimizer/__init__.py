@@ -8,10 +8,13 @@ from dataclasses import replace
 from sqlglot import exp
 
 from almanaq.suql.optimizer.direct_rows import direct_rows
+from almanaq.suql.optimizer.exists_limit import exists_limit
+from almanaq.suql.optimizer.exists_stop import exists_stop
 from almanaq.suql.optimizer.late_projection import late_projection
 from almanaq.suql.optimizer.lazy_branches import lazy_branches
 from almanaq.suql.optimizer.limit_stop import limit_stop
 from almanaq.suql.optimizer.merged_derived_tables import merged_derived_tables
+from almanaq.suql.optimizer.preserved_derived_tables import preserved_derived_tables
 from almanaq.suql.optimizer.text_filter import text_filter
 from almanaq.suql.optimizer.unused_outputs import unused_outputs
 from almanaq.suql.optimizer.weakest_condition import weakest_condition
@@ -22,7 +25,9 @@ Rule = Callable[[TextBlock], TextBlock]
 
 QUERY_RULES: tuple[QueryRule, ...] = (
     unused_outputs,
+    exists_limit,
     merged_derived_tables,
+    preserved_derived_tables,
 )
 """Rewrites of the bound query, before it is planned."""
 
@@ -30,6 +35,7 @@ RULES: tuple[Rule, ...] = (
     weakest_condition,
     text_filter,
     limit_stop,
+    exists_stop,
     late_projection,
     lazy_branches,
     direct_rows,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
+from almanaq.suql.plan.blocks import sets_in
+from almanaq.suql.plan.joins import has_outer_join
 from almanaq.suql.syntax.text_functions import has_text
 
 
@@ -16,8 +18,8 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
 
     A block without grouping, DISTINCT, windows, ORDER BY or LIMIT gives the same rows in place as apart. Queries with
     an outer join are left alone: there, an output like `coalesce(a, 'x')` is NULL for rows without a match, and would
-    not be if it were computed after the join. So are recursive ones.
+    not be if it were computed after the join. So are recursive ones, and those whose outputs make rows (`unnest`).
     """
     recursive = any(with_.args.get("recursive") for with_ in tree.find_all(exp.With))
-    outer = any(join.args.get("side") or join.args.get("kind") == "FULL" for join in tree.find_all(exp.Join))
-    return merge_subqueries(tree) if has_text(tree) and not recursive and not outer else tree
+    sets = any(sets_in(block.expressions) for block in tree.find_all(exp.Select))
+    return tree if recursive or sets or has_outer_join(tree) or not has_text(tree) else merge_subqueries(tree)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from almanaq.suql.catalog.sources import find_cte, find_source
+from almanaq.suql.plan.blocks import sets_in
 from almanaq.suql.syntax.text_functions import has_text, outermost_text_calls
 
 
@@ -14,8 +15,8 @@ def unused_outputs(tree: exp.Query) -> exp.Query:
     Before: `SELECT count(*) FROM (SELECT id, answer(…) AS a FROM t) AS d` asks for every row of t.
     After: `SELECT count(*) FROM (SELECT id, NULL AS a FROM t) AS d` asks nothing; so does the SELECT list of an EXISTS.
 
-    Only text calls become NULL, so every block keeps its grouping, its columns and its number of rows. Blocks that
-    dedup or are part of a set operation are left alone: there, outputs decide which rows there are.
+    Only text calls become NULL, so every block keeps its grouping, its columns and its number of rows. Blocks under
+    DISTINCT or in a set operation are left alone: there, outputs decide which rows there are.
     """
     while _drop_unread_members(tree) or _drop_unread_outputs(tree):
         pass
@@ -24,9 +25,10 @@ def unused_outputs(tree: exp.Query) -> exp.Query:
 
 def _drop_unread_members(tree: exp.Query) -> bool:
     for with_ in list(tree.find_all(exp.With)):
-        read = {id(find_cte(table)) for table in tree.find_all(exp.Table)}
         for cte in list(with_.expressions):
-            if id(cte) not in read and has_text(cte):
+            inside = {id(table) for table in cte.find_all(exp.Table)}  # a recursive member reads itself
+            read = any(find_cte(table) is cte for table in tree.find_all(exp.Table) if id(table) not in inside)
+            if not read and has_text(cte):
                 cte.pop()
                 if not with_.expressions:
                     with_.pop()
@@ -38,12 +40,14 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
     changed = False
     for block in list(tree.find_all(exp.Select)):
         read = _outputs_read(block, tree)
-        if read is None or block.args.get("distinct"):
+        distinct = block.args.get("distinct")
+        if read is None or (distinct is not None and distinct.args.get("on") is None):
             continue
         for item in block.expressions:
-            if item.alias_or_name not in read and not _is_ordered_by(item, block):
+            if item.alias_or_name not in read and not _decides_rows(item, block) and not sets_in([item]):
                 for call in outermost_text_calls(item):
-                    if block.args.get("group") is not None and call.find_ancestor(exp.AggFunc, exp.Query) is block:
+                    around = call.find_ancestor(exp.AggFunc, exp.Query)
+                    if block.args.get("group") is not None and (around is block or isinstance(around, exp.Grouping)):
                         continue  # part of a grouping key, which the output must go on to equal
                     call.replace(exp.cast(exp.null(), "text"))
                     changed = True
@@ -74,7 +78,8 @@ def _renames(item: exp.Expr) -> bool:
     return isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))
 
 
-def _is_ordered_by(item: exp.Expr, block: exp.Select) -> bool:
-    order = block.args.get("order")
-    names = order.find_all(exp.Column) if order is not None else ()
+def _decides_rows(item: exp.Expr, block: exp.Select) -> bool:
+    """Say whether ORDER BY or DISTINCT ON names an output."""
+    clauses = [clause for clause in (block.args.get("order"), block.args.get("distinct")) if clause is not None]
+    names = [column for clause in clauses for column in clause.find_all(exp.Column)]
     return any(not column.table and column.name == item.alias_or_name for column in names)

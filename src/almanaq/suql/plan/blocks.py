@@ -23,11 +23,13 @@ from almanaq.suql.syntax.text_functions import has_text, is_text_call, nested_qu
 
 _AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup)
 _GROUPED = ("group", "having", "distinct", "qualify")
+_SETS_OF_KEYS = ("rollup", "cube", "grouping_sets")
+_SET_RETURNING = ("json_array_elements", "jsonb_array_elements", "regexp_matches")
 
 
 def is_plain(block: exp.Select) -> bool:
-    """Say whether a block neither groups nor dedups nor looks across rows."""
-    if any(block.args.get(clause) for clause in _GROUPED):
+    """Say whether a block neither groups nor dedups nor looks across rows, and gives each row once."""
+    if any(block.args.get(clause) for clause in _GROUPED) or sets_in(block.expressions):
         return False
     return not any(isinstance(node, (*_AGGREGATES, exp.Window)) for node in own_nodes(block))
 
@@ -35,6 +37,15 @@ def is_plain(block: exp.Select) -> bool:
 def is_aggregated(block: exp.Select) -> bool:
     """Say whether a block gives one row per group."""
     return bool(block.args.get("group") or block.args.get("having") or _aggregates(block))
+
+
+def is_cut_or_grouped(block: exp.Select) -> bool:
+    """Say whether a block may have no rows, or has some, for another reason than that its FROM and WHERE give any."""
+    return (
+        bool(block.args.get("limit") or block.args.get("offset"))
+        or is_aggregated(block)
+        or bool(sets_in(block.expressions))
+    )
 
 
 def expand_output_names(block: exp.Select) -> None:
@@ -111,6 +122,33 @@ def split_windows(block: exp.Select, name: str) -> bool:
     return True
 
 
+def split_sets(block: exp.Select, name: str) -> bool:
+    """Make the rows of `unnest(x)` in the SELECT list in a derived table; say whether text functions stand above it.
+
+    `SELECT unnest(x), f(a) FROM t LIMIT 3` becomes `SELECT d.u0, f(d.a) FROM (SELECT unnest(x) AS u0, a FROM t) AS d
+    LIMIT 3`: LIMIT counts the rows that the sets make.
+    """
+    order = [block.args["order"]] if block.args.get("order") is not None else []
+    nodes = [node for part in (*block.expressions, *order) for node in own_nodes(part)]
+    over_rows = [node for node in nodes if node.find_ancestor(exp.Window, exp.Query) is block]
+    reads = any(is_text_call(node) or (isinstance(node, exp.Query) and has_text(node)) for node in over_rows)
+    sets = [node for node in nodes if _is_set(node)]
+    if not sets or is_aggregated(block) or not (reads or sets_in(order)):
+        return False
+    derive(block, name, [*sets, *(node for node in over_rows if isinstance(node, exp.Window))])
+    return True
+
+
+def sets_in(parts: list[exp.Expr]) -> list[exp.Expr]:
+    """Give the functions in parts of a block that make rows: `unnest` and its like in a SELECT list."""
+    return [node for part in parts for node in own_nodes(part) if _is_set(node)]
+
+
+def _is_set(node: exp.Expr) -> bool:
+    named = isinstance(node, exp.Anonymous) and node.name.lower() in _SET_RETURNING
+    return named or isinstance(node, exp.Explode | exp.ExplodingGenerateSeries)
+
+
 def split_groups(block: exp.Select, name: str) -> bool:
     """Group in a derived table where text functions read groups; say whether they do.
 
@@ -119,7 +157,7 @@ def split_groups(block: exp.Select, name: str) -> bool:
     """
     if not is_aggregated(block) or not _reads_groups(block):
         return False
-    keys = _group_keys(block)
+    keys = sorted(_group_keys(block), key=lambda key: -len(list(key.walk())))  # a key may be part of another
     having = block.args.get("having")
     group = block.args.get("group")
     block.set("having", None)
@@ -184,11 +222,21 @@ def _group_keys(block: exp.Select) -> list[exp.Expr]:
     group = block.args.get("group")
     if group is None:
         return []
-    keys = list(group.expressions)
-    for kind in ("rollup", "cube", "grouping_sets"):
-        for node in group.args.get(kind) or ():
-            keys += [item for part in node.expressions for item in (part.expressions or [part])]
-    return list({key.sql(): key for key in keys if not isinstance(key, exp.Tuple)}.values())
+    keys = [*group.expressions, *keys_of_grouping_sets(group)]
+    return list({key.sql(): key for key in keys}.values())
+
+
+def keys_of_grouping_sets(group: exp.Group) -> list[exp.Expr]:
+    """Give the keys that only some of the groups have: those of ROLLUP, CUBE and GROUPING SETS."""
+    return [key for kind in _SETS_OF_KEYS for node in group.args.get(kind) or () for key in _keys_in(node)]
+
+
+def _keys_in(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Paren):
+        return _keys_in(node.this)
+    if isinstance(node, exp.Tuple | exp.Rollup | exp.Cube | exp.GroupingSets):
+        return [key for part in node.expressions for key in _keys_in(part)]
+    return [node]
 
 
 def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
@@ -223,10 +271,11 @@ def _drop_conjuncts(block: exp.Select, above: list[exp.Expr]) -> list[exp.Expr]:
     if not above:
         return []
     rest = [part for part in conjuncts(where_of(block)) if not any(part is kept for kept in above)]
-    for part in above:
-        part.parent = block
     block.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
-    return above
+    kept: list[exp.Expr] = [exp.paren(part, copy=False) for part in above]  # so that a column has a parent to change in
+    for part in kept:
+        part.parent = block
+    return kept
 
 
 def _clauses(block: exp.Select) -> list[tuple[str, exp.Expr]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp, parse_one
 
@@ -13,12 +14,13 @@ from almanaq.suql.catalog.sources import find_source, from_items
 from almanaq.suql.plan import blocks, joins
 from almanaq.suql.plan.common_tables import CommonTables
 from almanaq.suql.plan.outputs import number_outputs
-from almanaq.suql.plan.predicates import conjuncts, weakest
+from almanaq.suql.plan.predicates import conjuncts, matters_under, weakest
 from almanaq.suql.plan.references import (
     aliased,
     carried_name,
     column,
     is_correlated,
+    is_of_block,
     own_columns,
     quoted,
     repoint,
@@ -58,6 +60,7 @@ class _Builder:
         self.common = CommonTables(self._name, self.query)
         self.blocks: set[str] = set()
         self.stages: list[LogicalStage] = []
+        self._one_will_do: set[int] = set()
 
     def query(self, query: exp.Query) -> exp.Query:
         """Compile a query that refers to nothing outside; give an equivalent one without text functions."""
@@ -117,6 +120,7 @@ class _Builder:
         name = self._name("part")
         return (
             blocks.split_groups(block, name)
+            or blocks.split_sets(block, name)
             or blocks.split_windows(block, name)
             or blocks.split_nested_calls(block, name)
         )
@@ -128,6 +132,8 @@ class _Builder:
         name = self._name("block")
         labels = [item.alias_or_name for item in block.expressions]
         stage = text_block(name, block, self._catalog, self._row_id(block))
+        if id(block) in self._one_will_do:  # of EXISTS: one row for each that it is asked about
+            stage = replace(stage, one_per=stage.outputs[labels.index(OUTER)])
         self.stages.append(stage)
         self.blocks.add(name)
         reader = exp.Select(
@@ -158,6 +164,9 @@ class _Builder:
         if nested:
             rows = self._materialize_rows(block)
             for query in nested:
+                within = query.this if isinstance(query, exp.Subquery) else query
+                if isinstance(within, exp.Select):
+                    within.where(*matters_under(query, block), copy=False)
                 self._correlate(query, rows)
 
     def _pair_outer_joins(self, block: exp.Select) -> None:
@@ -252,6 +261,7 @@ class _Builder:
         aliases = {item.alias_or_name for item in items}
         if not filtered or any(joins.side_of(join) in ("RIGHT", "FULL") for join in all_joins[cut:]):
             parts = []
+        parts = [part for part in parts if is_of_block(part, block)]
         usable = [p for p in parts if before is None or {c.table for c in own_columns(block, p)} <= aliases]
         condition = weakest(exp.and_(*usable)) if usable else None
         repoint(references, lambda c: column(name, carried_name(c)))
@@ -276,6 +286,7 @@ class _Builder:
 
     def _correlated_select(self, block: exp.Select, rows: str) -> None:
         blocks.expand_output_names(block)
+        self._compile_nested(block)
         self._isolate_outer_joins(block)
         joins.move_conditions_to_where(block)
         while self._split(block):
@@ -289,13 +300,18 @@ class _Builder:
         _keep_grouped_verdicts(block, own_text_calls(block))
         outside = [call for call in own_text_calls(block) if not _in_where(call, block)]
         above = [part for part in conjuncts(where_of(block)) if any(has_text(q) for q in nested_queries(part))]
+        one_will_do = isinstance(block.parent, exp.Exists) and not above and not blocks.is_cut_or_grouped(block)
         inner = blocks.derive(block, name, [text_unit(call) for call in outside], above)
         first = inner.args.get("from_")
         moved = [exp.Join(this=_lateral_if_correlated(first.this.pop()), kind="CROSS")] if first is not None else []
         inner.set("joins", [*moved, *(inner.args.get("joins") or [])])
         inner.set("from_", exp.From(this=table(rows)))
-        inner.append("expressions", aliased(column(rows, ROW), OUTER))
+        # Without the constant of a table that nothing else is read from, which DuckDB does not bind here.
+        kept = [item for item in inner.expressions if not isinstance(item.unalias(), exp.Literal)]
+        inner.set("expressions", [*kept, aliased(column(rows, ROW), OUTER)])
         block.where(exp.EQ(this=column(name, OUTER), expression=column(rows, ROW)), copy=False)
+        if one_will_do:
+            self._one_will_do.add(id(inner))
         inner.replace(self.query(inner))
         self._decorrelate(block)
 
@@ -332,15 +348,23 @@ def _lateral_if_correlated(item: exp.Expr) -> exp.Expr:
 
 
 def _keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> None:
-    """`… GROUP BY answer(a, q)` with `answer(a, q) = 'x'` above it: the verdict is the same in the whole group."""
-    group = block.args.get("group")
-    keys = group.expressions if group is not None else []
+    """`… GROUP BY answer(a, q)` with `answer(a, q) = 'x'` above it: the verdict is the same in the whole group.
+
+    Under ROLLUP and its like the key, and so the verdict, is NULL in the groups that it does not tell apart.
+    """
+    group = block.args.get("group") or exp.Group()
+    sometimes = blocks.keys_of_grouping_sets(group)
+    keys = [*group.expressions, *sometimes]
     for call in calls:
         unit = text_unit(call)
         compared = unit is not call and not isinstance(unit, exp.Cast) and call in keys
         above = unit.find_ancestor(exp.Group, exp.AggFunc, exp.Query) is block and not _in_where(unit, block)
         if compared and above:
-            unit.replace(exp.LogicalOr(this=unit.copy()))
+            verdict: exp.Expr = exp.LogicalOr(this=unit.copy())
+            if call in sometimes:
+                told_apart = exp.EQ(this=exp.Grouping(expressions=[call.copy()]), expression=exp.Literal.number(0))
+                verdict = exp.Case(ifs=[exp.If(this=told_apart, true=verdict)])
+            unit.replace(verdict)
 
 
 def _references_from_above(block: exp.Select, cut: int) -> list[exp.Column]:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, Verdict, atoms, conjuncts
-from almanaq.suql.plan.stages import Materialize, Plan, TextStage
+from almanaq.suql.plan.stages import Materialize, Plan, SiteInput, TextStage
 
 TEXT_SELECTIVITY = 0.25
 """The share of rows that a text condition is expected to keep, before any is asked."""
@@ -48,23 +48,30 @@ def estimate(plan: Plan, catalog: Catalog, known_rows: Mapping[str, int] | None 
             found[stage.name] = Estimate(math.ceil(rows[stage.name]))
             continue
         candidates = _rows_of(stage.source, rows, catalog)
-        found[stage.name] = _text_estimate(stage, candidates)
+        found[stage.name] = _text_estimate(stage, candidates, catalog)
         rows[stage.name] = found[stage.name].rows
     return found
 
 
-def _text_estimate(stage: TextStage, candidates: float) -> Estimate:
+def _text_estimate(stage: TextStage, candidates: float, catalog: Catalog) -> Estimate:
+    texts = [min(candidates, _distinct_texts(item, catalog)) for item in stage.inputs]
     if stage.predicate is None:
-        calls = math.ceil(candidates) * len(stage.inputs)
+        calls = sum(map(math.ceil, texts))
         return Estimate(math.ceil(candidates), calls, calls * _TOKENS_PER_CALL)
     kept = _selectivity(stage.predicate)
     asked = candidates
     if stage.enough is not None:
         asked = min(candidates, stage.enough / max(kept, 1e-3))
     per_row = min(len(stage.inputs), 1 + 0.5 * (len(atoms(stage.predicate)) - 1))
-    calls = math.ceil(asked * per_row)
+    calls = math.ceil(min(asked * per_row, sum(texts)))
     passed = candidates * kept if stage.enough is None else min(stage.enough, candidates * kept)
     return Estimate(math.ceil(passed), calls, calls * _TOKENS_PER_CALL)
+
+
+def _distinct_texts(item: SiteInput, catalog: Catalog) -> float:
+    """Give the most texts that a site can be asked about: those of its column, when every row has the same question."""
+    relation = catalog.find(item.relation) if item.relation and item.question_column is None else None
+    return relation.rows if relation is not None and relation.rows is not None else math.inf
 
 
 def _selectivity(predicate: Predicate) -> float:
@@ -100,7 +107,8 @@ def _item_rows(item: exp.Expr, rows: Mapping[str, float], catalog: Catalog) -> f
             return rows[item.name]
         cte = find_cte(item)
         if cte is not None:
-            return _UNKNOWN_ROWS
+            recursive = isinstance(cte.parent, exp.With) and cte.parent.args.get("recursive")
+            return _UNKNOWN_ROWS if recursive else _rows_of(cte.this, rows, catalog)
         relation = catalog.find(item.name)
         return float(relation.rows) if relation is not None and relation.rows is not None else _UNKNOWN_ROWS
     if isinstance(item, exp.Subquery | exp.Lateral):

@@ -108,6 +108,11 @@ def push_to_item(block: exp.Select, alias: str, units: list[exp.Expr], condition
         inner.set("where", exp.Where(this=exp.and_(*keep, copy=False)))
 
 
+def has_outer_join(tree: exp.Expr) -> bool:
+    """Say whether a query, or one in it, keeps rows without a match."""
+    return any(side_of(join) for join in tree.find_all(exp.Join))
+
+
 def side_of(join: exp.Join) -> str:
     """Give the side whose rows a join keeps without a match: LEFT, RIGHT, FULL, or ""."""
     return str(join.args.get("side") or ("FULL" if join.args.get("kind") == "FULL" else "")).upper()

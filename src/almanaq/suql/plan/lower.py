@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -27,7 +28,21 @@ def lower(plan: LogicalPlan) -> Plan:
     stages: list[Stage] = []
     for stage in plan.stages:
         stages.extend(_Lowering(stage).stages() if isinstance(stage, TextBlock) else [stage])
-    return Plan(plan.links, tuple(stages), plan.output)
+    return _with_last_inside(Plan(plan.links, tuple(stages), plan.output))
+
+
+def _with_last_inside(plan: Plan) -> Plan:
+    """Put the last table into the output as a derived table, where the output reads it once."""
+    last = plan.stages[-1] if plan.stages else None
+    if not isinstance(last, Materialize):
+        return plan
+    select = plan.output.select.copy()
+    readers = [reader for reader in select.find_all(exp.Table) if reader.name == last.name]
+    if len(readers) != 1:
+        return plan
+    alias = exp.TableAlias(this=exp.to_identifier(readers[0].alias_or_name, quoted=True))
+    readers[0].replace(exp.Subquery(this=last.select.copy(), alias=alias))
+    return replace(plan, stages=plan.stages[:-1], output=replace(plan.output, select=select))
 
 
 class _Lowering:
@@ -85,8 +100,12 @@ class _Lowering:
             select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=self._row.copy())]))
         inputs = self._inputs(select, block.where_sites)
         predicate = self._predicate(select, block.residual)
+        one_per = None
+        if block.first_only and block.one_per is not None:
+            one_per = "one_per"
+            select.append("expressions", aliased(self._resolve(block.one_per), one_per))
         self._kept, self._where = f"{block.name}_kept", None
-        return TextStage(self._kept, block.name, select, inputs, predicate, block.enough, ordered)
+        return TextStage(self._kept, block.name, select, inputs, predicate, block.enough, ordered, one_per)
 
     def _page(self, asked: tuple[Site, ...]) -> Materialize:
         """Copy the rows that are returned, numbered in the order in which they are."""

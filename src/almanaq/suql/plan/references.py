@@ -54,6 +54,11 @@ def is_correlated(query: exp.Expr) -> bool:
     return bool(outer_columns(query))
 
 
+def is_of_block(part: exp.Expr, block: exp.Select) -> bool:
+    """Say whether a part of a block refers to nothing outside of the block."""
+    return len(outer_columns(part)) == len(own_columns(block, part))
+
+
 def carried_name(reference: exp.Column) -> str:
     """Give the name under which a column is carried in an intermediate table."""
     return f"{reference.table}.{reference.name}"

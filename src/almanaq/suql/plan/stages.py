@@ -50,6 +50,7 @@ class TextBlock:
         enough: rows after which the text filter may stop; None decides all.
         direct: read the one base table by its row ids instead of copying candidates first.
         late: evaluate text that only the output needs for the rows that are returned.
+        one_per: expression for each value of which one row will do; `first_only` says that the text filter stops there.
     """
 
     name: str
@@ -70,6 +71,8 @@ class TextBlock:
     enough: int | None = None
     direct: bool = False
     late: bool = False
+    one_per: exp.Expr | None = None
+    first_only: bool = False
 
     @property
     def where_sites(self) -> tuple[Site, ...]:
@@ -126,6 +129,7 @@ class TextStage:
         source: SELECT of ROW, documents, questions, structured atoms, columns that computed atoms need, keys.
         predicate: rows that are not TRUE are dropped; None keeps all and stores the computed columns.
         enough: stop when so many rows passed; `ordered` says that they must be the first in source order.
+        one_per: column of the source for each value of which one row that passes will do.
     """
 
     name: str
@@ -135,6 +139,7 @@ class TextStage:
     predicate: Predicate | None = None
     enough: int | None = None
     ordered: bool = False
+    one_per: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,12 @@ The database's connection is read-only besides; this list keeps errors early and
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
-from almanaq.errors import RefusedQueryError, UnknownNameError, UnsupportedError, suggest
-from almanaq.suql.syntax.text_functions import TEXT_FUNCTIONS
+from almanaq.errors import QueryTypeError, RefusedQueryError, UnknownNameError, UnsupportedError, suggest
+from almanaq.suql.syntax.text_functions import TEXT_FUNCTIONS, is_text_call
 
 FUNCTIONS = frozenset(
     [
@@ -178,6 +180,7 @@ REFUSED_CLASSES = tuple(
     for name in ("ReadCSV", "ReadParquet", "CurrentUser", "SessionUser", "CurrentSchema", "CurrentCatalog")
     if hasattr(exp, name)
 )
+ANSWER_TYPES = ("text", "integer", "bigint", "numeric", "double precision", "date", "timestamp", "time", "boolean")
 _STATEMENT_NAMES = {"Command": "command"}
 
 
@@ -199,6 +202,17 @@ def _check_node(node: exp.Expr, query: str) -> None:
         _check_table(node, query)
     elif isinstance(node, REFUSED_CLASSES):
         raise RefusedQueryError(f"the function {node.sql_name().lower()} is not allowed in a query")
+    elif isinstance(node, exp.MatchAgainst):
+        raise UnsupportedError("full-text search (@@) is not supported: use ILIKE, or ~ with a pattern")
+    elif isinstance(node, exp.Window) and is_text_call(node.this):
+        start, end = _position(node, node.this.name, query)
+        message = f"{node.this.name}() is no window function: it reads one document of each row"
+        raise QueryTypeError(message, query=query, start=start, end=end)
+    elif isinstance(node, exp.Cast) and is_text_call(node.this) and node.to.this == exp.DType.USERDEFINED:
+        name = node.to.args["kind"].name
+        start, end = _position(node, name, query)
+        message = f"no type named {name!r} that an answer is read as{suggest(name, ANSWER_TYPES)}"
+        raise QueryTypeError(message, query=query, start=start, end=end)
     elif isinstance(node, exp.Anonymous) and node.name.lower() not in FUNCTIONS | set(TEXT_FUNCTIONS):
         name = node.name
         start, end = _position(node, name, query)
@@ -218,6 +232,8 @@ def _check_table(node: exp.Table, query: str) -> None:
             start=start,
             end=end,
         )
+    if node.args.get("pivots"):
+        raise UnsupportedError("PIVOT is not supported: write aggregates with FILTER (WHERE …)")
     if node.args.get("sample"):
         raise UnsupportedError("TABLESAMPLE is not supported: its rows differ from run to run")
 
@@ -227,5 +243,6 @@ def _position(node: exp.Expr, name: str, query: str) -> tuple[int | None, int | 
     for child in node.find_all(exp.Identifier):
         if "start" in child.meta and child.name == name:
             return child.meta["start"], child.meta["end"]
-    start = query.lower().find(name.lower() + "(")
+    found = re.search(rf"\b{re.escape(name)}\s*\(|::\s*(?P<type>{re.escape(name)})\b", query, re.IGNORECASE)
+    start = -1 if found is None else found.start("type") if found["type"] else found.start()
     return (start, start + len(name) - 1) if start >= 0 else (None, None)

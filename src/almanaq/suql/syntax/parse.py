@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UsageError
+from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UnsupportedError, UsageError
 from almanaq.suql.syntax.allowlist import check_allowed
 from almanaq.suql.syntax.dialect import suql_dialect
 
@@ -65,6 +67,7 @@ _OTHER_STATEMENTS = frozenset(
         "VACUUM",
     ]
 )
+_GROUPING_SETS = (TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS)
 
 
 def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
@@ -80,9 +83,9 @@ def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
         tokens = dialect.tokenize(text)
         _refuse_other_statements(tokens)
         numbered, count = _number_placeholders(text, tokens)
-        trees = [tree for tree in dialect.parse(numbered) if tree is not None]
+        trees = [tree for tree in dialect.parse(_end_grouping_sets(numbered, dialect)) if tree is not None]
     except TokenError as error:
-        raise QuerySyntaxError(f"the query cannot be read: {_first_line(error)}") from error
+        raise _unclosed(text) from error
     except ParseError as error:
         raise _syntax_error(error, text) from error
     if count != len(parameters):
@@ -92,6 +95,7 @@ def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
     if len(trees) > 1:
         raise RefusedQueryError(f"the text holds {len(trees)} statements; give one SELECT at a time")
     tree = trees[0]
+    _fetch_as_limit(tree)
     check_allowed(tree, numbered)
     assert isinstance(tree, exp.Query)
     return _fill(tree, parameters) if parameters else tree
@@ -130,6 +134,20 @@ def _number_placeholders(text: str, tokens: list[Token]) -> tuple[str, int]:
     return "".join([*pieces, text[last:]]), count
 
 
+def _end_grouping_sets(text: str, dialect: Dialect) -> str:
+    """Write HAVING TRUE between `ROLLUP (…)` and LIMIT or OFFSET, which sqlglot would take for another key."""
+    tokens = dialect.tokenize(text)
+    opened: list[bool] = []
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        if token.token_type == TokenType.L_PAREN:
+            opened.append(before is not None and before.token_type in _GROUPING_SETS)
+        elif token.token_type == TokenType.R_PAREN and opened and opened.pop():
+            if after is not None and after.token_type in (TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH):
+                inserted = text[: token.end + 1] + " HAVING TRUE" + text[token.end + 1 :]
+                return _end_grouping_sets(inserted, dialect)
+    return text
+
+
 def _refuse_other_statements(tokens: list[Token]) -> None:
     """Name the statement that is not a SELECT before the parser stumbles over its syntax."""
     first = tokens[0].text.upper() if tokens else ""
@@ -150,6 +168,23 @@ def _fill(tree: exp.Query, parameters: Sequence[object]) -> exp.Query:
     return filled  # type: ignore[no-any-return]
 
 
+def _fetch_as_limit(tree: exp.Expr) -> None:
+    """Write FETCH FIRST n ROWS ONLY as LIMIT n."""
+    for fetch in list(tree.find_all(exp.Fetch)):
+        options = fetch.args.get("limit_options")
+        if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
+            raise UnsupportedError("FETCH takes a number of ROWS ONLY here: write a subquery with rank() for ties")
+        fetch.replace(exp.Limit(expression=fetch.args.get("count") or exp.Literal.number(1)))
+
+
+def _unclosed(text: str) -> QuerySyntaxError:
+    """Point at the quote or the comment that is never closed."""
+    literals = r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|--[^\n]*|/\*.*?\*/"""
+    start = next((m.start() for m in re.finditer(rf"{literals}|(?P<open>'|\"|/\*)", text, re.S) if m["open"]), None)
+    message = "not a SUQL query: what begins here is never closed" if start is not None else "the query cannot be read"
+    return QuerySyntaxError(message, query=text, start=start, end=start)
+
+
 def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".")
 
@@ -157,6 +192,8 @@ def _first_line(error: Exception) -> str:
 def _syntax_error(error: ParseError, text: str) -> QueryError:
     details = error.errors[0] if error.errors else {}
     message = str(details.get("description") or _first_line(error)).rstrip(".")
+    if message.startswith("Required keyword"):
+        message = "something is missing"
     highlight = details.get("highlight")
     line, column = details.get("line"), details.get("col")
     if not (highlight and isinstance(line, int) and isinstance(column, int)):

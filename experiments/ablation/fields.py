@@ -1,0 +1,76 @@
+"""What each part of a table is worth to each retriever: recall over field sets, with bootstrap intervals.
+
+At most 600 questions of a validation split, drawn by hash. `hybrid` and `rerank` use the shipped weights, which were
+learned on these splits (`benchmarks/retrieval/learn.py` gives the figures of held-out tables).
+
+    python experiments/ablation/fields.py DATA_DIR --out experiments/ablation/fields.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+
+from almanaq.corpus.dataset import open_dataset
+from almanaq.evaluation.significance import intervals
+from almanaq.models.registry import open_embedder
+from almanaq.retrieval.registry import Parts, open_retriever
+from almanaq.retrieval.vectors import default_cache_folder
+
+DATASETS = ("ottqa", "fetaqa", "tabfact")
+FIELDS = ("title,section", "header", "header,cells", "title,section,header", "title,section,header,cells")
+RETRIEVERS = ("bm25", "dense", "hybrid-untuned", "hybrid", "rerank")
+ROWS_FOR = ("header,cells", "title,section,header,cells")
+"""The field sets that `rerank` is run on: without cells it is `hybrid`."""
+
+QUESTIONS = 600
+CUTOFFS = (1, 10)
+
+
+def main() -> None:
+    """Run every retriever over every field set of every dataset."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("data", type=Path)
+    options.add_argument("--out", type=Path, required=True)
+    asked = options.parse_args()
+    embedder = open_embedder("local")
+    parts = Parts(lambda: embedder, default_cache_folder())
+    found: dict[str, dict[str, dict[str, object]]] = {}
+    for name in DATASETS:
+        dataset = open_dataset(asked.data / name)
+        tables = list(dataset.corpus("validation"))
+        questions = sorted(
+            dataset.questions("validation"), key=lambda each: hashlib.sha256((each.id + each.text).encode()).digest()
+        )[:QUESTIONS]
+        for fields in FIELDS:
+            for retriever in RETRIEVERS:
+                if retriever == "rerank" and fields not in ROWS_FOR:
+                    continue
+                index = open_retriever(retriever, parts).retriever.index(tables, fields.split(","))
+                rankings = index.search([question.text for question in questions], max(CUTOFFS))
+                values = np.array(
+                    [
+                        [
+                            float(len({hit.id for hit in ranking[:k]} & set(question.gold)) / len(question.gold))
+                            for k in CUTOFFS
+                        ]
+                        for question, ranking in zip(questions, rankings, strict=True)
+                    ]
+                )
+                low, high = intervals(values)
+                cell = {
+                    f"recall@{k}": [round(float(v), 3) for v in (values[:, n].mean(), low[n], high[n])]
+                    for n, k in enumerate(CUTOFFS)
+                }
+                found.setdefault(name, {}).setdefault(fields, {})[retriever] = cell
+                print(name, fields, retriever, cell, flush=True)
+    record = {"split": "validation", "questions_at_most": QUESTIONS, "level": 0.95, "measured": found}
+    asked.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""How well the local classifier tells turns apart: macro F1 over `turns.toml`, one half of it.
+
+python experiments/agent/classify_turns.py [--half dev|held-out] [--errors] [--write]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tomllib
+from pathlib import Path
+
+from contexts import BEFORE, SOURCES
+from halves import Half, half
+
+import almanaq
+from almanaq.agent.history import NO_DATA
+from almanaq.agent.local import LocalDialogue
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--half", choices=("dev", "held-out"), default="dev")
+    parser.add_argument("--errors", action="store_true", help="print the turns that were told wrongly (dev only)")
+    parser.add_argument("--write", action="store_true", help="write the result to classify_turns.json")
+    arguments = parser.parse_args()
+    results = score(arguments.half, errors=arguments.errors)
+    print(json.dumps(results, indent=2))
+    if arguments.write:
+        path = HERE / "classify_turns.json"
+        kept = (
+            json.loads(path.read_text()) if path.exists() else {"command": "python experiments/agent/classify_turns.py"}
+        )
+        path.write_text(json.dumps(kept | {arguments.half: results}, indent=2) + "\n")
+
+
+def score(which: Half, *, errors: bool = False) -> dict[str, object]:
+    """Give accuracy, macro F1 and the F1 of each label, and how often "needs data" is told rightly."""
+    labelled = tomllib.loads((HERE / "turns.toml").read_text(encoding="utf-8"))
+    dialogues = {name: _dialogue(source) for name, source in SOURCES.items()}
+    told: list[tuple[str, str]] = []
+    for label, turns in labelled.items():
+        for context, words in half(turns, lambda turn: turn[1], which):
+            history = () if context.endswith("0") else (BEFORE[context[0]],)
+            dialogue, catalog = dialogues[context[0]]
+            found = dialogue.classify(words, catalog, history)
+            told.append((label, found))
+            if errors and which == "dev" and found != label:
+                print(f"{label:8} told as {found:8} {context:3} {words}")
+    f1 = {label: _f1(told, label) for label in labelled}
+    needs = sum((a in NO_DATA) == (b in NO_DATA) for a, b in told)
+    return {
+        "turns": len(told),
+        "accuracy": round(sum(a == b for a, b in told) / len(told), 4),
+        "needs_data_accuracy": round(needs / len(told), 4),
+        "macro_f1": round(sum(f1.values()) / len(f1), 4),
+        "f1": {label: round(value, 4) for label, value in f1.items()},
+    }
+
+
+def _dialogue(source: object) -> tuple[LocalDialogue, object]:
+    connection = almanaq.connect(source)
+    return LocalDialogue(connection.engine), connection.catalog
+
+
+def _f1(told: list[tuple[str, str]], label: str) -> float:
+    right = sum(a == b == label for a, b in told)
+    wrong = sum((a == label) != (b == label) for a, b in told)
+    return 2 * right / (2 * right + wrong) if right else 0.0
+
+
+if __name__ == "__main__":
+    main()

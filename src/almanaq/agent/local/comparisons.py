@@ -1,0 +1,116 @@
+"""Comparatives: what "cheaper" or "with more reviews" orders by, and the condition it makes beside rows shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from almanaq.agent.history import Shown
+from almanaq.agent.local import sql, trees
+from almanaq.agent.local.assemble import Assembler
+from almanaq.agent.local.linker import link
+from almanaq.agent.local.reading import Item
+from almanaq.agent.local.schema_index import SchemaIndex
+from almanaq.suql.catalog.relations import Relation
+
+Lookup = Callable[[str], Sequence[Any]]
+"""Runs a query without text functions and gives its first column."""
+
+_REWRITES = tuple(
+    (re.compile(pattern, re.IGNORECASE), into)
+    for pattern, into in (
+        (r"\b(?:too|so|that|as) (?:expensive|pricey|dear|costly|fancy|much)\b|\b(?:costs?|costing) less\b", "cheapest"),
+        (r"\b(?:more affordable|less (?:expensive|pricey|costly|fancy|upscale|luxurious))\b", "cheapest"),
+        (
+            r"\btoo cheap\b|\b(?:costs?|costing|spend) more\b|\bpricier\b|\bfancier\b|\bdearer\b",
+            "priciest",
+        ),
+        (r"\bmore (?:expensive|upscale|luxurious|fancy|pricey|costly)\b|\bcostlier\b", "priciest"),
+        (r"\b(?:too|so|as|that) long\b", "shortest"),
+        (r"\b(?:too|so|as|that) short\b", "longest"),
+        (r"\b(?:too|so|as|that) old\b", "youngest"),
+        (r"\b(?:too|so|as|that) (?:new|young)\b", "oldest"),
+        (r"\b(?:too|so|as|that) (?:big|large)\b", "smallest"),
+        (r"\b(?:too|so|as|that) small\b", "largest"),
+        (r"\b(?:too|so|as|that) (?:far|distant)\b|\b(?:closer|nearer)(?: by)?\b", "nearest"),
+        (r"\b(?:better|higher)[- ]rated\b|\bbetter\b", "best rated"),
+        (r"\b(?:worse|lower)[- ]rated\b|\bworse\b", "lowest rated"),
+        (r"\b(?:earns?|makes?|gets?|is paid) (?:more|the most)\b|\bricher\b|\bbest[- ]paid\b", "highest paid"),
+        (r"\b(?:earns?|makes?|gets?|is paid) (?:less|the least)\b|\bpoorer\b|\bworst[- ]paid\b", "lowest paid"),
+        (r"\bmore (?=recent|modern|famous|popular|reviews|stars|money|highly)", "most "),
+        (r"\b(?:less|fewer) ", "least "),
+        (r"\bmore ", "most "),
+        (r"\b(cheap|high|low|long|short|new|old|young|large|small|quick|fast|slow|late|tall|strong)e?r\b", r"\1est"),
+        (r"\b(?:bigger)\b", "biggest"),
+        (r"\b(?:earlier)\b", "earliest"),
+        (r"\b(?:heavier)\b", "heaviest"),
+        (r"\b(?:lighter)\b", "lightest"),
+    )
+)
+_ROW = re.compile(
+    r"\bthan (?:that|this|it|them|those|these|her|him|the (?:first|second|third|last)(?: one)?)\b", re.IGNORECASE
+)
+
+
+def superlative(question: str) -> str:
+    """Give a question with its comparative as the superlative of the same meaning."""
+    plain = _ROW.sub("", question.replace("\u2019", "'"))
+    for pattern, into in _REWRITES:
+        changed, count = pattern.subn(into, plain, count=1)
+        if count:
+            return changed
+    return plain
+
+
+def order_of(text: str, index: SchemaIndex, main: Relation) -> tuple[tuple[Item, bool], ...]:
+    """Give what a superlative over the rows of a relation orders by; () when no column of it can tell."""
+    order = Assembler(link(text, index), index, main).reading().order
+    return tuple((item, down) for item, down in order if item.place is not None and item.place.relation == main)
+
+
+def beyond(item: Item, descending: bool, shown: Shown, lookup: Lookup) -> exp.Expr | str:
+    """Give the condition that a row has more (or less) than each of the rows shown; a sentence when none can have."""
+    assert item.place is not None
+    own = sql.column(item.place, False)
+    rows = trees.write(exp.select(own).from_(sql.name(shown.relation)).where(trees.only(shown)))
+    values = [v for v in lookup(rows) if v is not None]
+    if not values:
+        return f"The rows shown have no {item.place.column.name} to compare with."
+    if item.place.kind == "text":
+        return _on_scale(item, descending, [str(v) for v in values])
+    bound = max(values) if descending else min(values)
+    sign = ">" if descending else "<"
+    return sqlglot.parse_one(f"{own} {sign} {_literal(bound)}", read="postgres")
+
+
+def _on_scale(item: Item, descending: bool, values: Sequence[str]) -> exp.Expr | str:
+    """Compare along a scale of words, which the item's CASE ranks."""
+    assert item.place is not None
+    ranks = scale(item)
+    known = [ranks[v] for v in values if v in ranks]
+    bound = (max(known) if descending else min(known)) if known else None
+    better = [v for v, rank in ranks.items() if bound is not None and (rank > bound if descending else rank < bound)]
+    if not better:
+        end = "highest" if descending else "lowest"
+        return (
+            f"Nothing goes beyond {', '.join(dict.fromkeys(values))}: that is the {end} {item.place.column.name} here."
+        )
+    column = exp.column(exp.to_identifier(item.place.column.name))
+    return trees.one_of(column, better)
+
+
+def scale(item: Item) -> dict[str, int]:
+    """Give the ranks that an item's CASE gives to words."""
+    case = sqlglot.parse_one(item.render(False), read="postgres")
+    return {branch.this.name: int(branch.args["true"].name) for branch in case.args.get("ifs") or ()}
+
+
+def _literal(value: Any) -> str:
+    return (
+        str(value) if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else sql.text(str(value))
+    )

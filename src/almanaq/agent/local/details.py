@@ -1,0 +1,181 @@
+"""Questions about rows that were shown before: "is the second one good for kids?"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from almanaq.agent.history import Turn
+from almanaq.agent.local import sql, targets, trees
+from almanaq.agent.local.assemble import Assembler
+from almanaq.agent.local.cues import cue
+from almanaq.agent.local.fragments import remainder
+from almanaq.agent.local.lexicon import UNITS
+from almanaq.agent.local.linker import link
+from almanaq.agent.local.parser import readings
+from almanaq.agent.local.references import Reference, spans
+from almanaq.agent.local.schema_index import Place, SchemaIndex
+from almanaq.agent.local.words import singular, split
+from almanaq.agent.parser import Parsed
+from almanaq.suql.catalog.relations import Relation
+
+_ASKING = re.compile(
+    r"\b(?:what|who|where|when|which|how|is|are|does|do|did|can|could|has|have|was|were|tell)\b", re.IGNORECASE
+)
+_YES_NO = re.compile(
+    r"^(?:and |so |but |ok |okay )*(?:is|are|does|do|did|can|could|has|have|was|were|would|will)\b", re.IGNORECASE
+)
+_EMPTY = re.compile(r"\b(?:the|one|and|show|see|take|like|choose|want|give|me|for|that)\b", re.IGNORECASE)
+_PLURAL = re.compile(r"\b(do|have|are|were) (?=they\b)", re.IGNORECASE)
+_SINGULAR = {"do": "does", "have": "has", "are": "is", "were": "was"}
+_FACTS = 8
+
+
+def detail(question: str, reference: Reference, index: SchemaIndex, main: Relation, history: Sequence[Turn]) -> Parsed:
+    """Give the query for what is asked of rows shown before."""
+    own = index.places[main.name]
+    notes = () if not reference.words else (f"By “{reference.words.strip()}” I took {reference.names}.",)
+    again = _asked_before(question, history)
+    related = None if again is not None else _related(_clause(question), reference, index, main)
+    if related is not None:
+        return Parsed("query", related, kind="detail", notes=notes)
+    if again is not None:
+        items: Sequence[str] = again
+    elif cue("about").search(question) or not _has_content(question):
+        items = _everything(own)
+    else:
+        items = _asked(_clause(question), reference, index, main)
+    name = sql.column(targets.name_place(own), False)
+    tree = exp.select(*dict.fromkeys([name, *items]), dialect="postgres").from_(sql.name(main.name))
+    tree = trees.with_conditions(tree, [trees.only(reference.shown)])
+    return Parsed("query", trees.write(tree), kind="detail", notes=notes)
+
+
+def _asked_before(question: str, history: Sequence[Turn]) -> list[str] | None:
+    """Give what was asked of another row in the turn before, when this one only names a row: "and the first?"."""
+    last = history[-1] if history else None
+    if last is None or last.kind != "detail" or not last.suql or _has_content(question):
+        return None
+    tree = trees.read(last.suql)
+    return [item.sql("postgres", normalize_functions=False) for item in tree.expressions[1:]] if tree else None
+
+
+def _has_content(question: str) -> bool:
+    """Say whether a question asks for anything but the row itself."""
+    bare = remainder(question)
+    for start, end in reversed(spans(bare)):
+        bare = bare[:start] + bare[end:]
+    return bool(re.search(r"\w{3,}", _EMPTY.sub("", bare)))
+
+
+def _everything(own: Sequence[Place]) -> list[str]:
+    """Give what is worth telling of one row: its facts, and what its prose says in short."""
+    plain = [p for p in own if p.kind != "prose" and not p.identifier and not p.column.private]
+    named = targets.name_place(own)
+    facts = [p for p in targets.facts(own, plain, most=_FACTS) if p is not named][:_FACTS]
+    prose = [p for p in own if p.kind == "prose"]
+    prose.sort(key=lambda p: (not p.column.array, "dishes" in p.roles))
+    return [*(sql.column(p, False) for p in facts), *(f"summary({sql.column(p, False)})" for p in prose[:1])]
+
+
+def _clause(question: str) -> str:
+    """Give the part of a turn that asks: "I like the second. What's the address?"."""
+    parts = [p.strip() for p in re.split(r"(?<=[.!;?,])\s+", question.replace("\u2019", "'").strip()) if p.strip()]
+    asking = [p for p in parts if _ASKING.search(p)]
+    return asking[-1] if asking else question.strip()
+
+
+def _asked(clause: str, reference: Reference, index: SchemaIndex, main: Relation) -> list[str]:
+    """Give the SELECT items for what a clause asks of a row, which it is made to name."""
+    unit = _by_unit(clause, index.places[main.name])
+    if unit:
+        return unit
+    name = reference.shown.names[0]
+    named = _named(clause, name)
+    links = link(named, index)
+    tree = trees.read(Assembler(links, index, main).reading().suql())
+    noun = singular(main.name)
+    prose = [p for p in index.places[main.name] if p.kind == "prose"]
+    if tree is None or tree.args.get("joins") or not any(v.text.strip("\"'") == name for v in links.values):
+        return _from_prose(clause, noun, prose)
+    items = [item for item in tree.expressions if not trees.aggregates(tree)]
+    asked = [i.sql("postgres", normalize_functions=False) for i in items]
+    own = targets.name_place(index.places[main.name]).column.name
+    for condition in trees.conditions(tree):
+        if own not in trees.columns(condition) or trees.reads_text(condition):
+            asked += _shown_instead(condition, main)
+    asked = [re.sub(r'"(this [^"]*)"', r"\1", a) for a in asked if a.strip('"') != own]
+    # A yes/no question that no structured column settles is put to the prose.
+    settled = any(trees.reads_text(c) for c in trees.conditions(tree)) or asked
+    if _YES_NO.match(clause) and not settled:
+        return _from_prose(clause, noun, prose)
+    return asked or _from_prose(clause, noun, prose) or _everything(index.places[main.name])
+
+
+def _related(clause: str, reference: Reference, index: SchemaIndex, main: Relation) -> str | None:
+    """Give the query for rows of another relation that belong to the one referred to: "who directed it?"."""
+    name = reference.shown.names[0]
+    found = readings(_named(clause, name), index)
+    asked = {r.name for linked in link(clause, index).relations for r in linked.relations} - {main.name}
+    best = next((r for r in found if r.main.name in asked), found[0] if found else None)
+    tree = trees.read(best.suql()) if best else None
+    if best is None or tree is None or (best.main == main and not tree.args.get("joins")):
+        return None
+    # What is left of a clause that names another relation is its verb, which asks nothing of any prose.
+    tree = trees.without_text(tree)
+    own = targets.name_place(index.places[main.name]).column.name
+    meant = [
+        node
+        for node in tree.find_all(exp.EQ)
+        if isinstance(node.this, exp.Column) and node.this.name == own and node.expression.name == name
+    ]
+    if len(meant) != 1:
+        return None
+    meant[0].replace(trees.only(reference.shown, meant[0].this.table or None))
+    return trees.write(tree)
+
+
+def _by_unit(clause: str, own: Sequence[Place]) -> list[str]:
+    """Give the column that a verb asks for, as "earn" does for a salary and "cost" for a price."""
+    roles = [role for word in split(clause) for role in UNITS.get(word.stem, ())]
+    found = [p for role in roles for p in own if role in p.roles and p.kind in ("number", "text") and not p.identifier]
+    return [sql.column(found[0], False)] if found else []
+
+
+def _shown_instead(condition: exp.Expr, main: Relation) -> list[str]:
+    """Give what a condition looks at, to be shown: whether "it is cheap" is told by its price."""
+    calls = [node.sql("postgres", normalize_functions=False) for node in condition.find_all(exp.Anonymous)]
+    if calls:
+        return calls
+    columns = [column for column in condition.find_all(exp.Column) if main.column(column.name)]
+    return [sql.name(column.name) for column in columns]
+
+
+def _from_prose(clause: str, noun: str, prose: Sequence[Place]) -> list[str]:
+    if not prose:
+        return []
+    best = min(prose, key=lambda p: (not p.column.array, "dishes" in p.roles))
+    asked = _swapped(clause, f"this {noun}").rstrip("?.! ") + "?"
+    return [f"answer({sql.column(best, False)}, {sql.text(asked[:1].lower() + asked[1:])})"]
+
+
+def _named(clause: str, name: str) -> str:
+    """Give a clause with the row's name, in quotes, where it was referred to; at its end where it was not."""
+    quoted = '"' + name.replace('"', "") + '"'
+    if not spans(clause):
+        return f"{clause.rstrip('?.! ')} of {quoted}?"
+    return _swapped(clause, quoted)
+
+
+def _swapped(clause: str, into: str) -> str:
+    """Give a clause with other words for the row it refers to, and its verb in the singular."""
+    text = re.sub(r"^(?:(?:and|so|but|ok|okay|then|now)\b[, ]*)+", "", clause.strip(), flags=re.I)
+    text = _PLURAL.sub(lambda match: _SINGULAR[match[1].casefold()] + " ", text)
+    text = re.sub(r"\b(it|they|he|she)'(?:s|re)\b", r"\1 is", text, flags=re.I)
+    for start, end in reversed(spans(text)):
+        words = text[start:end].casefold()
+        swapped = f"at {into}" if words == "there" else into
+        text = text[:start] + swapped + text[end:]
+    return re.sub(r"\b(at|in|to) at\b", r"\1", text)

@@ -1,0 +1,84 @@
+"""LocalDialogue: tells turns apart and reads them by their history, without a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from almanaq.agent.engine_protocol import QueryEngine
+from almanaq.agent.history import Turn, TurnKind
+from almanaq.agent.local.ambiguity import answered, ask_back
+from almanaq.agent.local.cues import cue
+from almanaq.agent.local.followups import FollowUps
+from almanaq.agent.local.linker import link
+from almanaq.agent.local.parser import LocalParser
+from almanaq.agent.local.references import resolve
+from almanaq.agent.local.turns import turn_kind
+from almanaq.agent.parser import Failure, Parsed
+from almanaq.suql.catalog.relations import Catalog
+
+_LONGEST = 2000
+_REPLY = 4
+"""Most words of an answer to a question back, like "the city"; a longer one stands for itself."""
+
+
+class LocalDialogue:
+    """A TurnClassifier and SemanticParser in one: what a turn is decides how it is read.
+
+    Args:
+        engine: gives the values of columns, and those of rows that were shown before.
+    """
+
+    name = "local"
+
+    def __init__(self, engine: QueryEngine) -> None:
+        self._engine = engine
+        self._values: dict[tuple[str, str, int], list[str]] = {}
+        self._parser = LocalParser(self._known_values)
+
+    def classify(self, question: str, catalog: Catalog, history: Sequence[Turn] = ()) -> TurnKind:
+        """Give the kind of a turn."""
+        return self._heard(question[:_LONGEST], catalog, history)[2]
+
+    def parse(
+        self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
+    ) -> Parsed:
+        """Give the query of a turn; a query that was refused has no second form here."""
+        if failures:
+            return Parsed("no_query")
+        question, history, kind = self._heard(question[:_LONGEST], catalog, history)
+        if kind not in ("new", "talk", "world"):
+            follows = FollowUps(self._parser.index(catalog), self._lookup).parse(question, kind, history)
+            if follows is not None:
+                return follows
+        if not history and resolve(question, history) is None and kind == "detail":
+            return Parsed("clarify", reply="I have shown nothing yet that this could speak of.", kind="detail")
+        unclear = ask_back(question, self._parser.index(catalog))
+        if unclear is not None:
+            return Parsed("clarify", reply=unclear)
+        alone = self._parser.parse(question, catalog, history)
+        if alone.status == "no_query" and kind in ("narrow", "replace"):
+            said = f"I do not know what “{question.strip()}” would change: no column or value here has that name."
+            return Parsed("clarify", reply=f"{said} What shall I look for?", kind=kind)
+        return alone
+
+    def _heard(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> tuple[str, Sequence[Turn], TurnKind]:
+        """Give a turn with its kind; the answer to a question back together with what was asked before."""
+        index = self._parser.index(catalog)
+        kind = turn_kind(question, link(question, index), history)
+        last = history[-1] if history else None
+        replies = kind in ("world", "narrow", "replace") or (kind == "new" and len(question.split()) <= _REPLY)
+        if last is None or last.status != "clarify" or not replies or cue("asks").search(question):
+            return question, history, kind
+        whole = answered(last, question)
+        return whole, history[:-1], turn_kind(whole, link(whole, index), history[:-1])
+
+    def _known_values(self, relation: str, column: str, limit: int) -> list[str]:
+        """Give the values of a column, read once however often its relation is indexed beside others."""
+        key = (relation, column, limit)
+        if key not in self._values:
+            self._values[key] = self._engine.values(relation, column, limit)
+        return self._values[key]
+
+    def _lookup(self, suql: str) -> Sequence[Any]:
+        return [row[0] for row in self._engine.run(suql).rows]

@@ -1,0 +1,86 @@
+"""Which condition of an earlier query a turn takes away: "any price is fine"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
+
+from sqlglot import exp
+
+from almanaq.agent.describe import condition_words
+from almanaq.agent.local import trees
+from almanaq.agent.local.fragments import place_of
+from almanaq.agent.local.lexicon import IGNORED
+from almanaq.agent.local.schema_index import SchemaIndex
+from almanaq.agent.local.words import identifier_stems, split, stem, stems
+from almanaq.agent.parser import Parsed
+from almanaq.suql.catalog.relations import Relation
+
+_KIN = tuple(
+    frozenset(group.split())
+    for group in (
+        "city town location place area where address anywhere neighborhood neighbourhood region",
+        "cuisine cuisines food kitchen dish kind",
+        "price prices cost costs cheap expensive budget money affordable pricey",
+        "rating ratings rated stars star score",
+        "year date released release when old age new recent",
+        "genre kind type category",
+        "job title role position profession",
+        "long length runtime duration short minutes",
+        "salary pay earn earns income wage",
+    )
+)
+_NOISE = frozenset(
+    """
+    forget ignore drop remove skip omit requirement condition constraint filter part restriction matter matters
+    important necessary needed fine okay flexible regardless care mind really anyway actually relax limit
+    """.split()
+)
+_SHORTEST = 4
+_PLAIN = frozenset(map(stem, IGNORED)) - frozenset().union(*_KIN)
+
+
+def to_drop(question: str, base: exp.Select, main: Relation, index: SchemaIndex) -> Parsed:
+    """Give the base query without the conditions that the question names; a question back when none can be told."""
+    conditions = trees.conditions(base)
+    keys = main.key
+    open_ = [c for c in conditions if not trees.leaves_out_rows(c, keys)]
+    asked = {w.stem for w in split(question) if w.text[0].isalnum() and w.folded not in _NOISE} - _PLAIN
+    scores = [_overlap(asked, _spoken(c, main, index)) for c in open_]
+    best = max(scores, default=0.0)
+    gone = [c for c, score in zip(open_, scores, strict=True) if best and score >= best]
+    if not gone and len(open_) == 1:
+        gone = open_
+    if not gone:
+        known = "; ".join(f"({i}) {condition_words(c)}" for i, c in enumerate(open_, 1))
+        return Parsed("clarify", reply=f"Which condition shall I leave out: {known}?", kind="drop")
+    kept = [c for c in conditions if c not in gone and not trees.leaves_out_rows(c, keys)]
+    return Parsed("query", trees.write(trees.with_conditions(base, kept)), kind="drop")
+
+
+def _spoken(condition: exp.Expr, main: Relation, index: SchemaIndex) -> dict[str, float]:
+    """Give the words by which a person may mean a condition (its column, values, question), and how surely."""
+    found: dict[str, float] = {}
+    for name in trees.columns(condition) if not trees.reads_text(condition) else ():
+        place = place_of(name, index, main)
+        found |= dict.fromkeys(place.about if place else (), 1.0)
+        found |= dict.fromkeys(identifier_stems(name), 2.0)
+    for node in condition.find_all(exp.Literal):
+        if node.is_string:
+            found |= dict.fromkeys(stems(node.name), 2.0)
+    return {word: sure for word, sure in found.items() if word not in _PLAIN | set(identifier_stems(main.name))}
+
+
+def _overlap(asked: Iterable[str], spoken: Mapping[str, float]) -> float:
+    """Weigh the words that two sets share: whole, of one stem ("romance", "romantic"), or of one kind."""
+    score = 0.0
+    for word in asked:
+        near = [sure / 2 for other, sure in spoken.items() if _akin(word, other)]
+        kin = [sure / 2.5 for other, sure in spoken.items() for kin in _KIN if word in kin and other in kin]
+        score += max([spoken.get(word, 0.0), *near, *kin])
+    return score
+
+
+def _akin(word: str, other: str) -> bool:
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
+    return shared >= max(_SHORTEST, min(len(word), len(other)) - 3)

@@ -1,0 +1,99 @@
+"""What a follow-up adds to an earlier query: its own words, read over that query's main relation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from almanaq.agent.local import sql, trees
+from almanaq.agent.local.assemble import Assembler
+from almanaq.agent.local.cues import cue
+from almanaq.agent.local.linker import link
+from almanaq.agent.local.links import Links
+from almanaq.agent.local.schema_index import Place, SchemaIndex
+from almanaq.suql.catalog.relations import Relation
+
+_NEGATED_WISH = re.compile(r"\b(?:i|we) (?:do not|don't) want(?: to| an?)?\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A follow-up's own words, read.
+
+    Attributes:
+        text: the words that were read: cues like "what about" are left out.
+        conditions: what it asks of a row of the main relation.
+        unused, corrections: as in Parsed.
+    """
+
+    text: str
+    links: Links
+    conditions: tuple[exp.Expr, ...] = ()
+    unused: tuple[str, ...] = ()
+    corrections: tuple[tuple[str, str], ...] = ()
+
+
+def remainder(question: str) -> str:
+    """Give a follow-up's words without those that only say that it is one."""
+    plain = question.replace("\u2019", "'").strip()
+    plain = _NEGATED_WISH.sub("without", plain)
+    for _ in range(3):
+        plain = cue("said_only").sub(" ", plain).strip(" ,.;")
+    return " ".join(plain.split())
+
+
+def fragment(text: str, index: SchemaIndex, main: Relation) -> Fragment:
+    """Give what some words ask of the rows of a relation."""
+    links = link(text, index)
+    reading = Assembler(links, index, main).reading()
+    tree = trees.read(reading.suql())
+    found = trees.conditions(tree) if tree is not None else []
+    if tree is not None and tree.args.get("joins") and found:
+        found = [_within(tree, main)]
+    return Fragment(text, links, tuple(found), reading.unused, reading.corrections)
+
+
+def _within(tree: exp.Select, main: Relation) -> exp.Expr:
+    """Give conditions that need joins as one on the key of the main relation."""
+    own = sql.name(main.key[0]) if len(main.key) == 1 else ""
+    if not own:
+        return exp.true()
+    inner = trees.showing(tree, [f"{sql.name(main.name)}.{own}"])
+    for part in ("order", "limit"):
+        inner.set(part, None)
+    return exp.In(this=exp.column(exp.to_identifier(own)), query=exp.Subquery(this=inner))
+
+
+def compared(condition: exp.Expr) -> frozenset[str]:
+    """Give the columns that a condition compares with literals."""
+    found = set()
+    for node in condition.find_all(exp.Binary, exp.In, exp.Between):
+        parts = [*node.args.values(), *node.expressions]
+        if any(isinstance(p, exp.Literal) for p in parts if isinstance(p, exp.Expr)):
+            for part in parts:
+                inner = part.this.unnest() if isinstance(part, exp.Any) else part
+                found |= {inner.name} if isinstance(inner, exp.Column) else set()
+                if isinstance(inner, exp.Anonymous):
+                    found.add(_call(inner))
+    return frozenset(found) or (
+        frozenset({condition.name}) if isinstance(condition, exp.Column) else trees.columns(condition)
+    )
+
+
+def _call(node: exp.Anonymous) -> str:
+    return node.sql("postgres", normalize_functions=False)
+
+
+def single_valued(condition: exp.Expr, main: Relation) -> bool:
+    """Say whether a condition asks a column, which holds one value, to be that: a second one contradicts it."""
+    if not isinstance(condition, exp.EQ | exp.In) or not isinstance(condition.this, exp.Column):
+        return False
+    column = main.column(condition.this.name)
+    return column is not None and not column.array
+
+
+def place_of(name: str, index: SchemaIndex, main: Relation) -> Place | None:
+    """Give a column of the main relation by name."""
+    return next((p for p in index.places[main.name] if p.column.name == name), None)

@@ -1,0 +1,153 @@
+"""Tells what an asker does with a turn, by its words and by what they link to: no language model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from almanaq.agent.history import Turn, TurnKind
+from almanaq.agent.local.cues import cue
+from almanaq.agent.local.links import Links
+from almanaq.agent.local.references import refers, shown_before
+from almanaq.agent.local.words import word_set
+from almanaq.agent.small_talk import small_talk
+
+_FILLERS = re.compile(
+    r"^(?:(?:ok|okay|and|so|but|well|hmm+|hm|please|now|then|great|good|no|yes|yeah|alright|right|cool|fine|thanks)\b"
+    r"[, ]*)+"
+)
+_NUMBER = re.compile(r"\d")
+_INTERJECTIONS = word_set(
+    """
+    ok okay yes no yeah nope sure great good perfect cool nice awesome amazing wow hmm hm hmmm mm ah oh lol haha alright
+    right fine interesting impressive wonderful excellent super got it i see understood never mind nevermind sorry oops
+    really indeed lovely brilliant then well thanks that is
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A turn made ready to be told apart.
+
+    Attributes:
+        text: in lower case, with plain apostrophes and single spaces; `core` without the fillers that open it.
+        values: it names values of the data; `nouns` it names a relation; `linked` anything at all.
+    """
+
+    text: str
+    core: str
+    values: int
+    nouns: int
+    linked: bool
+
+
+def hear(question: str, links: Links) -> Heard:
+    """Give what tells a turn apart."""
+    text = " ".join(question.casefold().replace("\u2019", "'").split()).strip()
+    core = _FILLERS.sub("", text).strip(" ,.!") or text
+    nouns = sum(not link.verb for link in links.relations)
+    linked = bool(links.values or nouns or links.columns or links.numbers)
+    return Heard(text, core, len(links.values), nouns, linked)
+
+
+def turn_kind(question: str, links: Links, history: Sequence[Turn]) -> TurnKind:
+    """Give the kind of a turn. `links` are those of the question with the source's schema."""
+    heard = hear(question, links)
+    if small_talk(question) is not None:
+        return "talk"
+    follows = _follow_up(heard, history) if any(t.suql for t in history) else None
+    if follows is not None:
+        return follows
+    if _talks(heard):
+        return "talk"
+    if cue("world").search(heard.core) or not (heard.linked or _searching(heard)):
+        return "world"
+    return "new"
+
+
+def _talks(heard: Heard) -> bool:
+    if set(re.findall(r"[a-z]+", heard.text)) <= _INTERJECTIONS:
+        return True
+    return bool(cue("talk").search(heard.text)) and not (heard.values and cue("asks").search(heard.core))
+
+
+def _searching(heard: Heard) -> bool:
+    """Say whether a turn looks for something that only prose can tell: no word of it names anything."""
+    return bool(re.search(r"\b(?:somewhere|place|places|spot|spots|where can|recommend|suggest)\b", heard.text))
+
+
+def _follow_up(heard: Heard, history: Sequence[Turn]) -> TurnKind | None:
+    """Give the kind of a turn that goes on from an earlier one, None for one that stands alone."""
+    core = heard.core
+    of_set = bool(cue("of_set").search(core))
+    refers_to_row = refers(core)
+    complete = heard.nouns > 0 and not of_set and not refers_to_row
+    if cue("world").search(core) and not heard.nouns:
+        return "world"
+    if _counts(heard, complete):
+        return "count"
+    if cue("drop").search(core):
+        return "drop"
+    if _talks(heard):
+        return "talk"
+    if cue("about").search(core) and (refers_to_row or of_set):
+        return "detail"
+    if cue("another").search(core) and not heard.values:
+        return "another"
+    if cue("compare").search(core) and not _NUMBER.search(core) and not (complete and heard.values):
+        return None if "would be better" in core else "compare"
+    if cue("best").search(core) and not heard.values and not (complete and not of_set):
+        return "best"
+    return _reference(heard, history, refers_to_row=refers_to_row, complete=complete)
+
+
+def _counts(heard: Heard, complete: bool) -> bool:
+    if refers(heard.core) and not re.search(r"\bhow many\b", heard.core):
+        return False
+    if cue("count").search(heard.core):
+        return not (complete and heard.values) or bool(re.search(r"\bsuch\b", heard.core))
+    if not re.search(r"\bhow many\b", heard.core) or refers(heard.core):
+        return False
+    return bool(re.search(r"\b(?:is|was|would|were) (?:that|it|this|these|those)\b", heard.core)) or (
+        not heard.nouns and heard.values > 0 and not re.search(r"\bdoes\b", heard.core)
+    )
+
+
+def _reference(heard: Heard, history: Sequence[Turn], *, refers_to_row: bool, complete: bool) -> TurnKind | None:
+    core = heard.core
+    if re.match(r"(?:and )?(?:what|how) about\b", core) and refers_to_row:
+        return "detail"
+    modal = re.search(r"\b(?:it|they|he|she)(?: also)? (?:must|should|needs?|has to|have to)\b", core)
+    if refers_to_row and not modal and not re.match(r"(?:only|just|filter|restrict|limit)\b", core):
+        return "detail" if shown_before(history) else None
+    if (
+        cue("replace").search(core)
+        and (heard.linked or len(core.split()) < 7)
+        and not _complete_search(heard, complete)
+    ):
+        return "replace"
+    if re.search(r"\bto know (?:where|which|what|who)\b", core):
+        return None
+    if complete and not re.match(r"(?:only|just|filter|restrict|limit|with|without)\b", core):
+        return None if len(core.split()) > 2 or not heard.text.startswith(("and", "or", "ok and")) else "replace"
+    if cue("narrow").search(core) or modal:
+        return None if heard.values > 1 and cue("asks").search(core) else "narrow"
+    return _fragment(heard)
+
+
+def _complete_search(heard: Heard, complete: bool) -> bool:
+    """Say whether a turn asks for rows by all that it wants of them."""
+    return (
+        complete
+        and bool(cue("asks").search(heard.core))
+        and not re.match(r"(?:what|how) (?:about|if|would)\b", heard.core)
+    )
+
+
+def _fragment(heard: Heard) -> TurnKind | None:
+    """Give the kind of a few words without a verb of asking: "and comedies?", "in Sunnyvale, please"."""
+    if not heard.linked or cue("asks").search(heard.core) or len(heard.core.split()) > 6:
+        return None
+    return "replace" if heard.values else "narrow"

@@ -1,0 +1,84 @@
+"""Response: a reply with everything it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from almanaq.agent.history import Key, Shown, Turn, TurnKind
+from almanaq.errors import AlmanaqError
+
+if TYPE_CHECKING:
+    from almanaq.suql.execution.result import Evidence, Trace
+
+Status = Literal["answered", "no_result", "no_query", "clarify", "failed"]
+_REMEMBERED = 20
+_OWN = ("question", "error", "kind", "shown", "meant", "private")
+"""Fields for callers in Python, which are no keys of `ask --json`."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """A reply, with everything it rests on (the keys of `ask --json`).
+
+    Attributes:
+        suql: the query that ran, or the last that was refused; None when there was none.
+        tables: names of the relations that the query reads.
+        evidence: for each row, the quotes that it rests on.
+        searched: what was searched, in words; "" when nothing was.
+        relaxed: the condition that was dropped to find rows, in words; None when none was.
+        trace: what the query took; None when none ran.
+        error: what failed, for callers that want the exception; the message is in `answer`.
+        kind: what the asker did with the question.
+        shown: the keys of the rows, for later turns that refer to them.
+        meant: where a condition was left out, the query with it: what later turns go on from.
+        private: the rows show private columns; no language model sees them, now or in later turns.
+    """
+
+    status: Status
+    answer: str
+    suql: str | None = None
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+    tables: tuple[str, ...] = ()
+    evidence: tuple[tuple[Evidence, ...], ...] = ()
+    searched: str = ""
+    relaxed: str | None = None
+    trace: Trace | None = None
+    question: str = ""
+    error: AlmanaqError | None = field(default=None, compare=False)
+    kind: TurnKind = "new"
+    shown: Shown | None = None
+    meant: str | None = None
+    private: bool = False
+
+    def turn(self) -> Turn:
+        """Give what a conversation remembers of this reply."""
+        keys: tuple[Key, ...] = tuple((self.columns[0], str(row[0])) for row in self.rows[:_REMEMBERED] if row)
+        return Turn(
+            self.question,
+            self.suql,
+            self.answer,
+            self.status,
+            keys,
+            self.kind,
+            self.shown,
+            self.meant,
+            self.private,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the keys of `ask --json`; rows keep Python values."""
+        kept = [f.name for f in fields(self) if f.name not in _OWN]
+        return {name: _plain(getattr(self, name)) for name in kept}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    return [_plain(v) for v in value] if isinstance(value, tuple | list) else value
+
+
+def failed(question: str, error: AlmanaqError, suql: str | None = None) -> Response:
+    """Give the reply that says what failed."""
+    return Response("failed", str(error), suql, question=question, error=error)

@@ -1,0 +1,208 @@
+"""The data of a run, opened and checked: questions, tables with their distractors, and what identifies them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from almanaq.benchmark.cards import DATASETS, find_card
+from almanaq.benchmark.hub import read_source
+from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.tasks import find_task
+from almanaq.corpus.dataset import Dataset, DatasetFolder, Question, is_dataset_folder, open_dataset
+from almanaq.corpus.linked import DescribedByPassages, LinkedTables
+from almanaq.corpus.own_dataset import CARD_SUFFIXES, open_card
+from almanaq.corpus.table import Corpus, Table, TableId
+from almanaq.errors import BenchmarkError, SourceError, UsageError, suggest
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What a run asks and searches.
+
+    Attributes:
+        ids: of all tables of the corpus; they are distinct and hold every gold table.
+        corpus_split: the split whose tables are searched, or "all".
+        distractors: how many tables of `distractors_from` are among them.
+        counts: how the data differs from what is published; "" where it does not.
+        hashes: sha256 of each file, by name; `revisions` of the repositories they were fetched from.
+    """
+
+    dataset: Dataset
+    questions: tuple[Question, ...]
+    corpus: Corpus
+    ids: Set[TableId]
+    corpus_split: str
+    distractors: int
+    distractors_from: str
+    counts: str
+    hashes: Mapping[str, str]
+    revisions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Haystack:
+    """A corpus with tables of another among its own, under that one's name, so that no two ids are the same."""
+
+    corpus: Corpus
+    others: Corpus
+    chosen: frozenset[int]
+    name: str
+
+    def __len__(self) -> int:
+        return len(self.corpus) + len(self.chosen)
+
+    def __iter__(self) -> Iterator[Table]:
+        yield from self.corpus
+        for position, table in enumerate(self.others):
+            if position in self.chosen:
+                renamed = TableId(f"{self.name}/{table.id.database}", table.id.table)
+                yield Table(
+                    renamed, table.header, table.rows, table.title, table.section, table.description, table.keys,
+                    table.context,
+                )  # fmt: skip
+
+
+def open_data(request: RunRequest) -> Data:
+    """Open the data of a run.
+
+    Raises:
+        UsageError: there is no such dataset or split, or fewer distractors than asked for.
+        SourceError: the data cannot be read.
+        BenchmarkError: a gold table is not in the corpus, or a table stands in it twice.
+    """
+    dataset = find_dataset(request.data_dir, request.dataset)
+    every = dataset.questions(request.split)
+    own = dataset.corpus(request.split)
+    if find_task(request.task).name == "hybrid-qa":
+        own = _described(dataset, request)
+    corpus, others = _with_distractors(request, own)
+    card = find_card(request.dataset)
+    asked = every[: request.limit]
+    files = [*dataset.files(request.split), *(others.files if others else ())]
+    if find_task(request.task).name == "hybrid-qa":
+        files.append(_linked_folder(dataset, request).passages_file)
+    return Data(
+        dataset,
+        asked,
+        corpus,
+        _check_ids(asked, corpus, dataset.path),
+        dataset.corpus_split(request.split),
+        len(corpus) - len(own),
+        others.name if others else "",
+        card.differs(request.split, len(own), len(every)) if card else "",
+        {_name(file, dataset.path): _sha256(file) for file in files},
+        read_source(dataset.path).get("revisions", {}) if dataset.path.is_dir() else {},
+    )
+
+
+def find_dataset(data_dir: Path, name: str) -> Dataset:
+    """Open a dataset of a folder: `NAME/` in one of the layouts, `NAME/card.yaml`, or `NAME.yaml`.
+
+    Raises:
+        UsageError: there is none of that name.
+        SourceError: there is no such folder, or what is there is no dataset.
+    """
+    if not data_dir.is_dir():
+        raise SourceError(f"no such folder: {data_dir}")
+    card = find_card(name)
+    for each in dict.fromkeys((name, card.name if card else name)):
+        for file in (
+            data_dir / each / f"card{CARD_SUFFIXES[0]}",
+            *(data_dir / f"{each}{end}" for end in CARD_SUFFIXES),
+        ):
+            if file.is_file():
+                return open_card(file)
+        if (data_dir / each).is_dir():
+            return open_dataset(data_dir / each)
+    held = datasets_in(data_dir)
+    known = [*held, *(each.name for each in DATASETS)]
+    hint = suggest(name, held if card else known)
+    if card is not None and card.source is not None:
+        hint += f"; `almanaq bench fetch {card.name} --data-dir {data_dir}` downloads it"
+    raise UsageError(f"dataset {name!r} {'is not in' if card else 'is unknown, and not in'} {data_dir}{hint}")
+
+
+def datasets_in(data_dir: Path) -> list[str]:
+    """Name the datasets of a folder. Raises SourceError when there is no such folder."""
+    if not data_dir.is_dir():
+        raise SourceError(f"no such folder: {data_dir}")
+    cards = {entry.stem for entry in data_dir.iterdir() if entry.suffix in CARD_SUFFIXES}
+    folders = (entry for entry in data_dir.iterdir() if entry.is_dir())
+    return sorted(cards | {each.name for each in folders if is_dataset_folder(each) or (each / "card.yaml").is_file()})
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    name: str
+    files: tuple[Path, ...]
+
+
+def _with_distractors(request: RunRequest, own: Corpus) -> tuple[Corpus, _Others | None]:
+    """Give the corpus with the distractors asked for: drawn by the seed, all where the task is to find needles."""
+    needles = find_task(request.task).name == "needle-in-haystack"
+    if not request.distractors and not (needles and request.distractors is None):
+        return own, None
+    dataset = find_dataset(request.data_dir, request.distractors_from)
+    name = request.distractors_from
+    others = dataset.corpus()
+    wanted = len(others) if request.distractors is None else request.distractors
+    if wanted > len(others):
+        raise UsageError(f"--distractors {wanted}: {name} holds {len(others)} tables")
+    chosen = frozenset(Random(f"{request.seed} {name}").sample(range(len(others)), wanted))
+    files = tuple(file for split in dataset.splits or ("",) for file in _corpus_files(dataset, split))
+    return Haystack(own, others, chosen, name), _Others(name, tuple(dict.fromkeys(files)))
+
+
+def _corpus_files(dataset: Dataset, split: str) -> Sequence[Path]:
+    if split:
+        return dataset.files(split)
+    return tuple(sorted(dataset.path.rglob("*.parquet"))) if dataset.path.is_dir() else (dataset.path,)
+
+
+def _check_ids(questions: Sequence[Question], corpus: Corpus, where: Path) -> Set[TableId]:
+    """Give the ids of the corpus, after checking that they are distinct and hold every gold table."""
+    wanted = {table: question for question in questions for table in question.gold}
+    ids: set[TableId] = set()
+    for table in corpus:
+        wanted.pop(table.id, None)
+        if table.id in ids:
+            raise BenchmarkError(f"{where}: table {table.id} stands more than once")
+        ids.add(table.id)
+    if wanted:
+        table_id, question = next(iter(wanted.items()))
+        raise BenchmarkError(
+            f"{len(wanted)} gold tables are not among the {len(corpus)} tables of {where} that were searched"
+            f"; the first is {table_id} of question {question.id!r}: is this the corpus of the split?"
+        )
+    return frozenset(ids)
+
+
+def _name(file: Path, dataset: Path) -> str:
+    """Name a file by its place in its dataset's folder, or beside it."""
+    for folder in (dataset, dataset.parent):
+        if file.is_relative_to(folder):
+            return file.relative_to(folder).as_posix()
+    return file.name
+
+
+def _described(dataset: Dataset, request: RunRequest) -> Corpus:
+    """Give the tables with their cells' passages as description, for retrievers whose fields name it."""
+    return DescribedByPassages(LinkedTables(_linked_folder(dataset, request), request.split))
+
+
+def _linked_folder(dataset: Dataset, request: RunRequest) -> DatasetFolder:
+    """Give a dataset that has the texts which cells link; raises UsageError for one that has none."""
+    if isinstance(dataset, DatasetFolder) and dataset.passages_file.is_file():
+        return dataset
+    raise UsageError(
+        f"hybrid-qa asks of passages that cells link, and {request.dataset} has no passages.parquet in its folder"
+    )
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()

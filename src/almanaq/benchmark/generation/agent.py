@@ -1,0 +1,112 @@
+"""Our agent as a generator: it writes SUQL over the tables that were found, or the database, and its rows reply."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from almanaq.agent.response import Response
+from almanaq.benchmark.generation.context import sqlite_dialect
+from almanaq.benchmark.generation.protocol import Asked, Reply
+from almanaq.corpus.table import Table
+from almanaq.corpus.tabular import clean_header
+from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError
+from almanaq.models.prompts import prompt_file
+from almanaq.models.protocols import Models, TextCall, Usage
+
+_PROMPTS = "almanaq.agent.prompts"
+_ANSWERS = 3  # rows whose values make an answer
+
+
+@dataclass(frozen=True)
+class AgentGenerator:
+    """Asks the agent of `almanaq.connect`, with `local` or with a language model.
+
+    An answer is the values of the first rows; a sentence is the agent's own. A statement is put to each table as a text
+    call, and the first table that says something decides. SQL is the agent's query in SQLite's dialect.
+    """
+
+    models: Models
+    name: str = "agent"
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """The versions of the agent's prompt files; none where there is no language model."""
+        if self.models.language is None:
+            return {}
+        names = sorted(file.name.removesuffix(".jinja") for file in files(_PROMPTS).iterdir() if ".jinja" in file.name)
+        return {name: prompt_file(name, _PROMPTS).version for name in names}
+
+    @property
+    def model(self) -> str:
+        """The name of the model behind the agent."""
+        return self.models.name
+
+    async def reply(self, asked: Asked) -> Reply:
+        """Give the agent's reply; what it cannot do is this reply's fault."""
+        try:
+            if asked.role == "verify":
+                return await self._verdict(asked)
+            return await asyncio.to_thread(self._query if asked.role == "sql" else self._answer, asked)
+        except (BudgetExceeded, ModelError) as error:
+            if isinstance(error, ModelCallError):
+                return Reply("", fault=str(error))
+            raise
+        except AlmanaqError as error:
+            return Reply("", fault=" ".join(str(error).split()))
+
+    async def _verdict(self, asked: Asked) -> Reply:
+        for text in asked.texts:
+            question = f"Is it true that {asked.question}?"
+            said = await self.models.reader.read(TextCall("answer", (text,), question, options=("Yes", "No")))
+            if said.value is not None:
+                return Reply("true" if said.value == "Yes" else "false", usage=said.usage)
+        return Reply("not enough")
+
+    def _answer(self, asked: Asked) -> Reply:
+        from almanaq import connect
+
+        if not asked.tables:
+            return Reply("")
+        with tempfile.TemporaryDirectory() as folder:
+            for place, table in enumerate(asked.tables):
+                _write(table, Path(folder), place)
+            with connect(folder, model=self.models) as connection:
+                said = connection.ask(asked.question)
+        if said.status == "failed":
+            return Reply("", said.answer, said.suql or "", _usage(said))
+        values = dict.fromkeys(str(row[0]) for row in said.rows[:_ANSWERS] if row and row[0] is not None)
+        return Reply(said.answer if asked.sentence else ", ".join(values), "", said.suql or "", _usage(said))
+
+    def _query(self, asked: Asked) -> Reply:
+        from almanaq import connect
+
+        if asked.database is None:
+            return Reply("", fault="the database is not at hand")
+        with connect(str(asked.database), model=self.models) as connection:
+            said = connection.ask(asked.question)
+        if not said.suql:
+            return Reply("", fault=said.answer, usage=_usage(said))
+        return Reply(sqlite_dialect(said.suql), usage=_usage(said))
+
+
+def _usage(said: Response) -> Usage:
+    """Give what the query's text calls cost, as its trace has it."""
+    trace = said.trace
+    if trace is None:
+        return Usage()
+    return Usage(trace.physical_calls, trace.cached_calls, trace.input_tokens, trace.output_tokens)
+
+
+def _write(table: Table, folder: Path, place: int) -> None:
+    """Write a table as CSV, named after its title, so that its columns get types as those of any file."""
+    name = re.sub(r"\W+", "_", table.title or table.id.table).strip("_").lower()[:40] or "table"
+    header = clean_header(list(table.header), name).names
+    with (folder / f"{name}_{place + 1}.csv").open("w", encoding="utf-8", newline="") as out:
+        csv.writer(out).writerows([header, *table.rows])

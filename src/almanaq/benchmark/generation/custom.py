@@ -1,0 +1,89 @@
+"""Generators of others: the paper's `generate(table_str, query)`, or our own seam."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from almanaq.benchmark.generation.protocol import VERDICTS, Asked, Generator, Reply
+from almanaq.errors import ModelError, UsageError, suggest
+
+
+class PaperGenerator:
+    """An object with `generate(table_str, query)`; called in a thread, so that several may be under way."""
+
+    model = ""
+
+    def __init__(self, made: Any, name: str) -> None:
+        self.name = name
+        self._made = made
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """None of ours."""
+        return {}
+
+    async def reply(self, asked: Asked) -> Reply:
+        """Give what the object says; anything it raises is this reply's fault."""
+        tables = "\n\n".join(asked.texts)
+        try:
+            said = await asyncio.to_thread(self._made.generate, tables, asked.question)
+            if inspect.isawaitable(said):
+                said = await said
+        except ModelError:
+            raise
+        except Exception as error:
+            return Reply("", fault=f"{type(error).__name__}: {' '.join(str(error).split())}")
+        if said is None:
+            return Reply("")
+        if isinstance(said, dict):  # the paper's SQL generator gives an object
+            said = said.get("sql_query", said.get("sql", ""))
+        if not isinstance(said, str):
+            return Reply("", fault=f"it gave {type(said).__name__}, not text")
+        return Reply(verdict_in(said)) if asked.role == "verify" else Reply(said.strip())
+
+
+def verdict_in(text: str) -> str:
+    """Give the verdict that free text states: at its beginning or alone; "" where it states none, or several.
+
+    "Not true" is no "true", and "true" inside a longer explanation is no verdict.
+    """
+    plain = " ".join(text.lower().strip(" .!\"'*`").split())
+    spelled = {
+        "true": "true", "supported": "true", "supports": "true", "yes": "true",
+        "false": "false", "refuted": "false", "refutes": "false", "no": "false", "not true": "false",
+        "not enough information": "not enough", "not enough": "not enough", "not enough info": "not enough",
+    }  # fmt: skip
+    head = plain.replace(":", ",").replace(";", ",").replace(".", ",").split(",")[0].strip()
+    found = spelled.get(plain) or spelled.get(head)
+    return found if found in VERDICTS else ""
+
+
+def import_generator(name: str) -> Generator:
+    """Give the generator that `module:object` names: one of ours, or one with `generate(table_str, query)`.
+
+    Raises:
+        UsageError: there is no such module or object, or it is no generator.
+    """
+    module_name, _, path = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ImportError as error:
+        raise UsageError(f"generator {name!r}: cannot import {module_name!r}: {error}") from error
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"generator {name!r}: {module_name} has no {part!r}{suggest(part, dir(found))}")
+        found = getattr(found, part)
+    return adapt_generator(found() if isinstance(found, type) else found, name)
+
+
+def adapt_generator(made: Any, name: str) -> Generator:
+    """Give an object as a generator. Raises UsageError for one that is none."""
+    if callable(getattr(made, "reply", None)) and hasattr(made, "prompts"):
+        return made  # type: ignore[no-any-return]
+    if callable(getattr(made, "generate", None)):
+        return PaperGenerator(made, name)
+    raise UsageError(f"generator {name!r} is none: it has neither reply(asked) nor generate(table_str, query)")

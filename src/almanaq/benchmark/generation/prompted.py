@@ -1,0 +1,75 @@
+"""A language model as generator: one prompt of ours for each role, and one where there is no context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from almanaq.benchmark.generation.protocol import VERDICTS, Asked, Reply
+from almanaq.models.failure import FailedCall
+from almanaq.models.prompted import asked as ask_model
+from almanaq.models.prompts import prompt_file
+from almanaq.models.prompts.schemas import task_prompt
+from almanaq.models.protocols import LanguageModel, Prompt
+from almanaq.models.replies import MalformedReply, parse_object
+
+PROMPTS = ("table_answer", "table_verify", "table_sql", "no_context", "repair")
+_NOTHING = "(the schema is not at hand)"
+
+
+class PromptedGenerator:
+    """Asks a language model. Failures of a call are faults of one reply; those of the model are raised."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self.name = self.model = model.name
+        self._model = model
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """The versions of the prompt files."""
+        return {name: prompt_file(name).version for name in PROMPTS}
+
+    async def reply(self, asked: Asked) -> Reply:
+        """Give the model's reply."""
+        prompt, key = _prompt(asked)
+        try:
+            content, usage, _ = await ask_model(self._model, prompt, _parser(key))
+        except FailedCall as failure:
+            return Reply("", fault=str(failure), usage=failure.usage)
+        said = content[key]
+        return Reply("" if said is None else str(said).strip(), "", str(content.get("reasoning", "")), usage)
+
+
+def _prompt(asked: Asked) -> tuple[Prompt, str]:
+    """Give the request, and the key of its reply that counts."""
+    if asked.role == "sql":
+        texts = asked.texts or (_NOTHING,)
+        values: dict[str, object] = {
+            "dialect": "SQLite",
+            "tables": texts,
+            "hint": asked.hint,
+            "question": asked.question,
+        }
+        return task_prompt("table_sql", values, max_output_tokens=2048), "sql"
+    if not asked.texts:
+        choices = VERDICTS[:2] if asked.role == "verify" else ()
+        values = {"question": asked.question, "choices": choices, "sentence": asked.sentence}
+        return task_prompt("no_context", values), "answer"
+    if asked.role == "verify":
+        return task_prompt("table_verify", {"statement": asked.question, "tables": asked.texts}), "verdict"
+    values = {"question": asked.question, "tables": asked.texts, "sentence": asked.sentence}
+    return task_prompt("table_answer", values), "answer"
+
+
+def _parser(key: str) -> Callable[[str], Mapping[str, object]]:
+    def parse(text: str) -> Mapping[str, object]:
+        content = parse_object(text)
+        if key not in content:
+            raise MalformedReply(f"it has no key {key!r}")
+        said = content[key]
+        if said is not None and not isinstance(said, str | int | float):
+            raise MalformedReply(f"{key!r} must be a string")
+        if key == "verdict" and str(said).strip().lower() not in VERDICTS:
+            raise MalformedReply(f"'verdict' must be one of {', '.join(VERDICTS)}")
+        return content
+
+    return parse

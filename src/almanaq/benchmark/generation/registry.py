@@ -1,0 +1,68 @@
+"""Generators by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from almanaq.benchmark.generation.custom import import_generator
+from almanaq.benchmark.generation.protocol import Generator
+from almanaq.benchmark.generation.trivial import Constant, FirstCell, majority
+from almanaq.corpus.dataset import Question
+from almanaq.errors import UsageError, suggest
+from almanaq.models.protocols import LanguageModel
+
+GENERATORS = {
+    "local": "words of the question, in the tables; no language model",
+    "openai:MODEL": "a language model, with prompts of ours",
+    "agent": "our agent, which writes SUQL over the tables or the database; agent:openai:MODEL with a language model",
+    "majority": "always the most frequent gold answer of the split",
+    "not-enough": 'always "not enough"',
+    "first-cell": "the first cell of the best table",
+}
+"""What each generator goes by."""
+
+
+def open_generator(
+    name: str, questions: Sequence[Question], model: Callable[[str], LanguageModel] | None = None
+) -> Generator:
+    """Open a generator by its name, or by `module:object`.
+
+    Args:
+        questions: all that will be asked; `majority` looks at their gold answers.
+        model: opens language models by name, within a budget.
+
+    Raises:
+        UsageError: there is no such generator, module or object.
+        ModelError: a setting that the model needs is missing.
+    """
+    if name == "local":
+        from almanaq.benchmark.generation.local import LocalGenerator
+
+        return LocalGenerator()
+    if name == "agent" or name.startswith("agent:"):
+        from almanaq.benchmark.generation.agent import AgentGenerator
+        from almanaq.models.registry import open_models
+
+        spec = name.partition(":")[2] or "local"
+        return AgentGenerator(open_models(model(spec) if model and spec != "local" else spec, embedder="lexical"))
+    if name == "majority":
+        return majority(questions)
+    if name == "not-enough":
+        return Constant(name, "not enough")
+    if name == "first-cell":
+        return FirstCell()
+    if name.startswith("openai:"):
+        from almanaq.benchmark.generation.prompted import PromptedGenerator
+
+        return PromptedGenerator((model or _unbounded)(name))
+    if ":" in name:
+        return import_generator(name)
+    raise UsageError(f"unknown generator {name!r}{suggest(name, GENERATORS)}")
+
+
+def _unbounded(name: str) -> LanguageModel:
+    from almanaq.models.registry import open_models
+
+    language = open_models(name, embedder="lexical").language
+    assert language is not None
+    return language

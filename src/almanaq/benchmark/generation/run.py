@@ -1,0 +1,202 @@
+"""The second half of a run: make contexts, ask the generator, judge its queries, write each batch before the next."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from almanaq.benchmark.cards import find_card
+from almanaq.benchmark.config import RunConfig
+from almanaq.benchmark.generation.context import database_of, pack, read_tables, schema_texts, tables_by_database
+from almanaq.benchmark.generation.protocol import Asked, Generator, Reply, Role
+from almanaq.benchmark.generation.replies import ReplyRecord, read_replies
+from almanaq.benchmark.hybridqa.places import answer_place
+from almanaq.benchmark.records import RECORDS, REPLIES, TIMINGS, Appender, Record, read_records
+from almanaq.benchmark.sql.accuracy import (
+    Pair,
+    execution_accuracy,
+    judge_all,
+    strict_execution_accuracy,
+    valid_efficiency,
+)
+from almanaq.benchmark.sql.sandbox import Judged, Limits
+from almanaq.corpus.dataset import Question
+from almanaq.corpus.table import Corpus, Table
+from almanaq.errors import AlmanaqError
+from almanaq.models.protocols import Usage
+
+BATCH = 32
+CONCURRENCY = 16
+
+ROLES: Mapping[str, Role] = {
+    "question-answering": "answer",
+    "hybrid-qa": "answer",
+    "fact-verification": "verify",
+    "text-to-sql": "sql",
+}
+"""What each task wants of a generator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """The SQLite files of a dataset folder, `database/DB/DB.sqlite`."""
+
+    folder: Path
+
+    def file(self, name: str) -> Path | None:
+        """Give the file of a database; None where it is not there."""
+        file = self.folder / "database" / name / f"{name}.sqlite"
+        return file if file.is_file() else None
+
+    def leave_out(self, questions: Sequence[Question], corpus: Corpus) -> tuple[tuple[Question, ...], str]:
+        """Give the questions whose gold query can be run as it was meant, and say how many others there are.
+
+        A database that is not here cannot be asked; one whose tables are marked as `reduced` gives other rows.
+        """
+        reduced = {table.id.database for table in corpus if table.context.get("reduced")}
+        here = [question for question in questions if self.file(question.gold[0].database) is not None]
+        whole = tuple(question for question in here if question.gold[0].database not in reduced)
+        parts = [
+            f"{count} {what}"
+            for count, what in (
+                (len(questions) - len(here), "questions whose database is not here"),
+                (len(here) - len(whole), "questions of databases that are cut down here"),
+            )
+            if count
+        ]
+        return whole, f"left out of execution accuracy: {', '.join(parts)}" if parts else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Asks a generator.
+
+    Args:
+        out: the run folder, which holds the records of the retrieval.
+        databases: for text-to-SQL.
+        progress: told after every batch how many of how many questions are done.
+    """
+
+    out: Path
+    config: RunConfig
+    generator: Generator
+    databases: Databases
+    progress: Callable[[int, int], None] | None = None
+    limits: Limits | None = None
+
+    def run(self, questions: Sequence[Question], corpus: Corpus) -> None:
+        """Write a reply for each question that has none yet.
+
+        Raises:
+            ModelError: no call can succeed; the replies of the batches before are written.
+        """
+        done = {reply.query_id for reply in read_replies(self.out / REPLIES)}
+        todo = [question for question in questions if question.id not in done]
+        if todo:
+            asyncio.run(self._ask(todo, self._contexts(todo, corpus)))
+
+    def _contexts(self, questions: Sequence[Question], corpus: Corpus) -> Callable[[Question], Asked]:
+        """Give what makes the context of a question."""
+        found = {record.query_id: record for record in read_records(self.out / RECORDS)}
+        if ROLES[self.config.task] == "sql":
+            names = {database_of(found[question.id].hits) for question in questions}
+            schemas = tables_by_database(corpus, names)
+            return lambda question: self._sql_context(question, found[question.id], schemas)
+        k = self.config.context_k
+        tables = read_tables(corpus, (hit.id for question in questions for hit in found[question.id].hits[:k]))
+        card = find_card(self.config.dataset)
+
+        def made(question: Question) -> Asked:
+            best = tuple(tables[hit.id] for hit in found[question.id].hits[:k])
+            packed = tuple(pack(best))
+            sentence = bool(card and card.sentences)
+            role = ROLES[self.config.task]
+            return Asked(question.id, role, question.text, packed, best[: len(packed)], sentence)
+
+        return made
+
+    def _sql_context(self, question: Question, record: Record, schemas: Mapping[str, Sequence[Table]]) -> Asked:
+        name = database_of(record.hits)
+        tables = tuple(schemas.get(name, ()))
+        if self.config.schema == "retrieved":
+            chosen = {hit.id for hit in record.hits[: self.config.context_k]}
+            tables = tuple(table for table in tables if table.id in chosen)
+        hint = str(question.fields.get("evidence") or "") if self.config.evidence else ""
+        file = self.databases.file(name) if name else None
+        texts = tuple(schema_texts(tables))
+        return Asked(question.id, "sql", question.text, texts, tables, hint=hint, database=file)
+
+    async def _ask(self, todo: Sequence[Question], context: Callable[[Question], Asked]) -> None:
+        replies, timings = Appender(self.out / REPLIES), Appender(self.out / TIMINGS)
+        gate = asyncio.Semaphore(CONCURRENCY)
+        for start in range(0, len(todo), BATCH):
+            batch = todo[start : start + BATCH]
+            asked = [context(question) for question in batch]
+            started = time.perf_counter()
+            said = await asyncio.gather(*(self._one(each, gate) for each in asked))
+            seconds = time.perf_counter() - started
+            records, efficiency = self._records(batch, asked, said)
+            replies.add(record.to_json() for record in records)
+            usage = sum((reply.usage for reply in said), Usage())
+            timing = {"stage": "generate", "queries": len(batch), "seconds": seconds, "efficiency": efficiency}
+            spent = {name: getattr(usage, name) for name in ("calls", "input_tokens", "output_tokens", "money")}
+            timings.add([json.dumps(timing | spent)])
+            if self.progress is not None:
+                self.progress(min(start + BATCH, len(todo)), len(todo))
+
+    async def _one(self, asked: Asked, gate: asyncio.Semaphore) -> Reply:
+        async with gate:
+            try:
+                return await self.generator.reply(asked)
+            except AlmanaqError:
+                raise
+            except Exception as error:
+                return Reply("", fault=f"{type(error).__name__}: {' '.join(str(error).split())}")
+
+    def _records(
+        self, batch: Sequence[Question], asked: Sequence[Asked], said: Sequence[Reply]
+    ) -> tuple[list[ReplyRecord], list[float]]:
+        judged = self._judged(batch, asked, said) if asked[0].role == "sql" else [None] * len(batch)
+        made = [
+            _record(question, context, reply, verdict)
+            for question, context, reply, verdict in zip(batch, asked, said, judged, strict=True)
+        ]
+        return made, [round(valid_efficiency(each), 4) if each else 0.0 for each in judged]
+
+    def _judged(self, batch: Sequence[Question], asked: Sequence[Asked], said: Sequence[Reply]) -> list[Judged | None]:
+        """Run the queries that were written for the right database; those for another are wrong as they are."""
+        files = [self.databases.file(question.gold[0].database) for question in batch]
+        pairs = {
+            place: Pair(file, question.answer, reply.text)
+            for place, (file, question, context, reply) in enumerate(zip(files, batch, asked, said, strict=True))
+            if file is not None and not reply.fault and (context.database == file or not context.texts)
+        }
+        done = dict(zip(pairs, judge_all(pairs.values(), self.limits), strict=True))
+        return [done.get(place) for place in range(len(batch))]
+
+
+def _record(question: Question, asked: Asked, reply: Reply, judged: Judged | None) -> ReplyRecord:
+    outcome, reason = "", ""
+    if asked.role == "sql" and not reply.fault:
+        outcome = judged.reply.kind if judged else "database"
+        reason = judged.reply.reason if judged else f"written for another database than {question.gold[0].database}"
+        if judged and judged.gold.kind != "ok":
+            outcome, reason = "gold", f"the gold query fails: {judged.gold.reason}"
+    return ReplyRecord(
+        question.id,
+        asked.role,
+        question.answer,
+        reply.text,
+        reply.fault,
+        reply.reasoning,
+        len(asked.texts),
+        str(question.fields.get("difficulty") or answer_place(question)),
+        outcome,
+        reason,
+        judged is not None and execution_accuracy(judged),
+        judged is not None and strict_execution_accuracy(judged, question.answer),
+    )

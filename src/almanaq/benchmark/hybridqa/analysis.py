@@ -1,0 +1,93 @@
+"""Why an answer is wrong: the first stage of the pipeline that lost it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import sqlglot
+from sqlglot import exp
+
+from almanaq.benchmark.hybridqa.pipeline import Prediction
+from almanaq.benchmark.hybridqa.relation import HybridRelation
+from almanaq.connection import connect
+from almanaq.errors import AlmanaqError
+from almanaq.evaluation.short_answers import exact_match, mutual_substring, same_number
+from almanaq.suql.syntax.text_functions import is_text_call
+
+Stage = Literal["right", "retrieval", "parse", "link", "text call", "cast", "format"]
+STAGES: tuple[Stage, ...] = ("right", "retrieval", "parse", "link", "text call", "cast", "format")
+"""In the order in which they are found."""
+
+_NOT_READ = ("could not be read", "cannot be read", "not be parsed")
+
+
+def find_stage(
+    prediction: Prediction,
+    answer: str,
+    nodes: Sequence[Mapping[str, Any]],
+    relation: HybridRelation,
+    *,
+    retrieved: bool,
+) -> Stage:
+    """Give the stage that lost the gold answer, "right" where none did.
+
+    Args:
+        nodes: the places that the gold answer was traced to: row, column and whether it is a table's or a passage's.
+        relation: the one that was asked; retrieved: whether it is the gold table.
+
+    - retrieval: another table was asked.
+    - format: the answer holds the gold answer, or is held by it, or is the same number in digits or words.
+    - parse: no query was accepted, or none of its columns is one that holds the answer.
+    - link: the query's conditions on cells leave out every row that holds the answer.
+    - cast: a value of the table or an answer could not be read as its type.
+    - text call: all else: what was read in the passages is wrong or missing.
+    """
+    if exact_match(prediction.answer, answer):
+        return "right"
+    if not retrieved:
+        return "retrieval"
+    if mutual_substring(prediction.answer, answer) or same_number(prediction.answer, answer):
+        return "format"
+    ran = [each.suql for each in prediction.tried if each.outcome in ("rows", "empty")]
+    if not ran:
+        return "parse"
+    columns = {name for node in nodes for name, origin in relation.origins.items() if origin == node["col"]}
+    tree = sqlglot.parse_one(prediction.suql or ran[-1], read="postgres")
+    if columns and not columns & {column.name for column in tree.find_all(exp.Column)}:
+        return "parse"
+    rows = {node["row"] for node in nodes}
+    if rows and not rows & _rows_left(tree, relation):
+        return "link"
+    failed = any(said in warning for warning in prediction.warnings for said in _NOT_READ)
+    return "cast" if failed and not prediction.answer else "text call"
+
+
+def _rows_left(tree: exp.Expr, relation: HybridRelation) -> set[int]:
+    """Give the rows that meet a query's conditions on cells; all of them where these cannot be told apart."""
+    everything = set(range(relation.arrow.num_rows))
+    where = tree.args.get("where")
+    if where is None or tree.find(exp.Join, exp.CTE, exp.Subquery) is not None:
+        return everything
+    condition = where.this.copy()
+    for call in list(condition.find_all(exp.Anonymous)):
+        if is_text_call(call):
+            condition = _without(condition, call)
+    marked = relation.arrow.append_column("row number of analysis", [list(range(relation.arrow.num_rows))])
+    query = exp.select(exp.column("row number of analysis", quoted=True)).from_(exp.to_table("asked")).where(condition)
+    try:
+        with connect({"asked": marked}, model="local", cache=False) as connection:
+            return {row[0] for row in connection.sql(query.sql("postgres")).rows}
+    except AlmanaqError:
+        return everything
+
+
+def _without(condition: exp.Expr, call: exp.Expr) -> exp.Expr:
+    """Give a condition with TRUE in the place of the smallest part of it that is a condition and holds the call."""
+    part = call
+    while part.parent is not None and not isinstance(part.parent, exp.And | exp.Or | exp.Not | exp.Paren):
+        part = part.parent
+    if part.parent is None:
+        return exp.true()
+    part.replace(exp.true())
+    return condition

@@ -1,0 +1,127 @@
+"""A table with linked passages as a relation: `Column`, and `Column_Info text[]` with the texts its cells link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from almanaq.corpus.inference import LoadReport
+from almanaq.corpus.linked import CellLinks, LinkedTable
+from almanaq.corpus.tabular import clean_header
+from almanaq.suql.catalog.relations import ColumnKind
+from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
+from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
+from almanaq.suql.databases.files import type_column
+
+INFO, TEXT = "_Info", "_Text"
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class HybridRelation:
+    """A relation that was made of a linked table.
+
+    Attributes:
+        name: as queries write it: that of the table.
+        arrow: the rows.
+        report: how the cells were read: casts that failed, columns renamed, passages missing.
+        origins: for each column of `arrow`, the position of the table's column that it was made of.
+        spelled: for each typed column, how the table writes each of its values.
+        missing: links that have no passage.
+        title: of the table's page and section.
+    """
+
+    name: str
+    arrow: Any
+    report: LoadReport
+    origins: Mapping[str, int]
+    spelled: Mapping[str, Mapping[Any, str]] = field(default_factory=dict)
+    missing: int = 0
+    title: str = ""
+
+    @property
+    def info_columns(self) -> tuple[str, ...]:
+        """The columns of passages."""
+        return tuple(f.name for f in self.arrow.schema if f.name not in self.spelled and _is_list(f.type))
+
+    def schema(self) -> RelationSchema:
+        """Give the declaration of the columns of passages as free text."""
+        free = ColumnSchema(kind=ColumnKind.FREE_TEXT)
+        return RelationSchema(columns=dict.fromkeys(self.info_columns, free))
+
+
+def make_relation(linked: LinkedTable) -> HybridRelation:
+    """Give the relation of a linked table.
+
+    A column has the type that at least 95 % of its cells can be read as; the others are NULL there and counted in the
+    report, and the column `Column_Text` holds what the table writes. Where a column has links, `Column_Info` holds the
+    texts of each cell's passages, NULL where a cell has none.
+    """
+    import pyarrow as pa
+
+    table = linked.table
+    cells = list(zip(*table.rows, strict=True)) or [() for _ in table.header]
+    links = list(zip(*linked.links, strict=True)) or [() for _ in table.header]
+    header = clean_header(list(table.header), table.id.table)
+    found: list[tuple[str, int, Any]] = []
+    reports, spelled = [], {}
+    for at, name in enumerate(header.names):
+        written = pa.chunked_array([pa.array([cell or None for cell in cells[at]], pa.large_string())])
+        typed, report = type_column(name, written)
+        found.append((name, at, typed))
+        reports.append(report)
+        if report.failures:
+            found.append((name + TEXT, at, written))
+        if report.type != "text":
+            spelled[name] = _spellings(typed, cells[at])
+        if any(links[at]):
+            texts = [_texts(each, linked.passages) for each in links[at]]
+            found.append((name + INFO, at, pa.array(texts, pa.list_(pa.large_string()))))
+    names = clean_header([name for name, _, _ in found], table.id.table)
+    lost = [link for row in linked.links for each in row for link in each if link not in linked.passages]
+    warnings = (*header.warnings, *names.warnings, *_missing(table.id.table, lost))
+    arrow = pa.table([column for _, _, column in found], names=list(names.names))
+    origins = {name: at for name, (_, at, _) in zip(names.names, found, strict=True)}
+    read = LoadReport(table.id.table, len(table.rows), tuple(reports), warnings)
+    title = " / ".join(part for part in (table.title, table.section) if part)
+    return HybridRelation(table.id.table, arrow, read, origins, spelled, len(lost), title)
+
+
+def open_relations(relations: Sequence[HybridRelation]) -> DuckDBDatabase:
+    """Give an in-memory database of relations, for `almanaq.connect`; `connection.warnings` says how they were read."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("CREATE SCHEMA data")
+    for relation in relations:
+        load_table(connection, ("memory", "data", relation.name), relation.arrow)
+    declared = Schema({relation.name: relation.schema() for relation in relations})
+    loaded = Loaded(tuple(relation.report for relation in relations), declared)
+    return DuckDBDatabase(connection, name="tables", database="memory", loaded=loaded, infer_enums=True)
+
+
+def _is_list(type_: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(type_))
+
+
+def _texts(links: CellLinks, passages: Mapping[str, str]) -> list[str] | None:
+    return [passages[link] for link in links if link in passages] or None
+
+
+def _spellings(typed: Any, written: Sequence[str]) -> dict[Any, str]:
+    """Give how each value is written where it first stands."""
+    found: dict[Any, str] = {}
+    for value, text in zip(typed.to_pylist(), written, strict=True):
+        if value is not None:
+            found.setdefault(value, text)
+    return found
+
+
+def _missing(table: str, lost: Sequence[str]) -> tuple[str, ...]:
+    if not lost:
+        return ()
+    examples = ", ".join(map(repr, list(dict.fromkeys(lost))[:_EXAMPLES]))
+    return (f"{table}: {len(lost):,} links have no passage: {examples}",)

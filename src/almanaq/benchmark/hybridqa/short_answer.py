@@ -1,0 +1,43 @@
+"""From rows to a short answer: the first value of the first row, as the table writes it (paper, section 6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from almanaq.benchmark.hybridqa.relation import HybridRelation
+
+
+def short_answer(rows: Sequence[Sequence[Any]], columns: Sequence[str], relation: HybridRelation | None = None) -> str:
+    """Give the short answer that rows hold; "" where there is none.
+
+    HybridQA has one answer to a question, so the first row that is not NULL decides. A value of a typed column of
+    `relation` is written as the table writes it, since a gold answer is words of the table or of a passage.
+    """
+    for row in rows:
+        for name, value in zip(columns, row, strict=True):
+            if value is not None and (text := _written(name, value, relation)):
+                return text
+    return ""
+
+
+def _written(name: str, value: Any, relation: HybridRelation | None) -> str:
+    spelled = relation.spelled.get(name, {}) if relation is not None else {}
+    if value in spelled:
+        return spelled[value].strip()
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, datetime) and value.time() == time():
+        value = value.date()
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return f"{value:%B} {value.day}, {value.year}"
+    if isinstance(value, timedelta):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return _plain(value[0]) if value else ""
+    return str(value).strip()

@@ -1,0 +1,1 @@
+"""Generated SQL, run apart from everything else, and compared with the gold SQL."""

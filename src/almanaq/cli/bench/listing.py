@@ -1,0 +1,77 @@
+"""`almanaq bench list`: what there is to run, on what, and what each retriever sees."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from almanaq.cli.bench.output import Json
+
+
+def register(bench: typer.Typer) -> None:
+    """Add the command to the group."""
+    bench.command("list")(list_all)
+
+
+def list_all(
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", metavar="DIR", help="Also the datasets of this folder, with their splits."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List tasks, datasets with licence and source, retrievers and what each sees of a table, generators, measures."""
+    from almanaq.benchmark.cards import DATASETS, SEES
+    from almanaq.benchmark.generation.registry import GENERATORS
+    from almanaq.benchmark.tasks import TASKS
+    from almanaq.evaluation.measures import MEASURES
+    from almanaq.retrieval.registry import RETRIEVERS
+
+    listed = {
+        "tasks": [task.name for task in TASKS],
+        "datasets": [asdict(card) for card in DATASETS],
+        "retrievers": [{"name": name, "sees": SEES.get(name, "a text of its own")} for name in RETRIEVERS],
+        "generators": [{"name": name, "about": about} for name, about in GENERATORS.items()],
+        "measures": [*MEASURES],
+    }
+    if data_dir is not None:
+        listed["at_hand"] = _at_hand(data_dir)
+    if as_json:
+        print(json.dumps(listed, ensure_ascii=False))
+    else:
+        _print(listed)
+
+
+def _at_hand(data_dir: Path) -> list[dict[str, Any]]:
+    """Give the datasets of a folder with their splits; one that is damaged says so in their place."""
+    from almanaq.benchmark.data import datasets_in, find_dataset
+    from almanaq.errors import AlmanaqError
+
+    found: list[dict[str, Any]] = []
+    for name in datasets_in(data_dir):
+        try:
+            found.append({"name": name, "splits": list(find_dataset(data_dir, name).splits)})
+        except AlmanaqError as error:
+            found.append({"name": name, "splits": [], "fault": str(error)})
+    return found
+
+
+def _print(listed: dict[str, Any]) -> None:
+    print("tasks:", ", ".join(listed["tasks"]))
+    print("\ndatasets (or any folder in the same layout, or card):")
+    for card in listed["datasets"]:
+        print(f"  {card['name']:12} {card['about']} ({card['licence']})")
+        for split, counts in card["splits"].items():
+            print(f"  {'':12}   {split}: {counts['tables']:,} tables, {counts['questions']:,} questions")
+    for entry in listed.get("at_hand", ()):
+        said = ", ".join(entry["splits"]) or entry.get("fault", "no questions")
+        print(f"  at hand: {entry['name']}: {said}")
+    print("\nretrievers (or module:object), and what they see of a table:")
+    print("\n".join(f"  {entry['name']:24} {entry['sees']}" for entry in listed["retrievers"]))
+    print("\ngenerators (or module:object):")
+    print("\n".join(f"  {entry['name']:24} {entry['about']}" for entry in listed["generators"]))
+    print("\nmeasures:", ", ".join(f"{name}@K" for name in listed["measures"]))

@@ -1,0 +1,66 @@
+"""What the commands of `almanaq bench` print."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from almanaq.errors import UsageError
+
+if TYPE_CHECKING:
+    from almanaq.benchmark.score import Scores
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else on stdout.")]
+
+
+def cutoffs(text: str) -> tuple[int, ...]:
+    """Give the numbers of `--k`. Raises UsageError for text that is none."""
+    try:
+        return tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise UsageError(f"--k takes numbers between commas, not {text!r}") from None
+
+
+def counter(what: str) -> Callable[[int, int], None]:
+    """Give what rewrites one line of stderr with how many are done, or nothing where that is no terminal."""
+
+    def show(done: int, total: int) -> None:
+        if sys.stderr.isatty():
+            print(f"\r{done:,} of {total:,} {what}", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+    return show
+
+
+def find_modules_here() -> None:
+    """Let `module:object` name a file of the working folder, as `python -m` does."""
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+
+
+def tell(message: str) -> None:
+    """Print a message on stderr; nothing where there is none."""
+    if message:
+        print(f"almanaq: {message}", file=sys.stderr)
+
+
+def print_scores(scores: Scores, as_json: bool) -> None:
+    """Print the measures of a run."""
+    told = scores.to_dict()
+    if as_json:
+        print(json.dumps(told, ensure_ascii=False))
+        return
+    config = scores.config
+    print(f"{config.task} · {config.dataset} {config.split} · {config.resolved} over {', '.join(config.fields)}")
+    print(f"{scores.queries} questions, {config.tables} tables")
+    width = max(map(len, told["metrics"]))
+    for name, value in told["metrics"].items():
+        bounds = scores.intervals.get(name)
+        beside = f"  [{bounds[0]:.4f}, {bounds[1]:.4f}]" if bounds else ""
+        shown = f"{value:,}" if name.endswith("_bytes") else f"{value:.4f}"
+        print(f"  {name:{width}}  {shown}{beside}")

@@ -1,0 +1,115 @@
+"""How sure a figure is, and whether two systems differ: bootstrap intervals, paired tests, groups.
+
+All draws are seeded: the same values give the same figures. Queries are what is drawn, all measures together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+
+SAMPLES = 1000
+ROUNDS = 10_000
+_CELLS = 4_000_000  # of a matrix of draws held at once
+_EPSILON = 1e-12
+
+
+def intervals(values: Values, weights: Values | None = None, *, level: float = 0.95, seed: int = 0) -> Values:
+    """Give the percentile bootstrap interval of each column's mean, shape (2, columns).
+
+    Args:
+        values: shape (queries, columns).
+        weights: what each value counts in its mean; by default 1.
+    """
+    counted = np.ones_like(values) if weights is None else weights
+    weighted = values * counted
+    means = [
+        (drawn @ weighted) / np.maximum(drawn @ counted, _EPSILON)
+        for drawn in _resamples(len(values), SAMPLES, np.random.default_rng(seed))
+    ]
+    tail = (1 - level) / 2
+    bounds: Values = np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0)
+    return bounds
+
+
+def p_values(differences: Values, *, seed: int = 0, rounds: int = ROUNDS) -> Values:
+    """Give the two-sided p-value of each column's mean difference by a paired randomization test.
+
+    Under the null hypothesis the two systems are interchangeable, so the sign of each query's difference is drawn by
+    chance (Smucker, Allan, Carterette, CIKM 2007). Never 0: with all draws smaller it is 1 / (rounds + 1).
+
+    Args:
+        differences: shape (queries, columns); weighted where the mean is.
+    """
+    random = np.random.default_rng(seed)
+    observed = np.abs(differences.sum(axis=0)) - _EPSILON
+    as_large = np.zeros(differences.shape[1])
+    for size in _chunks(rounds, len(differences)):
+        signs = random.integers(0, 2, (size, len(differences)), dtype=np.int8).astype(np.float32) * 2 - 1
+        as_large += (np.abs(signs @ differences) >= observed).sum(axis=0)
+    found: Values = (1 + as_large) / (1 + rounds)
+    return found
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Give p-values corrected for how many there are (Holm 1979): the chance of any false finding stays bounded."""
+    order = sorted(range(len(p)), key=lambda position: p[position])
+    corrected = [0.0] * len(p)
+    highest = 0.0
+    for rank, position in enumerate(order):
+        highest = max(highest, min(1.0, (len(p) - rank) * p[position]))
+        corrected[position] = highest
+    return corrected
+
+
+def groups(means: Mapping[str, float], differ: Mapping[frozenset[str], bool]) -> list[tuple[str, ...]]:
+    """Give the largest groups of systems none of which can be told from another, best mean first.
+
+    Args:
+        differ: whether two systems differ significantly, for each pair.
+    """
+    systems = sorted(means, key=lambda name: (-means[name], name))
+    alike: dict[str, set[str]] = {name: set() for name in systems}
+    for one, other in pairs(systems):
+        if not differ[frozenset((one, other))]:
+            alike[one].add(other)
+            alike[other].add(one)
+    cliques = _cliques(set(), set(systems), set(), alike)
+    found = [tuple(name for name in systems if name in clique) for clique in cliques]
+    return sorted(found, key=lambda group: [systems.index(name) for name in group])
+
+
+def pairs(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Give each pair of systems once."""
+    return list(combinations(names, 2))
+
+
+def _cliques(
+    chosen: set[str], open_: set[str], closed: set[str], alike: Mapping[str, set[str]]
+) -> Iterator[frozenset[str]]:
+    """Give the maximal sets of systems that are all alike (Bron and Kerbosch 1973)."""
+    if not open_ and not closed:
+        yield frozenset(chosen)
+    for name in sorted(open_):
+        yield from _cliques(chosen | {name}, open_ & alike[name], closed & alike[name], alike)
+        open_ = open_ - {name}
+        closed = closed | {name}
+
+
+def _resamples(size: int, samples: int, random: np.random.Generator) -> Iterator[Values]:
+    """Give how often each of `size` queries is drawn in each of the samples, chunk by chunk."""
+    for chunk in _chunks(samples, size):
+        drawn = random.integers(0, size, (chunk, size))
+        flat = (drawn + np.arange(chunk)[:, None] * size).ravel()
+        yield np.bincount(flat, minlength=chunk * size).reshape(chunk, size).astype(np.float64)
+
+
+def _chunks(total: int, width: int) -> Iterator[int]:
+    step = max(1, _CELLS // max(width, 1))
+    for start in range(0, total, step):
+        yield min(step, total - start)

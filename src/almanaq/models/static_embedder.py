@@ -1,0 +1,153 @@
+"""StaticEmbedder: a vector per word, distilled from all-MiniLM-L6-v2 on the spot; a text is the sum of its words.
+
+After model2vec (Tulkens and van Dongen, 2024): every token of the vocabulary goes through the model alone, the vectors
+are reduced to their principal components, and frequent tokens are weighed down. What words mean together is lost, what
+each means is kept, and thousands of texts are embedded in a second. Unlike there, components are brought to one
+variance, and words count less the later they stand, as a table's text begins with its title (docs/decisions/0011).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from almanaq.errors import MissingExtraError, SourceError
+from almanaq.models.local_embedder import WEIGHTS_SHA256, checked_folder, quiet
+from almanaq.models.vectors import normalised
+
+DIMENSIONS = 256
+_FILE = f"static-words-{WEIGHTS_SHA256[:8]}-{DIMENSIONS}.npy"
+"""Vectors that are made in another way need another name of the file, and of the embedder."""
+
+_FREQUENT = 1e-4
+"""A token of probability p weighs `_FREQUENT / (_FREQUENT + p)` (Arora et al., 2017)."""
+
+_FIRST_WORD, _FIRST_SIGN = 1996, 999
+"""The vocabulary holds marks, then single signs, then words and parts of words, frequent ones first."""
+
+_EARLY = 20.0
+"""The word after i others weighs `1 / (1 + i / _EARLY)`."""
+
+_WORD = re.compile(r"\w+")
+_KNOWN = 100_000  # words whose vectors are at hand: 100 MB
+_TEXTS = 64  # summed at once: in the cache of a processor
+_PASS = 512  # tokens that go through the model at once
+
+
+class StaticEmbedder:
+    """An Embedder of summed word vectors. They are distilled at the first use ever: half a minute of two processors.
+
+    Args:
+        folder: where the distilled vectors are kept: 16 MB.
+    """
+
+    name = "static"
+    cheap = True  # embedding a text again costs no more than looking its vector up
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / _FILE
+        self._lock = threading.Lock()
+        self._tokenizer: Any = None
+        self._tokens = np.zeros((0, DIMENSIONS), np.float32)
+        self._known: dict[str, int] = {}
+        self._words = np.zeros((0, DIMENSIONS), np.float32)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Give unit vectors, shape (len(texts), dimensions); a text without words gets a zero vector."""
+        made = np.zeros((len(texts), DIMENSIONS), np.float32)
+        with self._lock:
+            if self._tokenizer is None:
+                self._tokenizer, self._tokens = _tokenizer(), _kept(self._file)
+            for start in range(0, len(texts), _TEXTS):
+                part = slice(start, start + _TEXTS)
+                made[part] = self._sums([_WORD.findall(text.lower()) for text in texts[part]])
+        return normalised(made)
+
+    def _sums(self, texts: Sequence[Sequence[str]]) -> NDArray[np.float32]:
+        self._learn({word for words in texts for word in words})
+        sums = np.zeros((len(texts), DIMENSIONS), np.float32)
+        weights = 1 / (1 + np.arange(max(map(len, texts)), dtype=np.float32) / _EARLY)
+        for row, words in zip(sums, texts, strict=True):
+            if words:
+                row[:] = weights[: len(words)] @ self._words[[self._known[word] for word in words]]
+        return sums
+
+    def _learn(self, words: Iterable[str]) -> None:
+        """Have the vectors of words at hand: the sums of those of their tokens, by the root of their number."""
+        unknown = [word for word in words if word not in self._known]
+        if len(self._known) + len(unknown) > len(self._words):
+            self._known.clear()
+            unknown = list(words)
+            self._words = np.zeros((max(_KNOWN, len(unknown)), DIMENSIONS), np.float32)
+        for word, tokens in zip(unknown, self._tokenizer.encode_batch(unknown, add_special_tokens=False), strict=True):
+            self._words[len(self._known)] = self._tokens[tokens.ids].sum(axis=0) / max(1, len(tokens.ids)) ** 0.5
+            self._known[word] = len(self._known)
+
+
+def _tokenizer() -> Any:
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as problem:
+        raise MissingExtraError("tokenizers", "local", "the static embedder") from problem
+    made = Tokenizer.from_file(str(checked_folder() / "tokenizer.json"))
+    made.no_truncation()
+    made.no_padding()
+    return made
+
+
+def _kept(file: Path) -> NDArray[np.float32]:
+    """Give the tokens' vectors, distilled if the file does not hold them."""
+    try:
+        if not file.is_file():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            fresh = file.with_name(f".{file.name}.{os.getpid()}")
+            with fresh.open("wb") as written:
+                np.save(written, distil().astype(np.float16))
+            fresh.replace(file)
+        tokens: NDArray[np.float32] = np.load(file, allow_pickle=False).astype(np.float32)
+        return tokens
+    except (OSError, ValueError) as error:
+        raise SourceError(f"cannot use {file}: {error}; delete it, or name another ALMANAQ_CACHE_DIR") from error
+
+
+def distil() -> NDArray[np.float32]:
+    """Give a vector for each token of the vocabulary, shape (tokens, dimensions), scaled by the token's weight."""
+    vectors = _alone(checked_folder())
+    centred = vectors - vectors.mean(axis=0)
+    variances, axes = np.linalg.eigh(centred.T @ centred / len(centred))
+    main = slice(None, -DIMENSIONS - 1, -1)  # the largest come last
+    reduced = centred @ axes[:, main] / np.sqrt(variances[main])
+    weighed: NDArray[np.float32] = (reduced * _weights(len(reduced))[:, None]).astype(np.float32)
+    return weighed
+
+
+def _weights(tokens: int) -> NDArray[np.float64]:
+    """Give what each token of the vocabulary weighs, its frequency being by its number as the law of Zipf has it."""
+    numbers = np.arange(tokens)
+    rank = np.where(numbers >= _FIRST_WORD, numbers - _FIRST_WORD + 1, np.where(numbers >= _FIRST_SIGN, 200, tokens))
+    probability = 1 / rank / (1 / rank).sum()
+    weights: NDArray[np.float64] = _FREQUENT / (_FREQUENT + probability)
+    return weights
+
+
+def _alone(folder: Path) -> NDArray[np.float64]:
+    """Give the model's vector for every token by itself: the mean over it and the marks around it."""
+    with quiet(offline=True):
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+
+        tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    ids = torch.arange(len(tokenizer))
+    first, last = (torch.full_like(ids, mark) for mark in (tokenizer.cls_token_id, tokenizer.sep_token_id))
+    inputs = torch.stack([first, ids, last], dim=1)
+    with torch.inference_mode():
+        passed = [model(input_ids=part).last_hidden_state.mean(dim=1) for part in inputs.split(_PASS)]
+    made: NDArray[np.float64] = torch.cat(passed).numpy().astype(np.float64)
+    return made

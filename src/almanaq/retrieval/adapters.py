@@ -1,0 +1,287 @@
+"""Retrievers of others behind our seam: the paper's two methods, LlamaIndex and LangChain retrievers, functions.
+
+None of these libraries is imported: an object is known by its methods.
+
+- `embed_corpus(corpus)` and `retrieve(query, top_k)`, each also with the `dataset_name` that the paper's classes take.
+- `embed_query(query)` and `embed_corpus(entry)`, the paper's other class: it gives vectors, and we keep them.
+- A LlamaIndex retriever (`retrieve(query)` gives nodes) or a LangChain one (`invoke(query)` gives documents), whose
+  nodes' metadata name their table by `database_id` and `table_id`.
+- A function that takes a list of TableText, the corpus of a run, and returns any of these.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from almanaq.corpus.serialize import parse_fields, table_text
+from almanaq.corpus.table import Corpus, Table, TableId, distinct
+from almanaq.errors import SourceError, UsageError
+from almanaq.models.vectors import normalised
+from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
+from almanaq.retrieval.ranking import check_k, top_k
+
+BATCH = 64
+"""Tables in one entry of the corpus that `embed_corpus` is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableText:
+    """A table as a document: the text of its declared fields, and which table it is.
+
+    `metadata` holds `database_id`, `table_id` and `title`; a node or document made of it must keep the first two.
+    """
+
+    text: str
+    metadata: Mapping[str, str]
+
+
+def adapt(found: object, name: str, *, dataset: str | None = None) -> Retriever:
+    """Give an object of one of the kinds above, or a class of such objects, as a retriever; ours as it is.
+
+    Args:
+        name: what the retriever is called in results.
+        dataset: the name that the paper's methods are told; None makes one from the corpus' content, as they may keep
+            vectors by it.
+
+    Raises:
+        UsageError: the object is of no kind that is known, or its class cannot be made without arguments.
+    """
+    made = _made(found, name) if isinstance(found, type) else found
+    if _has(made, "index"):
+        return made  # type: ignore[return-value]
+    if _has(made, "embed_corpus", "retrieve"):
+        return PaperRetriever(made, name, dataset)
+    if _has(made, "embed_corpus", "embed_query"):
+        return PaperEmbedder(made, name, dataset)
+    if _has(made, "retrieve") or _has(made, "invoke"):
+        return ReadyRetriever(made, name)
+    if callable(made):
+        return MadeRetriever(made, name)
+    raise UsageError(
+        f"retriever {name!r} is no retriever: it has neither index(corpus, fields), nor embed_corpus(corpus) and "
+        "retrieve(query, top_k), nor a LlamaIndex or LangChain retriever's retrieve(query) or invoke(query)"
+    )
+
+
+@dataclass(frozen=True)
+class PaperRetriever:
+    """An object with `embed_corpus` and `retrieve`. It sees whole tables, whatever fields are declared."""
+
+    found: Any
+    name: str
+    dataset: str | None = None
+
+    def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
+        """Hand the corpus over, in the batches of the paper's code. Raises SourceError where it is empty."""
+        tables = _at_least_one(corpus)
+        dataset = self.dataset or _content_name(tables)
+        embed = _told(self.found.embed_corpus, dataset)
+        embed(_entries(tables, str(getattr(self.found, "expected_corpus_format", "nested array"))))
+        return _Asked(_told(self.found.retrieve, dataset), self.name)
+
+
+@dataclass(frozen=True)
+class PaperEmbedder:
+    """An object with `embed_query` and `embed_corpus`, which gives the vector of one entry; searched exactly."""
+
+    found: Any
+    name: str
+    dataset: str | None = None
+
+    def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
+        """Embed the corpus, entry by entry. Raises SourceError where it is empty."""
+        tables = _at_least_one(corpus)
+        dataset = self.dataset or _content_name(tables)
+        embed = _told(self.found.embed_corpus, dataset)
+        form = str(getattr(self.found, "expected_corpus_format", "nested array"))
+        ids = [table.id for table in tables]
+        vectors = normalised(np.array([np.ravel(embed(_entry(table, form))) for table in tables]))
+        asked = _told(self.found.embed_query, dataset)
+
+        def search(question: str, k: int) -> list[tuple[str, str, float]]:
+            scores = (vectors @ normalised(np.atleast_2d(np.ravel(asked(question))))[0]).astype(np.float32)
+            return [(*ids[place], float(scores[place])) for place in top_k(scores, k)]
+
+        return _Asked(search, self.name)
+
+
+@dataclass(frozen=True)
+class ReadyRetriever:
+    """A LlamaIndex or LangChain retriever that was filled elsewhere: it is asked for as many nodes as are wanted.
+
+    A retriever whose number of nodes is neither its `similarity_top_k` nor the keyword `k` gives what it gives: make
+    it with the largest cutoff. Several nodes of one table count as its best one.
+    """
+
+    found: Any
+    name: str
+
+    def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
+        """Give it as an index: it holds its nodes already."""
+        return _Asked(_nodes_of(self.found), self.name)
+
+
+@dataclass(frozen=True)
+class MadeRetriever:
+    """A function that indexes the corpus of a run and returns a retriever of one of the kinds above."""
+
+    make: Callable[[list[TableText]], object]
+    name: str
+
+    def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:
+        """Call the function with the declared text of every table. Raises SourceError where there is none."""
+        chosen = parse_fields(fields)
+        tables = _at_least_one(corpus)
+        made = self.make([_document(table, table_text(table, chosen)) for table in tables])
+        if inspect.isroutine(made) or isinstance(made, type):
+            raise UsageError(f"retriever {self.name!r} gave a function where it should give a retriever")
+        return adapt(made, self.name).index(corpus, fields)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """An index that asks a function question by question, and makes rankings of what it gives."""
+
+    ask: Callable[[str, int], Iterable[Any]]
+    name: str
+
+    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
+        check_k(k)
+        return [_ranking(self.ask(question, k), k, self.name) for question in questions]
+
+
+def _ranking(found: Iterable[Any], k: int, name: str) -> Ranking:
+    """Give what was found as a ranking: in its order, each table once; by rank where scores are missing or rise."""
+    listed: dict[TableId, float | None] = {}
+    for item in found:
+        table, score = _identified(item, name)
+        listed.setdefault(table, score)
+    best = list(listed.items())[:k]
+    scores = [score for _, score in best if score is not None and np.isfinite(score)]
+    if len(scores) < len(best) or scores != sorted(scores, reverse=True):
+        scores = [1.0 / rank for rank in range(1, len(best) + 1)]
+    return tuple(Hit(table, score) for (table, _), score in zip(best, scores, strict=True))
+
+
+def _identified(item: Any, name: str) -> tuple[TableId, float | None]:
+    try:
+        if isinstance(item, str):
+            raise TypeError
+        database, table, *score = item
+        return TableId(str(database), str(table)), float(score[0]) if score else None
+    except (TypeError, ValueError, LookupError):
+        raise UsageError(
+            f"retriever {name!r} gave {item!r} for a table: give (database_id, table_id), or with its score after it"
+        ) from None
+
+
+def _nodes_of(found: Any) -> Callable[[str, int], Iterator[Any]]:
+    """Give what asks a LlamaIndex or LangChain retriever, and names the table of each of its nodes."""
+    if _has(found, "invoke"):
+
+        def ask(question: str, k: int) -> Iterator[Any]:
+            return map(_of_node, found.invoke(question, k=k) if _takes(found.invoke, "k") else found.invoke(question))
+
+        return ask
+
+    def ask_nodes(question: str, k: int) -> Iterator[Any]:
+        asked = found
+        if hasattr(found, "similarity_top_k"):
+            asked = copy.copy(found)
+            asked.similarity_top_k = k
+        return map(_of_node, asked.retrieve(question))
+
+    return ask_nodes
+
+
+def _of_node(found: Any) -> tuple[object, ...]:
+    """Give a node or document as (database id, table id, score)."""
+    metadata = getattr(getattr(found, "node", found), "metadata", None)
+    if not isinstance(metadata, Mapping) or not {"database_id", "table_id"} <= metadata.keys():
+        raise UsageError(
+            f"a node of the retriever does not say which table it is ({str(found)[:80]!r}): "
+            "its metadata must hold database_id and table_id"
+        )
+    score = getattr(found, "score", None)
+    return (metadata["database_id"], metadata["table_id"], *([] if score is None else [score]))
+
+
+def _made(found: type, name: str) -> object:
+    try:
+        return found()
+    except TypeError as error:
+        raise UsageError(f"retriever {name!r} cannot be made without arguments ({error}): name an object") from error
+
+
+def _has(found: object, *methods: str) -> bool:
+    return all(callable(getattr(found, method, None)) for method in methods)
+
+
+def _takes(method: Callable[..., object], parameter: str) -> bool:
+    """Say whether a method takes a keyword."""
+    parameters = inspect.signature(method).parameters.values()
+    return any(each.name == parameter or each.kind is each.VAR_KEYWORD for each in parameters)
+
+
+def _told(method: Callable[..., Any], dataset: str) -> Callable[..., Any]:
+    """Give a method of the paper's API that is told its `dataset_name`, where it takes one."""
+    parameters = list(inspect.signature(method).parameters)
+    if "dataset_name" not in parameters:
+        return method
+    place = parameters.index("dataset_name")
+    return lambda *arguments: method(*arguments[:place], dataset, *arguments[place:])
+
+
+def _entries(tables: Sequence[Table], form: str) -> Iterator[dict[str, list[object]]]:
+    """Give the corpus in the paper's form: batches, each a list per column."""
+    for start in range(0, len(tables), BATCH):
+        entries = [_entry(table, form) for table in tables[start : start + BATCH]]
+        yield {key: [entry[key] for entry in entries] for key in entries[0]}
+
+
+def _entry(table: Table, form: str) -> dict[str, object]:
+    return {
+        "database_id": table.id.database,
+        "table_id": table.id.table,
+        "table": _content(table, form),
+        "context": dict(table.context),
+    }
+
+
+def _content(table: Table, form: str) -> object:
+    """Give a table's content as rows with the header first, as a row's dictionary each, or as a data frame."""
+    if form == "dictionary":
+        return [dict(zip(table.header, row, strict=True)) for row in table.rows]
+    if form in ("dataframe", "pandas"):
+        import pandas as pd
+
+        return pd.DataFrame(list(table.rows), columns=list(table.header))
+    return [list(table.header), *map(list, table.rows)]
+
+
+def _document(table: Table, text: str) -> TableText:
+    return TableText(text, {"database_id": table.id.database, "table_id": table.id.table, "title": table.title})
+
+
+def _at_least_one(corpus: Corpus) -> list[Table]:
+    tables = list(distinct(corpus))
+    if not tables:
+        raise SourceError("the corpus holds no table")
+    return tables
+
+
+def _content_name(tables: Sequence[Table]) -> str:
+    """Give a name that two corpora share only if they are the same."""
+    digest = hashlib.sha256()
+    for table in tables:
+        told = json.dumps([table.id, table.title, table.section, table.header, table.rows], ensure_ascii=False)
+        digest.update(told.encode("utf-8", "surrogatepass") + b"\n")
+    return f"corpus-{digest.hexdigest()[:16]}"

@@ -1,0 +1,138 @@
+"""The best tables of any retriever, put in a new order by a model that reads each of them beside the question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol
+
+from almanaq.corpus.serialize import parse_fields, table_text
+from almanaq.corpus.table import Corpus, TableId
+from almanaq.models.cross_encoder import CrossEncoder
+from almanaq.models.http import run_apart
+from almanaq.models.prompted import asked
+from almanaq.models.prompts.schemas import task_prompt
+from almanaq.models.protocols import LanguageModel
+from almanaq.models.replies import MalformedReply, parse_object
+from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
+from almanaq.retrieval.ranking import check_k
+
+CANDIDATES = 20
+"""Tables that the model reads for a question."""
+
+MAX_CHARS = 1500
+"""Characters of a table that it reads: about 400 tokens."""
+
+
+class Judge(Protocol):
+    """Reads tables beside questions."""
+
+    @property
+    def name(self) -> str: ...
+
+    def judge(self, questions: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
+        """Give for each question a score for each of its texts, higher for a better fit."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Makes indexes that take the candidates of another retriever, and rank them by a judge.
+
+    Args:
+        first: finds the candidates.
+        judge: ranks them; what it scores alike keeps the order of before.
+    """
+
+    first: Retriever
+    judge: Judge
+    candidates: int = CANDIDATES
+    max_chars: int = MAX_CHARS
+
+    @property
+    def name(self) -> str:
+        return f"rerank:{self.judge.name}"
+
+    def index(self, corpus: Corpus, fields: Sequence[str]) -> JudgedIndex:
+        """Index a corpus for the first retriever, and keep the beginning of each table's text for the judge."""
+        chosen = parse_fields(fields)
+        index = self.first.index(corpus, fields)
+        texts = {table.id: table_text(table, chosen, max_chars=self.max_chars) for table in corpus}
+        return JudgedIndex(index, self.judge, texts, self.candidates)
+
+
+@dataclass(frozen=True)
+class JudgedIndex:
+    """An index, and what the judge reads of its tables."""
+
+    first: TableIndex
+    judge: Judge
+    texts: Mapping[TableId, str]
+    candidates: int
+
+    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
+        """Give the k best; those that the judge did not read follow the others in their order.
+
+        Raises:
+            ModelError: the judge fails.
+            BudgetExceeded: asking it would exceed the budget.
+        """
+        check_k(k)
+        found = self.first.search(questions, max(k, self.candidates))
+        read = [ranking[: self.candidates] for ranking in found]
+        scores = self.judge.judge(questions, [[self.texts[hit.id] for hit in hits] for hits in read])
+        return [_ordered(ranking, own, len(hits))[:k] for ranking, own, hits in zip(found, scores, read, strict=True)]
+
+
+class CrossEncoderJudge:
+    """A judge that scores each table by a cross-encoder."""
+
+    def __init__(self, encoder: CrossEncoder) -> None:
+        self.name = encoder.name
+        self._encoder = encoder
+
+    def judge(self, questions: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
+        """Give the cross-encoder's scores."""
+        return [self._encoder.scores(question, own).tolist() for question, own in zip(questions, texts, strict=True)]
+
+
+class LanguageModelJudge:
+    """A judge that asks a language model, once per question, for the order of all candidates.
+
+    Tables that the model leaves out score 0: they keep their order behind those that it names.
+    """
+
+    def __init__(self, model: LanguageModel) -> None:
+        self.name = model.name
+        self._model = model
+
+    def judge(self, questions: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
+        """Give scores that fall along the model's order; all questions are asked side by side."""
+
+        async def all_orders() -> list[list[float]]:
+            return await asyncio.gather(*map(self._scores, questions, texts))
+
+        return list(run_apart(all_orders()))
+
+    async def _scores(self, question: str, texts: Sequence[str]) -> list[float]:
+        if len(texts) < 2:
+            return [0.0] * len(texts)
+        prompt = task_prompt("table_rank", {"question": question, "tables": texts})
+        order, _, _ = await asked(self._model, prompt, _parse_order)
+        ranks = dict(zip((number for number in order if 0 < number <= len(texts)), count(), strict=False))
+        return [float(len(texts) - ranks[number]) if number in ranks else 0.0 for number in range(1, len(texts) + 1)]
+
+
+def _parse_order(text: str) -> list[int]:
+    numbers = parse_object(text).get("tables")
+    if not isinstance(numbers, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
+        raise MalformedReply('"tables" must be a list of whole numbers')
+    return list(dict.fromkeys(numbers))
+
+
+def _ordered(ranking: Ranking, scores: Sequence[float], read: int) -> Ranking:
+    order = sorted(range(read), key=lambda place: -scores[place])
+    hits = [Hit(ranking[place].id, scores[place]) for place in order]
+    floor = hits[-1].score if hits else 0.0
+    return (*hits, *(Hit(hit.id, floor - 1.0 - rank) for rank, hit in enumerate(ranking[read:])))

@@ -1,0 +1,53 @@
+"""What an index will cost before it is made: told, and held against the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from almanaq.models.budget import Budget
+from almanaq.models.prices import price_of
+from almanaq.models.protocols import Usage
+from almanaq.models.tokens import estimate_tokens
+from almanaq.retrieval.vectors import VectorStore
+
+_EMBEDDED_AT_ONCE = 128  # texts in a request for vectors
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """Tells what work will cost, and refuses it where the budget does not allow it.
+
+    Args:
+        tell: is given one line before the work starts; nothing where all of it is in the cache.
+    """
+
+    tell: Callable[[str], None]
+    budget: Budget
+
+    def vectors(self, store: VectorStore, texts: Sequence[str]) -> None:
+        """Foresee the embedding of texts by a server: those that the store does not hold.
+
+        Raises:
+            BudgetExceeded: more than the budget allows.
+        """
+        if store.embedder.name.startswith("openai:"):
+            unknown = store.unknown(texts)
+            calls = -(-len(unknown) // _EMBEDDED_AT_ONCE)
+            self._foresee(f"embedding {len(unknown):,} texts", store.embedder.name, calls, unknown, 0)
+
+    def replies(self, what: str, model: str, prompts: Sequence[str], written: int) -> None:
+        """Foresee a call for each prompt, with a reply of `written` tokens. Raises BudgetExceeded as `vectors` does."""
+        self._foresee(what, model, len(prompts), prompts, written * len(prompts))
+
+    def _foresee(self, what: str, model: str, calls: int, texts: Sequence[str], written: int) -> None:
+        if not calls:
+            return
+        read = sum(map(estimate_tokens, texts))
+        price = price_of(model.removeprefix("openai:"))
+        money = None if price is None else price.of(read, written)
+        cost = "price unknown" if money is None else f"about {money:.2f} dollars"
+        self.tell(f"{what} with {model}: {calls:,} calls, about {read + written:,} tokens, {cost}")
+        most = Usage(calls, 0, read, written, money)
+        self.budget.reserve(most)
+        self.budget.settle(most, Usage())

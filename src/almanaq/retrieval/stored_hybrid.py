@@ -1,0 +1,111 @@
+"""Words and vectors of an index on disk in one score, at any size.
+
+Both scores are taken in standard deviations above their means and summed. Neither needs a score of every
+table: the mean and spread of the words' scores follow from sums that the index holds, those of the cosines from a
+sample. Up to EXACT tables all cosines are computed, above it those of the best by words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from almanaq.models.protocols import Embedder
+from almanaq.retrieval.protocols import Hit, Ranking
+from almanaq.retrieval.pruning import Term, best_tables, score_tables
+from almanaq.retrieval.ranking import Scores, check_k, top_k
+from almanaq.retrieval.segments import Named
+from almanaq.retrieval.stored import StoredIndex
+from almanaq.retrieval.vectors import Vectors, VectorStore
+
+EXACT = 200_000
+"""Tables up to which a question is compared with every vector: a fifth of a gigabyte of memory, some 20 ms."""
+
+CANDIDATES = 1_000
+_SAMPLE = 2_048
+_CHUNK = 65_536
+
+
+@dataclass(frozen=True)
+class StoredHybrid:
+    """An opened index with vectors, and the embedder that they are of.
+
+    Args:
+        weight: the worth of the dense score beside the words' 1.
+        exact: tables up to which all cosines are computed.
+    """
+
+    index: StoredIndex
+    embedder: Embedder
+    weight: float = 1.0
+    exact: int = EXACT
+
+    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
+        """Give for each question the k tables of the highest fused score; the questions are embedded together."""
+        return [tuple(Hit(named.id, score) for named, score in found) for found in self._found(questions, k)]
+
+    def find(self, question: str, k: int) -> list[tuple[Named, float]]:
+        """Give the k best tables with what is shown of them, best first."""
+        return self._found([question], k)[0]
+
+    def _found(self, questions: Sequence[str], k: int) -> list[list[tuple[Named, float]]]:
+        check_k(k)
+        asked = VectorStore(None, self.embedder).vectors(questions)
+        return [self._best(question, vector, k) for question, vector in zip(questions, asked, strict=True)]
+
+    def _best(self, question: str, vector: Vectors, k: int) -> list[tuple[Named, float]]:
+        terms = self.index.terms(question)
+        places, _ = best_tables(terms, self.index.size, max(k, CANDIDATES), self.index.gone())
+        if self.index.size <= self.exact or not len(places):
+            cosines = self._all(vector)
+            cosines[self.index.gone()] = -np.inf
+            places = np.union1d(places, top_k(cosines, max(k, CANDIDATES)))
+            dense = cosines[places]
+        else:
+            places = np.sort(places)
+            dense = self._gathered(places) @ vector
+        sample = self._sample @ vector
+        scores = _lexical(terms, places, self.index.size)
+        scores += self.weight * (dense - sample.mean()) / max(float(sample.std()), 1e-6)
+        ranked = top_k(scores, k)
+        return [(self.index.named(int(places[place])), float(scores[place])) for place in ranked]
+
+    @cached_property
+    def _sample(self) -> Vectors:
+        """The vectors of some tables, spread over all: what cosines are measured against."""
+        step = max(1, self.index.size // _SAMPLE)
+        return self._gathered(np.arange(0, self.index.size, step))
+
+    @cached_property
+    def _matrix(self) -> Vectors:
+        return self._gathered(np.arange(self.index.size))
+
+    def _all(self, vector: Vectors) -> Scores:
+        """Give the cosine of every table; above `exact` piece by piece, so that memory stays small."""
+        if self.index.size <= self.exact:
+            cosines: Scores = self._matrix @ vector
+            return cosines
+        starts = range(0, self.index.size, _CHUNK)
+        every = np.arange(self.index.size)
+        return np.concatenate([self._gathered(every[start : start + _CHUNK]) @ vector for start in starts])
+
+    def _gathered(self, places: NDArray[np.intp]) -> Vectors:
+        """Give the vectors at some places, given in order, in single precision."""
+        cuts = np.searchsorted(places, self.index.bases()[1:])
+        parts = zip(np.split(places, cuts), self.index.bases(), self.index.segments, strict=True)
+        return np.concatenate([s.vectors[part - base] for part, base, s in parts if s.vectors is not None]).astype(
+            np.float32
+        )
+
+
+def _lexical(terms: Sequence[Term], places: NDArray[np.intp], size: int) -> Scores:
+    """Give the words' scores in standard deviations above the mean of all tables, words taken as independent."""
+    means = np.array([term.worth * sum(part.total for part in term.parts) / size for term in terms])
+    squares = np.array([term.worth**2 * sum(part.squares for part in term.parts) / size for term in terms])
+    spread = float(np.sqrt(max(0.0, (squares - means**2).sum())))
+    scores = score_tables(terms, places)
+    return (scores - np.float32(means.sum())) / np.float32(spread if spread > 1e-6 else 1.0)

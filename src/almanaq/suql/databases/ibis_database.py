@@ -1,0 +1,193 @@
+"""Every engine that ibis reaches and almanaq has learned, as a Database: the one module that imports ibis."""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import unquote
+
+from almanaq.errors import DatabaseError, MissingExtraError, SourceError, UsageError
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.schema_file import Schema, apply_schema
+from almanaq.suql.databases.ibis_catalog import IbisCatalogReader
+from almanaq.suql.databases.ibis_engines import MARIADB, Engine, find_engine
+from almanaq.suql.databases.ibis_session import IbisSession, Link
+
+_MOST_IDLE = 4
+_PASSWORD = re.compile(r"://[^:/@]*:(?P<secret>.+)@")
+
+
+class IbisDatabase:
+    """A Database over connections that ibis makes.
+
+    Args:
+        connect: gives a new ibis backend each time: every session works on a connection of its own.
+        name: the source's name, for messages.
+        schema: what a schema file says, applied over what the engine says; its keys are checked.
+    """
+
+    def __init__(self, connect: Callable[[], Any], *, name: str, schema: Schema | None = None) -> None:
+        self._connect, self.name, self._schema = connect, name, schema or Schema()
+        self._lock = threading.Lock()
+        self._idle: list[Link] = []
+        self._open = True
+        self._catalog: Catalog | None = None
+        first = self._connect()
+        self._engine = _engine(first)
+        self.dialect, self.collation = self._engine.dialect, self._engine.collation
+        self._give_back(self._link(first), True)
+
+    def catalog(self) -> Catalog:
+        """Give the tables of the current database, read once; raises SourceError when the schema file does not fit."""
+        with self._lock:
+            known = self._catalog
+        if known is None:
+            with self.session() as session:
+                known = self._read(session)
+            with self._lock:
+                self._catalog = known
+        return known
+
+    def session(self, deadline: float | None = None) -> IbisSession:
+        """Open a session whose statements end `deadline` seconds from now (None: never)."""
+        with self._lock:
+            link = self._idle.pop() if self._idle else None
+        if link is not None:
+            try:
+                return IbisSession(link, self._engine, self._give_back, deadline)
+            except DatabaseError:  # it was lost while it lay idle
+                self._give_back(link, False)
+        link = self._link(self._connect())
+        try:
+            return IbisSession(link, self._engine, self._give_back, deadline)
+        except DatabaseError:
+            self._give_back(link, False)
+            raise
+
+    def close(self) -> None:
+        """Close the connections that lie idle."""
+        with self._lock:
+            self._open = False
+            idle, self._idle = self._idle, []
+        for link in idle:
+            link.backend.disconnect()
+
+    def _read(self, session: IbisSession) -> Catalog:
+        def rows(sql: str) -> list[tuple[Any, ...]]:
+            found = session.fetch(sql)
+            return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+        reader = IbisCatalogReader(session.backend, self.dialect, rows)
+        catalog = apply_schema(reader.read(), self._schema)
+        for name, said in self._schema.relations.items():
+            relation = catalog.relation(name)
+            if said.key and not reader.key_holds(relation, relation.key):
+                raise SourceError(
+                    f"{self._schema.name}, [{relation.name}]: the key ({', '.join(relation.key)}) is not unique or has "
+                    "nulls; name columns that tell every row apart, or leave the key out"
+                )
+        return Catalog(tuple(reader.completed(relation) for relation in catalog.relations))
+
+    def _link(self, backend: Any) -> Link:
+        return Link(backend, _canceller(backend, self._connect))
+
+    def _give_back(self, link: Link, usable: bool) -> None:
+        with self._lock:
+            if usable and self._open and len(self._idle) < _MOST_IDLE:
+                self._idle.append(link)
+                return
+        try:
+            link.backend.disconnect()
+        except Exception:  # it is lost already
+            return
+
+
+def open_ibis_url(url: str, *, schema: Schema | None = None) -> IbisDatabase:
+    """Open a source by an ibis URL.
+
+    Raises:
+        SourceError: it cannot be reached; the password is not printed.
+        MissingExtraError: ibis or the engine's driver is not installed.
+        UnsupportedError: it is an engine that almanaq has not learned.
+    """
+    scheme = url.partition("://")[0].lower()
+    find_engine(scheme)
+    ibis = _ibis(scheme)
+
+    one_at_a_time = threading.Lock()  # whoever ignores warnings does so for all threads
+
+    def connect() -> Any:
+        try:
+            with one_at_a_time, warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # no zone "UTC" in MySQL: the session sets +00:00
+                return ibis.connect(url)
+        except ImportError as error:
+            driver = f"ibis-framework[{scheme}]"
+            raise SourceError(f"a source in {scheme} needs its driver: pip install '{driver}' ({error})") from error
+        except Exception as error:  # drivers have no class of errors in common
+            raise SourceError(f"cannot connect to {scheme}: {_hide(_first_line(error), url)}") from None
+
+    return IbisDatabase(connect, name=url.rpartition("/")[2].partition("?")[0] or scheme, schema=schema)
+
+
+def open_ibis_backend(backend: Any, *, schema: Schema | None = None) -> IbisDatabase:
+    """Use the server that an ibis backend is connected to, by connections of our own with the same arguments.
+
+    Raises:
+        UsageError: it was made from a driver's connection, whose arguments nobody knows.
+    """
+    find_engine(backend.name)
+    if not getattr(backend, "_can_reconnect", True):
+        raise UsageError("an ibis backend made by from_connection cannot be connected a second time: pass its URL")
+    arguments, named = backend._con_args, backend._con_kwargs
+    return IbisDatabase(lambda: backend.connect(*arguments, **named), name=backend.name, schema=schema)
+
+
+def _ibis(scheme: str) -> Any:
+    try:
+        import ibis
+    except ImportError as error:
+        raise MissingExtraError("ibis", "ibis", f"a source in {scheme}") from error
+    return ibis
+
+
+def _engine(backend: Any) -> Engine:
+    """Give what is known of the engine behind a backend: MariaDB answers to MySQL's name."""
+    engine = find_engine(backend.name)
+    if engine.dialect == "mysql" and "mariadb" in backend.con.get_server_info().lower():
+        return MARIADB
+    return engine
+
+
+def _canceller(backend: Any, connect: Callable[[], Any]) -> Callable[[], None]:
+    """Give what stops the statement that runs on a backend; where its driver cannot, the deadline has to."""
+    if backend.name == "postgres":
+        backend.con.autocommit = True  # an error leaves the temporary tables alone
+        return lambda: backend.con.cancel_safe(timeout=5)
+    if backend.name != "mysql":
+        return lambda: None
+    number = backend.con.thread_id()
+
+    def kill() -> None:
+        with suppress(Exception):  # the connection has gone, and its statement with it
+            other = connect()
+            other.raw_sql(f"KILL QUERY {number}").close()
+            other.disconnect()
+
+    return kill
+
+
+def _first_line(error: Exception) -> str:
+    said = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
+    return said.strip().split("\n", 1)[0] or type(error).__name__
+
+
+def _hide(message: str, url: str) -> str:
+    match = _PASSWORD.search(url)
+    for secret in {match["secret"], unquote(match["secret"])} - {""} if match else ():
+        message = message.replace(secret, "***")
+    return message

@@ -1,0 +1,380 @@
+"""One query's dealings with an engine that ibis reaches: statements one after another on one connection.
+
+Where a connection serves one statement at a time (`Engine.paged`), what is streamed is first copied to a temporary
+table with its rows numbered, and read from there page by page: nothing is collected here, and other statements may come
+between two pages. Elsewhere a stream is the driver's cursor. Where there are no temporary tables, the few rows that
+steps hand on to each other are written into the statements.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Self
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from almanaq.errors import DatabaseError, DeadlineExceeded, UnsupportedError
+from almanaq.suql.databases.ibis_engines import Engine
+from almanaq.suql.databases.ibis_rows import to_batch
+from almanaq.suql.databases.postgres_types import sql_type
+
+MOST_WRITTEN = 10_000
+"""Rows between two steps that are written into statements, where there are no temporary tables."""
+_FIRST_PAGE, _LARGEST_PAGE = 32, 32_768
+_INSERTED_ROWS = 500
+_INSIST_SECONDS = 0.02
+_NUMBER = "_n"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A connection that a session works on.
+
+    Attributes:
+        backend: ibis's, used by nobody else meanwhile.
+        cancel: stops the statement that runs on it; from any thread.
+    """
+
+    backend: Any
+    cancel: Callable[[], None]
+
+
+class IbisSession:
+    """A Session on one connection of its own.
+
+    Args:
+        give_back: takes the connection at the end, and whether it may be used again.
+    """
+
+    def __init__(
+        self, link: Link, engine: Engine, give_back: Callable[[Link, bool], None], deadline: float | None = None
+    ) -> None:
+        self._link, self._engine, self._give_back = link, engine, give_back
+        self._ends = None if deadline is None else time.monotonic() + deadline
+        self._prefix = f"t{uuid.uuid4().hex[:12]}_"
+        self._numbers = count(1)
+        self._using = threading.RLock()  # held while the connection works for somebody
+        self._state = threading.Lock()  # guards the four below
+        self._interrupts = 0
+        self._busy: int | None = None
+        self._closed = False
+        self._usable = True
+        self._tables: list[str] = []
+        self._written: dict[str, str] = {}
+        self._timer = None if deadline is None else threading.Timer(deadline, self._insist)
+        if self._timer is not None:  # the engine's own limit does not hold for all that it does
+            self._timer.daemon = True
+            self._timer.start()
+        for statement in engine.begin:
+            self._execute(statement)
+
+    def stream(self, sql: str, batch_rows: int = 2048) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a SELECT lazily; closing the iterator leaves nothing behind."""
+        tree = self._check_select(sql)
+        started = self._interrupts
+        if not self._engine.paged:
+            return self._from_cursor(sql, batch_rows, started)
+        numbered = _numbered(tree)
+        if numbered is None:  # an order that can only be kept by reading on
+            return iter(self.fetch(sql).to_batches(max_chunksize=batch_rows))
+        name = f"stream{next(self._numbers)}"
+        self._make(name, numbered.sql(self._engine.dialect))
+        return self._pages(name, batch_rows, started)
+
+    def fetch(self, sql: str) -> pa.Table:
+        """Give all rows of a SELECT."""
+        self._check_select(sql)
+        names, rows = self._execute(self._with_written(sql), most=None)
+        return pa.Table.from_batches([to_batch(names, rows)])
+
+    def create(self, name: str, sql: str) -> int:
+        """Make the temporary table `name` from a SELECT; give its number of rows."""
+        self._check_select(sql)
+        self._refuse_again(name)
+        if self._engine.temporary:
+            self._make(name, sql)
+            _, counted = self._execute(f"SELECT COUNT(*) FROM {self._place(name)}", most=1)
+            return int(counted[0][0])
+        names, rows = self._execute(self._with_written(sql), most=MOST_WRITTEN + 1)
+        self._write(name, pa.Table.from_batches([to_batch(names, rows)]))
+        return len(rows)
+
+    def store(self, name: str, table: pa.Table) -> None:
+        """Make the temporary table `name` from Arrow data."""
+        self._refuse_again(name)
+        if not self._engine.temporary:
+            self._write(name, table)
+            return
+        columns = ", ".join(f"{self._quoted(field.name)} {self._type(field.type)}" for field in table.schema)
+        head = self._engine.temporary.partition(" AS ")[0].format(name=self._place(name))
+        self._execute(f"{head} ({columns})")
+        self._tables.append(name)
+        for batch in table.to_batches(max_chunksize=_INSERTED_ROWS):
+            rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            types = [field.type for field in batch.schema]
+            values = ", ".join(f"({', '.join(map(self._literal, row, types))})" for row in rows)
+            self._execute(f"INSERT INTO {self._place(name)} VALUES {values}")
+
+    def locate(self, name: str) -> tuple[str, ...]:
+        """Give the name of the temporary table `name` on this connection."""
+        return (self._prefix + name,)
+
+    @property
+    def backend(self) -> Any:
+        """ibis's backend on this session's connection."""
+        return self._link.backend
+
+    def interrupt(self) -> None:
+        """Stop whatever runs; safe from any thread and when nothing runs."""
+        with self._state:
+            self._interrupts += 1
+        if self._cancel_stopped():
+            threading.Thread(target=self._insist, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Drop every temporary table of this session and end its streams."""
+        with self._state:
+            self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.interrupt()
+        with self._using:
+            statements = [self._engine.drop.format(name=self._place(name)) for name in self._tables]
+            try:
+                for statement in [*statements, self._engine.end]:
+                    if statement and self._usable:
+                        _close(self._link.backend.raw_sql(statement))
+            except Exception:  # whatever it is, the connection is not used again
+                self._usable = False
+        self._give_back(self._link, self._usable)
+
+    # --- streams
+
+    def _pages(self, name: str, batch_rows: int, started: int) -> Iterator[pa.RecordBatch]:
+        """Read a numbered table page by page, each twice as large as the one before."""
+        place, number, last, size = self._place(name), self._quoted(_NUMBER), 0, _FIRST_PAGE
+        try:
+            while True:
+                names, rows = self._execute(
+                    f"SELECT * FROM {place} WHERE {number} > {last} AND {number} <= {last + size} ORDER BY {number}",
+                    most=None,
+                    started=started,
+                )
+                if not rows:
+                    return
+                at = [found.lower() for found in names].index(_NUMBER)
+                kept = [tuple(value for i, value in enumerate(row) if i != at) for row in rows]
+                page = to_batch([n for i, n in enumerate(names) if i != at], kept)
+                yield from (page.slice(start, batch_rows) for start in range(0, page.num_rows, batch_rows))
+                last, size = last + size, min(2 * size, _LARGEST_PAGE)
+        finally:
+            if not self._closed and name in self._tables:
+                self._execute(self._engine.drop.format(name=place))
+                self._tables.remove(name)
+
+    def _from_cursor(self, sql: str, batch_rows: int, started: int) -> Iterator[pa.RecordBatch]:
+        size = min(_FIRST_PAGE, batch_rows)
+        with self._step(started):
+            result = self._link.backend.raw_sql(self._with_written(sql))
+        names, fetch = _reader(result)
+        try:
+            while True:
+                with self._step(started):
+                    rows = fetch(size)
+                if not rows:
+                    return
+                yield to_batch(names, rows)
+                size = min(2 * size, batch_rows)
+        finally:
+            _close(result)
+
+    # --- statements
+
+    def _make(self, name: str, query: str) -> None:
+        self._execute(self._engine.temporary.format(name=self._place(name), query=query))
+        self._tables.append(name)
+
+    def _execute(
+        self, sql: str, *, most: int | None = 0, started: int | None = None
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Run a statement; give the names and the first rows of its result: at most so many, None all, 0 no result."""
+        with self._step(self._interrupts if started is None else started):
+            if self._engine.deadline and self._ends is not None:
+                left = max(1, int((self._ends - time.monotonic()) * 1000))
+                limit = self._engine.deadline.format(milliseconds=left, seconds=-(-left // 1000))
+                _close(self._link.backend.raw_sql(limit))
+            result = self._link.backend.raw_sql(sql)
+            try:
+                if most == 0:
+                    return [], []
+                names, fetch = _reader(result)
+                return names, fetch(most)
+            finally:
+                _close(result)
+
+    @contextmanager
+    def _step(self, started: int) -> Iterator[None]:
+        """Let the engine work within the block; give its errors our names."""
+        with self._using:
+            with self._state:
+                self._refuse_if_over()
+                if started != self._interrupts:
+                    raise DatabaseError("the query was interrupted")
+                self._busy = started
+            try:
+                yield
+            except Exception as error:  # drivers have no class of errors in common
+                raise self._named(error, started) from error
+            finally:
+                with self._state:
+                    self._busy = None
+
+    def _refuse_if_over(self) -> None:
+        if self._closed:
+            raise DatabaseError("the session is closed")
+        if self._ends is not None and time.monotonic() >= self._ends:
+            raise DeadlineExceeded("the query ran longer than its deadline and was stopped")
+
+    def _named(self, error: Exception, started: int) -> DatabaseError:
+        """Give an engine's error as ours: its first line, with temporary tables under the names the caller gave."""
+        if isinstance(error, DatabaseError):
+            return error
+        if self._ends is not None and time.monotonic() >= self._ends - 0.05:
+            return DeadlineExceeded("the query ran longer than its deadline and was stopped")
+        if started != self._interrupts:
+            return DatabaseError("the query was interrupted")
+        said = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
+        line = said.strip().split("\n", 1)[0].replace(self._prefix, "")
+        return DatabaseError(f"{self._engine.dialect}: {line or type(error).__name__}")
+
+    def _cancel_stopped(self) -> bool:
+        with self._state:
+            over = self._ends is not None and time.monotonic() >= self._ends
+            if self._busy is None or (self._busy == self._interrupts and not over):
+                return False
+        self._link.cancel()
+        return True
+
+    def _insist(self) -> None:
+        while self._cancel_stopped():
+            time.sleep(_INSIST_SECONDS)
+
+    def _check_select(self, sql: str) -> exp.Query:
+        """Give the tree of a text; raise DatabaseError unless it is one SELECT that changes nothing."""
+        try:
+            trees = [tree for tree in sqlglot.parse(sql, read=self._engine.dialect) if tree is not None]
+        except sqlglot.errors.SqlglotError as error:
+            raise DatabaseError(f"not a query: {str(error).splitlines()[0]}") from error
+        effects = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock)
+        tree = trees[0] if len(trees) == 1 else None
+        if not isinstance(tree, exp.Query) or tree.find(*effects):
+            raise DatabaseError("only a single SELECT is run here")
+        return tree
+
+    # --- text of statements
+
+    def _write(self, name: str, table: pa.Table) -> None:
+        """Keep a table as the SELECT of its values."""
+        if table.num_rows > MOST_WRITTEN:
+            raise UnsupportedError(
+                f"{self._engine.dialect} has no temporary tables here, and more than {MOST_WRITTEN:,} rows would have "
+                "to be written into a statement: declare a key of one column in the schema file, so that rows can be "
+                "read from the table itself, or narrow the query"
+            )
+        types = [exp.DataType.build(sql_type(field.type), dialect="postgres") for field in table.schema]
+        names = [exp.to_identifier(name, quoted=True) for name in table.column_names]
+        rows = [
+            [exp.convert(value) for value in row]
+            for row in zip(*(column.to_pylist() for column in table.columns), strict=True)
+        ] or [[exp.null()] * len(types)]
+        rows[0] = [exp.Cast(this=value.copy(), to=type_) for value, type_ in zip(rows[0], types, strict=True)]
+        values = exp.Values(
+            expressions=[exp.Tuple(expressions=row) for row in rows],
+            alias=exp.TableAlias(this=exp.to_identifier("v"), columns=names),
+        )
+        select = exp.select("*").from_(values)
+        if not table.num_rows:
+            select = select.where("1 = 0")
+        self._written[name] = select.sql(self._engine.dialect)
+
+    def _with_written(self, sql: str) -> str:
+        """Give a statement with the tables that it names and that are no tables anywhere."""
+        named = [name for name in self._written if self._place(name) in sql]
+        if not named:
+            return sql
+        members = ", ".join(f"{self._place(name)} AS ({self._written[name]})" for name in named)
+        for opening in ("WITH RECURSIVE ", "WITH "):
+            if sql.startswith(opening):
+                return f"{opening}{members}, {sql.removeprefix(opening)}"
+        return f"WITH {members} {sql}"
+
+    def _refuse_again(self, name: str) -> None:
+        if name in self._tables or name in self._written:
+            raise DatabaseError(f'there is a temporary table "{name}" already')
+
+    def _place(self, name: str) -> str:
+        return self._quoted(self._prefix + name)
+
+    def _quoted(self, name: str) -> str:
+        return exp.to_identifier(name, quoted=True).sql(self._engine.dialect)
+
+    def _literal(self, value: Any, type_: pa.DataType) -> str:
+        if isinstance(value, list):  # an empty one does not tell its type
+            return f"CAST({exp.convert(value).sql(self._engine.dialect)} AS {self._type(type_)})"
+        return exp.convert(value).sql(self._engine.dialect)
+
+    def _type(self, type_: pa.DataType) -> str:
+        written = sql_type(type_)
+        if written == "text" and self._engine.text:
+            return self._engine.text
+        return exp.DataType.build(written, dialect="postgres").sql(self._engine.dialect)
+
+
+def _numbered(tree: exp.Query) -> exp.Select | None:
+    """Give a query with its rows numbered in its own order; None where that order cannot be told from outside."""
+    order = tree.args.get("order")
+    grouped = any(tree.args.get(key) for key in ("group", "distinct", "limit", "offset", "having", "windows"))
+    plain = isinstance(tree, exp.Select) and not grouped and not tree.find(exp.AggFunc, exp.Window)
+    if order is not None and not plain:
+        return None
+    numbers = exp.Window(this=exp.RowNumber(), order=order.copy() if order is not None else None)
+    number = exp.alias_(numbers, exp.to_identifier(_NUMBER, quoted=True))
+    if plain and isinstance(tree, exp.Select):
+        numbered = tree.copy()
+        assert isinstance(numbered, exp.Select)
+        numbered.set("order", None)
+        numbered.set("expressions", [*numbered.expressions, number])
+        return numbered
+    rows = exp.Subquery(this=tree.copy(), alias=exp.TableAlias(this=exp.to_identifier("q")))
+    return exp.select("q.*", number).from_(rows)
+
+
+def _reader(result: Any) -> tuple[list[str], Callable[[int | None], list[tuple[Any, ...]]]]:
+    """Give the column names of a driver's result, and what gives its next rows (None: all)."""
+    if hasattr(result, "fetchmany"):
+        names = [column[0] for column in result.description or ()]
+        return names, lambda size: list(result.fetchall() if size is None else result.fetchmany(size))
+    if hasattr(result, "result_rows"):  # ClickHouse
+        rows: Iterator[Any] = iter(result.result_rows)
+        names = list(result.column_names)
+    else:  # BigQuery
+        rows = (tuple(row.values()) for row in result)
+        names = [field.name for field in result.schema]
+    return names, lambda size: [tuple(row) for row, _ in zip(rows, range(size) if size else count(), strict=False)]
+
+
+def _close(result: Any) -> None:
+    close = getattr(result, "close", None)
+    if close is not None:
+        close()

@@ -1,0 +1,25 @@
+"""Errors of the database that name a part of the query, with their place in it."""
+
+from __future__ import annotations
+
+import re
+
+from almanaq.errors import DatabaseError, pointer
+
+_NAMED = re.compile(r"""'([^']+)'|"([^"]+)\"""")
+_IN_THE_QUERY = ("binder", "conversion", "invalid input syntax", "must appear in the group by", "function")
+
+
+def placed(error: DatabaseError, query: str) -> DatabaseError:
+    """Give an error of the database with a pointer to what it names, if that stands in the query."""
+    message = str(error)
+    if type(error) is not DatabaseError or not any(sign in message.lower() for sign in _IN_THE_QUERY):
+        return error
+    for found in _NAMED.finditer(message):
+        name = found[1] or found[2].split(".")[-1]
+        as_literal = re.search(re.escape("'" + name.replace("'", "''") + "'"), query)
+        as_name = re.search(rf"(?<![\w'\"]){re.escape(name.split('(')[0])}\b", query, re.IGNORECASE)
+        place = as_literal or as_name
+        if place is not None:
+            return DatabaseError(message + pointer(query, place.start(), place.end() - 1))
+    return error

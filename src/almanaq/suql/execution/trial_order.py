@@ -1,0 +1,116 @@
+"""In which order a text stage tries its candidates where the query leaves it open (semantics 9)."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from almanaq.suql.catalog.relations import Catalog, Column
+from almanaq.suql.catalog.sources import catalog_column, find_source
+from almanaq.suql.execution.candidates import LOOKED_AT, LOOKED_FURTHER, Similarity, constraint_of
+from almanaq.suql.execution.similarity import EmbedderSimilarity
+from almanaq.suql.options import Options
+from almanaq.suql.plan.references import column
+from almanaq.suql.plan.stages import SiteInput, TextStage
+
+_DIMENSIONS = re.compile(r"\((\d+)\)")
+
+
+def tries_by_similarity(stage: TextStage, options: Options) -> bool:
+    """Say whether a stage's candidates are tried in order of similarity: a LIMIT stops it, and no ORDER BY binds it."""
+    return options.order == "similarity" and stage.enough is not None and not stage.ordered
+
+
+def describe_order(stage: TextStage, options: Options, catalog: Catalog) -> str:
+    """Give the order in which a stage's candidates are tried, for EXPLAIN; "" where it is the source's own."""
+    approximate = options.candidates is not None and stage.predicate is not None
+    if not approximate and not tries_by_similarity(stage, options):
+        return ""
+    if vectors := _stored_vectors(stage, catalog):
+        return f"tried in order of similarity, by the database: {', '.join(v.name for _, v in vectors)}"
+    if approximate:
+        return "tried in order of similarity"
+    return (
+        f"tried in order of similarity: the best of {LOOKED_AT} rows first, with {LOOKED_FURTHER} more to choose from "
+        "after each; of more rows than that, each third in their own order"
+    )
+
+
+def ordered_by_vectors(
+    stage: TextStage, catalog: Catalog, similarity: Similarity
+) -> tuple[exp.Select | None, list[str]]:
+    """Give a stage's source in order of the vectors that the database keeps, and warnings.
+
+    The order is exact: `cosine_distance` is a function, which no approximate index answers. An index would give no more
+    rows than it has found (40 by default), and leave out others that pass.
+
+    Returns:
+        None where the schema names no vectors for a document, or vectors of another model, of which a warning tells.
+    """
+    found = _stored_vectors(stage, catalog)
+    if not found or not isinstance(similarity, EmbedderSimilarity):
+        return None, []
+    select = stage.source.copy()
+    distances: list[exp.Expr] = []
+    for item, vectors in found:
+        constraint = constraint_of(item)
+        assert constraint is not None  # or it would not have been found
+        vector = similarity.vector(constraint)
+        dimensions = _DIMENSIONS.search(vectors.type)
+        if dimensions is None or int(dimensions[1]) != len(vector):
+            return None, [
+                f"the vectors in {item.relation}.{vectors.name} are of type {vectors.type} and the embedder's have "
+                f"{len(vector)} dimensions: they are not used; name the embedder that made them (--embedder)"
+            ]
+        literal = exp.Literal.string("[" + ",".join(f"{x:.7g}" for x in vector.tolist()) + "]")
+        distances.append(_distance(_document(stage, item), vectors, literal))
+    total = distances[0]
+    for distance in distances[1:]:
+        total = exp.Add(this=total, expression=distance)
+    assert isinstance(select, exp.Select)
+    select.set("order", exp.Order(expressions=[exp.Ordered(this=total, desc=False, nulls_first=False)]))
+    return select, []
+
+
+def _stored_vectors(stage: TextStage, catalog: Catalog) -> list[tuple[SiteInput, Column]]:
+    """Give each input with the column that holds its documents' vectors; nothing if one has none."""
+    found = []
+    for item in stage.inputs:
+        document = _document(stage, item)
+        known = catalog_column(document, catalog) if document is not None else None
+        if document is None or known is None or not known.vectors or item.question_column is not None:
+            return []
+        source = find_source(document.table, document)
+        relation = catalog.find(source.name) if source is not None else None
+        vectors = relation.column(known.vectors) if relation is not None else None
+        if vectors is None:
+            return []
+        found.append((item, vectors))
+    return found
+
+
+def _document(stage: TextStage, item: SiteInput) -> exp.Column | None:
+    """Give the column that is an input's document; None where it is computed."""
+    for output in stage.source.expressions:
+        if output.alias == item.document and isinstance(output.this, exp.Column):
+            return output.this
+    return None
+
+
+def _distance(document: exp.Column | None, vectors: Column, constraint: exp.Expr) -> exp.Expr:
+    """Give the cosine distance of a row's vector, or of the nearest of several, to a constraint's; 1 without any."""
+    assert document is not None
+    place = column(document.table, vectors.name)
+    type_ = exp.DataType.build(vectors.type.partition("(")[0], dialect="postgres", udt=True)
+    asked = exp.Cast(this=constraint, to=type_)
+    nearest: exp.Expr
+    if vectors.array:
+        name = "_vectors"
+        distance = exp.Anonymous(this="cosine_distance", expressions=[exp.column("v", name), asked])
+        alias = exp.TableAlias(this=exp.to_identifier(name), columns=[exp.to_identifier("v")])
+        unnested = exp.Unnest(expressions=[place], alias=alias)
+        nearest = exp.Subquery(this=exp.select(exp.Min(this=distance)).from_(unnested))
+    else:
+        nearest = exp.Anonymous(this="cosine_distance", expressions=[place, asked])
+    return exp.Coalesce(this=nearest, expressions=[exp.Literal.number(1)])

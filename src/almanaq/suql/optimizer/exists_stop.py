@@ -1,0 +1,18 @@
+"""Stop asking when an EXISTS is satisfied."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from almanaq.suql.plan.stages import TextBlock
+
+
+def exists_stop(block: TextBlock) -> TextBlock:
+    """Stop the text filter of a correlated EXISTS, for each row that it is asked about, at the first row that passes.
+
+    Before: `FROM t WHERE EXISTS (SELECT 1 FROM r WHERE r.t = t.id AND answer(r.body, …) = 'Yes')` asks of every r.
+    After: for each t, it asks until one passes.
+
+    The block is read by that EXISTS alone, which is true by one row as by many.
+    """
+    return replace(block, first_only=True) if block.filtered and block.one_per is not None else block

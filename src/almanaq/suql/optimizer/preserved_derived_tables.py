@@ -1,0 +1,100 @@
+"""Let rules see through derived tables in queries with outer joins."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from almanaq.suql.catalog.sources import find_cte, find_source, from_items
+from almanaq.suql.plan.blocks import is_plain
+from almanaq.suql.plan.joins import has_outer_join, side_of
+from almanaq.suql.plan.references import own_columns
+from almanaq.suql.syntax.text_functions import has_text, nested_queries
+
+_CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
+
+
+def preserved_derived_tables(tree: exp.Query) -> exp.Query:
+    """Merge the derived table that a block begins with, where outer joins keep every row of it.
+
+    Before: `SELECT d.id FROM (SELECT * FROM t WHERE answer(…) = 'Yes') AS d LEFT JOIN u ON u.t = d.id LIMIT 3` asks for
+    every row of t.
+    After: `SELECT t.id FROM t LEFT JOIN u ON u.t = t.id WHERE answer(…) = 'Yes' LIMIT 3` stops at the third.
+
+    A LEFT JOIN keeps each row before it and changes none of its values, so what the derived table filters and computes
+    comes to the same after the join. Behind a RIGHT or FULL JOIN its outputs may be NULL, and it stays.
+    """
+    if not has_text(tree) or not has_outer_join(tree):
+        return tree
+    _read_once(tree)
+    for block in reversed(list(tree.find_all(exp.Select))):
+        while _merge_first(block, tree):
+            pass
+    return tree
+
+
+def _read_once(tree: exp.Query) -> None:
+    """Put members of WITH with text that one block begins with, and nothing else reads, into that block."""
+    for with_ in list(tree.find_all(exp.With)):
+        for cte in list(with_.expressions) if not with_.args.get("recursive") else ():
+            readers = [table for table in tree.find_all(exp.Table) if find_cte(table) is cte]
+            renames = cte.args["alias"].args.get("columns") or cte.args.get("materialized") is not None
+            if len(readers) != 1 or renames or not has_text(cte) or not isinstance(readers[0].parent, exp.From):
+                continue
+            if readers[0].args["alias"].args.get("columns"):
+                continue
+            alias = exp.TableAlias(this=exp.to_identifier(readers[0].alias_or_name, quoted=True))
+            readers[0].replace(exp.Subquery(this=cte.this, alias=alias))
+            cte.pop()
+        if not with_.expressions:
+            with_.pop()
+
+
+def _merge_first(block: exp.Select, tree: exp.Query) -> bool:
+    """Merge the first FROM item of a block into it; say whether that was done."""
+    item = next(iter(from_items(block)), None)
+    joins = block.args.get("joins") or []
+    if not isinstance(item, exp.Subquery) or item.args["alias"].args.get("columns"):
+        return False
+    inner = item.this
+    if any(side_of(join) in ("RIGHT", "FULL") for join in joins) or not _fits(inner, block, item, tree):
+        return False
+    if joins and not (block.args.get("limit") or block.args.get("where")):
+        return False  # nothing to stop or to filter by: a table by itself is read without being copied
+    outputs = {output.alias_or_name: output.unalias() for output in inner.expressions}
+    read = [c for c in own_columns(block) if find_source(c.table, c) is item]
+    clauses = [block.args[name] for name in ("group", "order", "distinct") if block.args.get(name) is not None]
+    sorted_by = {id(c) for clause in clauses for c in clause.find_all(exp.Column)}
+    if any(id(c) in sorted_by and isinstance(outputs[c.name], _CONSTANTS) for c in read):
+        return False
+    for reference in read:
+        shown: exp.Expr = exp.paren(outputs[reference.name].copy(), copy=False)
+        shown = shown.this if isinstance(shown.this, exp.Column | exp.Anonymous | exp.Literal) else shown
+        named = reference.parent is block and reference.arg_key == "expressions"
+        reference.replace(exp.alias_(shown, reference.name, quoted=True) if named else shown)
+    block.set("from_", inner.args["from_"].pop())
+    block.set("joins", [*map(_explicit, inner.args.get("joins") or []), *joins])
+    if inner.args.get("where") is not None:
+        block.where(inner.args["where"].this.pop(), copy=False)
+    return True
+
+
+def _fits(inner: exp.Expr, block: exp.Select, item: exp.Expr, tree: exp.Query) -> bool:
+    """Say whether a derived table only joins, filters and computes, and its names mean nothing else around it."""
+    if not isinstance(inner, exp.Select) or not is_plain(inner) or inner.args.get("from_") is None:
+        return False
+    if any(inner.args.get(clause) for clause in ("limit", "offset", "order", "with_", "laterals")):
+        return False
+    if block.args.get("laterals") or any(nested_queries(output) for output in inner.expressions):
+        return False
+    names = {source.alias_or_name for source in from_items(inner)}
+    within = {id(node) for node in inner.walk()}
+    outside = (select for select in tree.find_all(exp.Select) if id(select) not in within)
+    others = {item.alias_or_name for select in outside for item in from_items(select)}
+    return not names & (others - {item.alias_or_name})
+
+
+def _explicit(join: exp.Join) -> exp.Join:
+    """Give a join of a comma as CROSS JOIN: what follows it must see the items before it."""
+    if not any(join.args.get(key) for key in ("kind", "side", "on", "using", "method")):
+        join.set("kind", "CROSS")
+    return join

@@ -1,0 +1,340 @@
+"""The hybrid-qa pipeline: queries mended and relaxed, by words and by a model over HTTP; records and stages."""
+
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import almanaq
+from almanaq.benchmark.generation import protocol
+from almanaq.benchmark.generation.replies import read_replies
+from almanaq.benchmark.hybridqa.analysis import find_stage
+from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
+from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
+from almanaq.benchmark.hybridqa.pipeline import Asked, HybridPipeline, Prediction, Proposal, Tried
+from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShortener
+from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
+from almanaq.benchmark.hybridqa.task import answer_question, read_hybrid_records, score_records
+from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.runner import run
+from almanaq.corpus.dataset import DatasetFolder, open_dataset
+from almanaq.corpus.linked import LinkedTable, LinkedTables
+from almanaq.corpus.table import Table, TableId
+from almanaq.errors import BenchmarkError, ModelError, UsageError
+from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.protocols import TextCall, TextReply
+from almanaq.models.registry import ModelSettings, open_models
+from almanaq.testing import FunctionModel, ScriptedModel, StandInServer, replies_from
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "prompts" / "hybridqa_write.txt"
+HEADER = ["Rank", "Athlete", "Country", "Time"]
+ROWS = [
+    ["1", "Ada Berg", "Norway", "2:13.32"],
+    ["2", "Bo Lund", "Sweden", "2:14.10"],
+    ["3", "Cy Rask", "Norway", "2:15.90"],
+]
+LINKS = [[[], ["/ada"], ["/no"], []], [[], ["/bo"], ["/se"], []], [[], ["/cy"], ["/no"], []]]
+PASSAGES = {
+    "/ada": "Ada Berg ( born 1 May 1980 ) is a runner . She was trained by Liv Dahl .",
+    "/bo": "Bo Lund ( born 2 June 1975 ) is a runner nicknamed The Moose .",
+    "/cy": "Cy Rask ( born 3 July 1990 ) is a runner and a baker .",
+    "/no": "Norway is a country . Its capital is Oslo .",
+    "/se": "Sweden is a country . Its capital is Stockholm .",
+}
+
+
+def relation() -> HybridRelation:
+    table = Table(TableId("0", "race_0"), tuple(HEADER), tuple(map(tuple, ROWS)), title="Race", section="Results")
+    links = tuple(tuple(tuple(cell) for cell in row) for row in LINKS)
+    return make_relation(LinkedTable(table, links, PASSAGES))
+
+
+def reader(text: str, question: str) -> str | None:
+    if "trained" in question:
+        return "Liv Dahl" if "Liv Dahl" in text else None
+    if "Moose" in question:
+        return "Yes" if "Moose" in text else "No"
+    return None
+
+
+class Written:
+    """A Proposer of written queries."""
+
+    name = "written"
+
+    def __init__(self, *queries: str) -> None:
+        self.queries = queries
+        self.tried: Sequence[Tried] = ()
+        self.chance = 1.0
+
+    def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Proposal | None:
+        self.tried = tried
+        return Proposal(self.queries[len(tried)], self.chance) if len(tried) < len(self.queries) else None
+
+
+def pipeline(*queries: str, tries: int = 3) -> tuple[HybridPipeline, Written]:
+    written = Written(*queries)
+    return HybridPipeline(open_models(FunctionModel(reader), embedder="lexical"), written, tries=tries), written
+
+
+MOOSE = """SELECT "Time" FROM race_0 WHERE answer("Athlete_Info", 'is it The Moose?') = 'Yes'"""
+NOBODY = """SELECT "Time" FROM race_0 WHERE "Athlete" = 'Bo'"""
+
+
+def test_the_first_query_with_rows_decides_and_cells_are_written_as_in_the_table() -> None:
+    made, _ = pipeline(MOOSE, "never asked")
+    found = made.answer("What was the time of The Moose?", relation())
+    assert (found.answer, found.suql, [each.suql for each in found.tried]) == ("2:14.10", MOOSE, [MOOSE])
+    assert found.text_calls == 3
+
+
+def test_queries_that_are_refused_or_give_nothing_are_followed_by_others() -> None:
+    made, written = pipeline('SELECT "Tim" FROM race_0', NOBODY, MOOSE)
+    found = made.answer("What was the time of The Moose?", relation())
+    assert [each.outcome for each in found.tried] == ["refused", "empty", "rows"]
+    assert "did you mean" in written.tried[0].message
+    assert found.answer == "2:14.10"
+
+
+def test_tries_are_bounded_and_nothing_found_is_no_answer() -> None:
+    made, _ = pipeline(NOBODY, NOBODY + " AND true", MOOSE, tries=2)
+    found = made.answer("?", relation())
+    assert (found.answer, found.suql, len(found.tried)) == ("", None, 2)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Which country did the athlete with a time of 2:14.10 represent ?", "Sweden"),
+        ("What was the time of Cy Rask ?", "2:15.90"),
+        ("Who trained the runner who finished with a time of 2:13.32 ?", "Liv Dahl"),
+    ],
+)
+def test_without_a_language_model_words_find_the_place(question: str, answer: str) -> None:
+    made = HybridPipeline(open_models(FunctionModel(reader), embedder="lexical"), LocalProposer(), tries=3)
+    assert made.answer(question, relation()).answer == answer
+
+
+def test_every_query_of_the_local_proposer_runs_and_differs_until_all_places_were_asked() -> None:
+    made = relation()
+    tried: list[Tried] = []
+    chances: list[float] = []
+    with almanaq.connect(open_relations([made]), model=FunctionModel(reader), cache=False) as connection:
+        asked = Asked(made, connection.catalog)
+        while (proposal := LocalProposer().propose("Who is it ?", asked, tried)) is not None:
+            assert len(connection.sql(proposal.suql).rows) == 1
+            tried.append(Tried(proposal.suql, "empty"))
+            chances.append(proposal.chance)
+    assert len({each.suql for each in tried}) == len(tried) == 12 + 6
+    assert chances == sorted(chances, reverse=True)
+    assert sum(chances) == pytest.approx(1)
+
+
+class Unsure(FunctionModel):
+    """Reads as a function does, and is sure of what names a trainer only."""
+
+    async def read(self, call: TextCall) -> TextReply:
+        reply = await super().read(call)
+        return replace(reply, confidence=0.81 if "trained" in call.question else 0.04)
+
+
+def test_of_several_readings_the_surest_is_taken() -> None:
+    doubtful = """SELECT answer("Athlete_Info", 'is it The Moose?') FROM race_0 WHERE "Rank" = 2"""
+    sure = """SELECT answer("Athlete_Info", 'who trained her?') FROM race_0 WHERE "Rank" = 1"""
+    written = Written(doubtful, sure, NOBODY)
+    models = open_models(Unsure(reader), embedder="lexical")
+    found = HybridPipeline(models, written, tries=3, readings=2).answer("?", relation())
+    assert [(each.answer, each.sureness) for each in found.tried] == [("Yes", 0.2), ("Liv Dahl", 0.9)]
+    assert (found.answer, found.suql, found.text_calls) == ("Liv Dahl", sure, 2)
+    assert HybridPipeline(models, written).answer("?", relation()).answer == "Yes"
+
+
+def test_end_to_end_with_a_model_over_http() -> None:
+    queries = iter(
+        ['SELECT "Tim" FROM race_0', NOBODY, "SELECT answer(\"Athlete_Info\", 'who trained her?') FROM race_0"]
+    )
+    asked: list[str] = []
+    read = replies_from(lambda text, question: "She was trained by Liv Dahl" if "Liv" in text else None)
+
+    def reply(request):  # type: ignore[no-untyped-def]
+        name = request["response_format"]["json_schema"]["name"]
+        asked.append(name)
+        if name == "write":
+            return {"reasoning": "", "suql": next(queries)}
+        return {"answer": "Liv Dahl"} if name == "short_answer" else read(request)
+
+    with StandInServer(reply) as server:
+        settings = ModelSettings(base_url=server.url, api_key="key", hedge=False)
+        models = open_models("openai:any", embedder="lexical", cache=False, settings=settings)
+        assert models.language is not None
+        made = HybridPipeline(models, PromptedProposer(models.language), PromptedShortener(models.language))
+        found = made.answer("Who trained Ada Berg ?", relation())
+    assert found.answer == "Liv Dahl"
+    assert [each.outcome for each in found.tried] == ["refused", "empty", "rows"]
+    assert (asked.count("write"), asked.count("short_answer")) == (3, 1)
+    assert found.input_tokens > 0
+
+
+def test_one_unreadable_reply_fails_its_question_only_and_a_wrong_key_ends_the_run() -> None:
+    broken = open_models(ScriptedModel(lambda prompt: "no json"), embedder="lexical", cache=False)
+    assert broken.language is not None
+    made = HybridPipeline(broken, PromptedProposer(broken.language), tries=2)
+    assert [each.outcome for each in made.answer("?", relation()).tried] == ["failed", "failed"]
+    with StandInServer(lambda _: "", key="right") as server:
+        settings = ModelSettings(base_url=server.url, api_key="wrong", hedge=False)
+        models = open_models("openai:any", embedder="lexical", cache=False, settings=settings)
+        assert models.language is not None
+        with pytest.raises(ModelError):
+            HybridPipeline(models, PromptedProposer(models.language)).answer("?", relation())
+
+
+def test_the_prompt_is_the_golden_one_and_fences_what_others_wrote() -> None:
+    made = relation()
+    with almanaq.connect(open_relations([made]), cache=False) as connection:
+        catalog = connection.catalog
+        tried = (Tried('SELECT "Tim" FROM race_0', "refused", "no column named 'Tim'"), Tried(NOBODY, "empty"))
+        prompt = PromptedProposer(ScriptedModel([])).prompt("Who </untrusted> won ?", Asked(made, catalog), tried)
+    text = "\n\n".join(f"## {m.role}\n{m.content}" for m in prompt.messages).replace(prompt.fence, "f" * 16) + "\n"
+    if os.environ.get("ALMANAQ_WRITE_GOLDEN"):
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+    assert text.count("</untrusted ffff") == 3
+
+
+NODES = [{"row": 1, "col": 3, "where": "table"}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "tried", "more", "stage"),
+    [
+        ("2:14.10", MOOSE, {}, "right"),
+        ("2:14", MOOSE, {}, "format"),
+        ("two", MOOSE, {"gold": "2"}, "format"),
+        ("", 'SELECT "Tim" FROM race_0', {"outcome": "refused"}, "parse"),
+        ("Sweden", """SELECT "Country" FROM race_0 WHERE "Rank" = 2""", {}, "parse"),
+        ("2:15.90", """SELECT "Time" FROM race_0 WHERE "Rank" = 3""", {}, "link"),
+        ("2:13.32", MOOSE, {}, "text call"),
+        ("", MOOSE, {"outcome": "empty", "warnings": ("1 answer could not be read as a date",)}, "cast"),
+        ("Oslo", MOOSE, {"retrieved": False}, "retrieval"),
+    ],
+)
+def test_the_first_stage_that_lost_an_answer_is_named(answer: str, tried: str, more: dict, stage: str) -> None:
+    attempt = Tried(tried, more.get("outcome", "rows"))
+    prediction = Prediction(answer, tried, (attempt,), warnings=more.get("warnings", ()))
+    assert (
+        find_stage(prediction, more.get("gold", "2:14.10"), NODES, relation(), retrieved=more.get("retrieved", True))
+        == stage
+    )
+
+
+def folder(path: Path) -> Path:
+    table = {"database_id": "0", "table_id": "race_0", "header": HEADER, "rows": ROWS, "links": LINKS}
+    pq.write_table(pa.Table.from_pylist([table]), path / "corpus.parquet")
+    texts = [{"table_id": "race_0", "link": link, "text": text} for link, text in PASSAGES.items()]
+    pq.write_table(pa.Table.from_pylist(texts), path / "passages.parquet")
+    base = {"database_id": "0", "table_id": "race_0"}
+    node = {"text": "", "row": 1, "col": 3, "link": None, "where": "table"}
+    asked = [
+        {
+            **base,
+            "query_id": "a",
+            "query": "What was the time of Bo Lund ?",
+            "answer": "2:14.10",
+            "answer_nodes": [node],
+        },
+        {
+            **base,
+            "query_id": "b",
+            "query": "Who trained the runner who finished with a time of 2:13.32 ?",
+            "answer": "Liv",
+            "answer_nodes": [],
+        },
+    ]
+    pq.write_table(pa.Table.from_pylist(asked), path / "queries_test.parquet")
+    return path
+
+
+def test_records_say_where_answers_lie_and_are_scored_by_it(tmp_path: Path) -> None:
+    data = open_dataset(folder(tmp_path))
+    tables = LinkedTables(data)
+    made = HybridPipeline(open_models(FunctionModel(reader), embedder="lexical"), LocalProposer())
+    records = [answer_question(made, question, tables) for question in data.questions("test")]
+    file = tmp_path / "records.jsonl"
+    file.write_text("".join(f"{record.to_json()}\n" for record in records) + '{"query_id": "c"', encoding="utf-8")
+    assert [json.loads(r.to_json()) for r in read_hybrid_records(file)] == [json.loads(r.to_json()) for r in records]
+    scores = score_records(records)
+    assert [(r.place, r.nodes, r.stage) for r in records] == [("table", 1, "right"), ("nowhere", 0, "format")]
+    assert (scores["all"]["exact_match"], scores["all"]["substring"]) == (50.0, 100.0)
+    assert scores["by_place"]["table"]["exact_match"] == scores["by_nodes"]["1"]["exact_match"] == 100.0
+    assert scores["stages"]["format"] == 1
+    other = answer_question(
+        made, replace(data.questions("test")[0], gold=(TableId("0", "x"),)), tables, TableId("0", "race_0")
+    )
+    assert other.stage == "right"  # the same words, though of another table
+    file.write_text("{}\n", encoding="utf-8")
+    with pytest.raises(BenchmarkError, match="line 1: not a record"):
+        list(read_hybrid_records(file))
+
+
+def test_the_runner_asks_the_best_table_and_scores_by_place(tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    folder(tmp_path / "small")
+    request = RunRequest(
+        "hybrid-qa",
+        "small",
+        tmp_path,
+        "test",
+        "oracle",
+        tmp_path / "run",
+        LexicalEmbedder,
+        generator="local",
+    )
+    found = run(request).to_dict()
+    assert "passages.parquet" in found["provenance"]["data"]
+    assert (found["task"], found["queries"]) == ("hybrid-qa", 2)
+    assert found["metrics"]["exact_match_table"] == 1.0
+    assert {"exact_match", "f1", "mutual_substring", "f1_nowhere"} <= set(found["metrics"])
+    (first, _) = read_replies(tmp_path / "run" / "replies.jsonl")
+    assert (first.text, first.slice) == ("2:14.10", "table")
+    assert json.loads(first.reasoning)[0]["suql"].startswith('SELECT "Time" FROM race_0')
+    (tmp_path / "small" / "passages.parquet").unlink()
+    with pytest.raises(UsageError, match=r"small has no passages\.parquet"):
+        run(replace(request, out=tmp_path / "other"))
+
+
+def test_many_questions_at_once_share_a_model_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = replies_from(lambda text, question: "Liv Dahl" if "Liv" in text else None)
+
+    def reply(request):  # type: ignore[no-untyped-def]
+        name = request["response_format"]["json_schema"]["name"]
+        if name == "write":
+            return {"reasoning": "", "suql": "SELECT answer(\"Athlete_Info\", 'who trained her?') FROM race_0 LIMIT 1"}
+        return {"answer": "Liv Dahl"} if name == "short_answer" else read(request)
+
+    data = open_dataset(folder(tmp_path))
+    assert isinstance(data, DatasetFolder)
+    with StandInServer(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path / "cache"))
+        generator = open_hybrid_generator("openai:any", data)
+        assert generator is not None
+        table = next(iter(data.corpus("test")))
+        asked = [
+            protocol.Asked(str(n), "answer", f"Who trained Ada Berg {n % 2} ?", ("",), (table,)) for n in range(12)
+        ]
+
+        async def all_at_once() -> list[protocol.Reply]:
+            return await asyncio.gather(*(generator.reply(each) for each in asked))
+
+        replies = asyncio.run(all_at_once())
+    assert {each.text for each in replies} == {"Liv Dahl"}
+    assert set(generator.prompts) == {"write", "short_answer"}
+    assert (generator.name, generator.model) == ("openai:any", "any")
+    assert open_hybrid_generator("majority", data) is None

@@ -1,0 +1,115 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_datasets import write_dataset
+
+from almanaq.benchmark.report.collect import collect
+from almanaq.benchmark.report.figures import Line, Point, lines_figure, points_figure
+from almanaq.benchmark.report.page import write_report
+from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.runner import run
+from almanaq.errors import BenchmarkError, UsageError
+
+
+class Tags(HTMLParser):
+    """Checks that tags nest, and collects what they would load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loaded: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.loaded += [value for name, value in attrs if name in ("src", "href", "action", "srcset", "data")]
+        if tag not in ("meta", "link", "br", "line", "circle", "polyline"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in ("line", "circle", "polyline"):
+            assert self.open.pop() == tag
+
+
+@pytest.fixture
+def runs(request_: RunRequest, tmp_path: Path) -> list[Path]:
+    write_dataset(request_.data_dir / "<b>odd", 6)
+    request = replace(request_, cutoffs=(1, 5, 10))
+    made = []
+    for name, changes in {
+        "bm25": {},
+        "random": {"retriever": "random"},
+        "qa": {"task": "question-answering"},
+        "qa-oracle": {"task": "question-answering", "retriever": "oracle"},
+        "odd": {"dataset": "<b>odd"},
+    }.items():
+        made.append(tmp_path / "runs" / name)
+        run(replace(request, out=made[-1], **changes))
+    return made
+
+
+def test_the_page_needs_nothing_else_and_says_what_the_runs_say(
+    runs: list[Path], request_: RunRequest, tmp_path: Path
+) -> None:
+    page = write_report(runs, tmp_path / "report.html", data_dir=request_.data_dir).read_text()
+    tags = Tags()
+    tags.feed(page)
+    assert tags.open == []
+    assert tags.loaded == ["data:,"]
+    assert not re.search(r"url\(|@import|<script", page)
+    assert "&lt;b&gt;odd" in page
+    assert "<b>odd" not in page
+    assert page.count("<h2>") == 3
+    assert "Where questions are lost" in page
+
+
+def test_groups_hold_comparable_runs(runs: list[Path]) -> None:
+    first, asked, odd = collect(runs)
+    assert [run.name for run in first.runs] == ["bm25", "random"]
+    assert first.measure == "database_recall"
+    assert first.runs[0].curve.keys() == {1, 2, 3, 5, 10}
+    assert list(first.runs[1].curve.values()) == sorted(first.runs[1].curve.values())
+    assert sum(asked.errors[asked.runs[0].name].values()) == 20
+    assert len(odd.runs) == 1
+    assert all(failure.run == "bm25" for failure in first.failures)
+
+
+def test_markdown_has_the_same_figures(runs: list[Path], tmp_path: Path) -> None:
+    text = write_report(runs[:2], tmp_path / "report.md").read_text()
+    assert "| bm25 | 1.000 [1.000 – 1.000] |" in text
+    assert "Not told apart" in text
+
+
+def test_reports_that_cannot_be_written(runs: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"ends in \.html or \.md"):
+        write_report(runs, tmp_path / "report.pdf")
+    with pytest.raises(BenchmarkError, match="no such run folder"):
+        write_report([tmp_path / "nowhere"], tmp_path / "report.html")
+    with pytest.raises(BenchmarkError, match="cannot write"):
+        write_report(runs[:1], tmp_path / "no" / "report.html")
+
+
+shares = st.floats(0, 1)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.text(max_size=30), st.lists(shares, min_size=1, max_size=6)), min_size=1, max_size=12))
+def test_lines_stay_inside_their_figure(lines) -> None:
+    svg = lines_figure([Line(n, range(1, len(y) + 1), y) for n, y in lines], x_label="k", y_label="recall")
+    assert svg.count("<polyline") == len(lines)
+    for points in re.findall(r'points="([^"]+)"', svg):
+        for point in points.split():
+            x, y = map(float, point.split(","))
+            assert 0 <= x <= 640
+            assert 0 <= y <= 320
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e4), shares), min_size=1, max_size=8), st.booleans())
+def test_points_stay_inside_their_figure(points, log: bool) -> None:
+    svg = points_figure([Point("p", x, y, y, y) for x, y in points], x_label="x", y_label="y", log=log)
+    for x, y in re.findall(r'cx="([^"]+)" cy="([^"]+)"', svg):
+        assert 0 <= float(x) <= 640
+        assert 0 <= float(y) <= 320

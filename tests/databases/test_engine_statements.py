@@ -1,0 +1,236 @@
+"""Every statement that a query sends to an engine that no server can be had for: golden, and run on DuckDB.
+
+The engine is played by DuckDB, which is given each statement as sqlglot reads that engine's dialect: so the rows tell
+whether the plan, its pages and what is written into statements are right. Whether a real engine takes the text as
+sqlglot does is not shown here; docs/engines.md says so.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+import sqlglot
+from sqlglot import exp
+
+import almanaq
+from almanaq.errors import UnsupportedError
+from almanaq.suql.catalog.schema_file import parse_schema
+from almanaq.suql.databases.ibis_database import IbisDatabase
+from almanaq.testing import FunctionModel
+
+ibis = pytest.importorskip("ibis")
+GOLDEN = Path(__file__).parent.parent / "golden" / "engines"
+DIALECTS = ("mysql", "trino", "clickhouse", "snowflake", "bigquery", "databricks")
+SCHEMA = """
+[r]
+key = ["id"]
+[r.columns.body]
+kind = "free_text"
+[r.columns.price]
+kind = "enum"
+values = ["cheap", "dear"]
+[o]
+key = ["id"]
+"""
+CALM = "answer(r.body, 'is it calm?') = 'Yes'"
+QUERIES = {
+    "sorted": f"SELECT id, name FROM r WHERE city = 'Oslo' AND {CALM} ORDER BY stars DESC, id LIMIT 2",
+    "grouped": f"SELECT city, count(*), sum((id + 1) / (stars + 1)) FROM r WHERE NOT ({CALM} OR stars > 4) "
+    "GROUP BY city ORDER BY 2 DESC, 1",
+    "joined": f"SELECT r.id, o.name FROM r JOIN o ON o.id = r.owner WHERE o.chain IS NOT TRUE AND r.name ~ '^N.[0-5]$' "
+    f"AND r.name LIKE 'N%' AND {CALM} ORDER BY r.opened, r.id LIMIT 3",
+    "computed": "SELECT max(answer(body, 'which number?')::int) FROM r WHERE stars > 2 AND price = 'dear'",
+    "projected": "SELECT id, answer(body, 'which number?') FROM r WHERE city IS NULL ORDER BY id DESC LIMIT 2",
+}
+
+
+def tables() -> dict[str, pa.Table]:
+    ids = range(1, 41)
+    return {
+        "r": pa.table(
+            {
+                "id": list(ids),
+                "name": [f"N{i:02d}" for i in ids],
+                "city": [("Oslo", "Rome", None, "Kyiv")[i % 4] for i in ids],
+                "price": [("cheap", "dear")[i % 2] for i in ids],
+                "stars": [None if i % 9 == 0 else i % 6 for i in ids],
+                "owner": [i % 4 for i in ids],
+                "opened": [None if i % 7 == 0 else datetime.date(2020, 1, 1 + i % 9) for i in ids],
+                "body": [None if i % 11 == 0 else f"number={i}; calm={'Yes' if i % 3 == 0 else 'No'}" for i in ids],
+            }
+        ),
+        "o": pa.table({"id": [0, 1, 2, 3], "name": list("abcd"), "chain": [True, False, None, False]}),
+    }
+
+
+def said(text: str, question: str) -> str | None:
+    word = "number" if "number" in question else "calm"
+    return next(part.split("=")[1] for part in text.split("; ") if part.startswith(word))
+
+
+# --- an engine played by DuckDB --------------------------------------------------------------------------------------
+
+
+class Played:
+    """What almanaq uses of an ibis backend, in the dialect of one engine."""
+
+    def __init__(self, name: str, connection: duckdb.DuckDBPyConnection, sent: list[str]) -> None:
+        self.name, self._connection, self._sent = name, connection, sent
+        self.con = SimpleNamespace(get_server_info=lambda: "8.4.2", thread_id=lambda: 1)
+
+    def list_tables(self) -> list[str]:
+        return ["o", "r"]
+
+    def get_schema(self, name: str) -> Any:
+        names = {"bool": "boolean", "date32[day]": "date"}
+        return ibis.schema({f.name: names.get(str(f.type), str(f.type)) for f in tables()[name].schema})
+
+    def disconnect(self) -> None:
+        self._connection.close()
+
+    def raw_sql(self, sql: str) -> Any:
+        self._sent.append(re.sub(r"\bt[0-9a-f]{12}_", "t_", sql))
+        if "information_schema" in sql or "system.columns" in sql:
+            return self._result([], [])
+        if re.match(r"SET|ALTER SESSION|START|ROLLBACK", sql):
+            return None
+        [tree] = sqlglot.parse(sql.replace("DROP TEMPORARY", "DROP"), read=self.name)
+        assert tree is not None
+        written = tree.sql(self.name)
+        if not isinstance(tree, exp.Insert):
+            again = sqlglot.parse_one(written, read=self.name)
+            assert again.sql(self.name) == written, "what is written is read as something else"
+        found = self._connection.execute(tree.transform(played_by_duckdb).sql("duckdb"))
+        return self._result([column[0] for column in found.description or ()], found.fetchall())
+
+    def _result(self, names: list[str], rows: list[tuple[Any, ...]]) -> Any:
+        """Give rows as the engine's driver does."""
+        if self.name == "clickhouse":
+            return SimpleNamespace(column_names=names, result_rows=rows)
+        if self.name == "bigquery":
+            return Rows(names, rows)
+        return Cursor(names, rows)
+
+
+def played_by_duckdb(node: exp.Expr) -> exp.Expr:
+    """Say in DuckDB's words what sqlglot does not: text compared by bytes, and the division of integers."""
+    if isinstance(node, exp.ColumnDef):
+        node.set("constraints", None)
+    if isinstance(node, exp.Collate):
+        return node.this.this
+    if isinstance(node, exp.JSONArrayAgg) or (isinstance(node, exp.Anonymous) and node.name == "JSON_ARRAYAGG"):
+        return exp.ArrayAgg(this=node.this if isinstance(node, exp.JSONArrayAgg) else node.expressions[0])
+    if isinstance(node, exp.Anonymous) and node.name == "intDiv":
+        return exp.IntDiv(this=node.expressions[0], expression=node.expressions[1])
+    if isinstance(node, exp.Div) and node.args.get("typed"):
+        return exp.IntDiv(this=node.this, expression=node.expression)
+    return node
+
+
+class Cursor:
+    """A DB-API cursor."""
+
+    def __init__(self, names: list[str], rows: list[tuple[Any, ...]]) -> None:
+        self.description = [(name,) for name in names]
+        self._rows = iter(rows)
+
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        return [row for row, _ in zip(self._rows, range(size), strict=False)]
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return list(self._rows)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class Rows:
+    """BigQuery's iterator of rows."""
+
+    def __init__(self, names: list[str], rows: list[tuple[Any, ...]]) -> None:
+        self.schema = [SimpleNamespace(name=name) for name in names]
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Any]:
+        return (SimpleNamespace(values=lambda row=row: row) for row in self._rows)
+
+
+# --- the tests -------------------------------------------------------------------------------------------------------
+
+
+def connect(source: Any) -> almanaq.Connection:
+    return almanaq.connect(source, model=FunctionModel(said), order="table", speculation=1, cache=False)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_statements_are_the_golden_ones_and_give_the_rows(dialect: str) -> None:
+    """Set ALMANAQ_WRITE_GOLDEN=1 to write the files anew after a wanted change."""
+    sent: list[str] = []
+    with duckdb.connect() as native:
+        native.execute("SET GLOBAL lambda_syntax = 'ENABLE_SINGLE_ARROW'")
+        for name, table in tables().items():
+            native.register("loaded", table)
+            native.execute(f"CREATE TABLE {name} AS SELECT * FROM loaded")
+        played = IbisDatabase(lambda: Played(dialect, native.cursor(), sent), name=dialect, schema=parse_schema(SCHEMA))
+        text = []
+        with connect(played) as con, connect(tables()) as expected:
+            assert con.engine.catalog.relation("r").row_id == '"id"'
+            text += ["-- the catalog", *(statement + ";" for statement in sent), ""]
+            for name, sql in QUERIES.items():
+                sent.clear()
+                result, right = con.sql(sql), expected.sql(sql)
+                assert [tuple(map(plain, row)) for row in result.rows] == [tuple(map(plain, row)) for row in right.rows]
+                assert result.trace.text_calls == right.trace.text_calls
+                assert len(result.evidence) == len(result.rows)
+                text += [f"-- {name}: {sql}", *(statement + ";" for statement in sent), ""]
+    written = "\n".join(text)
+    path = GOLDEN / f"{dialect}.sql"
+    if os.environ.get("ALMANAQ_WRITE_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(written, encoding="utf-8")
+    assert written == path.read_text(encoding="utf-8")
+
+
+DEADLINES = {
+    "mysql": r"SET SESSION max_execution_time = \d{4,5}",
+    "trino": r"SET SESSION query_max_run_time = '\d{4,5}ms'",
+    "clickhouse": r"SET max_execution_time = (29|30)",
+    "snowflake": r"ALTER SESSION SET STATEMENT_TIMEOUT_IN_SECONDS = (29|30)",
+    "databricks": r"SET STATEMENT_TIMEOUT = (29|30)",
+}
+
+
+@pytest.mark.parametrize("dialect", DEADLINES)
+def test_a_deadline_is_the_engine_s_own_limit_on_each_statement(dialect: str) -> None:
+    sent: list[str] = []
+    with duckdb.connect() as native:
+        session = IbisDatabase(lambda: Played(dialect, native.cursor(), sent), name="d").session(deadline=30)
+        with session:
+            sent.clear()
+            assert session.fetch("SELECT 1 AS a").to_pylist() == [{"a": 1}]
+    assert re.fullmatch(DEADLINES[dialect], sent[0])
+    assert sent[1] == "SELECT 1 AS a"
+
+
+def test_what_does_not_fit_into_a_statement_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("almanaq.suql.databases.ibis_session.MOST_WRITTEN", 10)
+    with duckdb.connect() as native:
+        for name, table in tables().items():
+            native.register("loaded", table)
+            native.execute(f"CREATE TABLE {name} AS SELECT * FROM loaded")
+        played = IbisDatabase(lambda: Played("trino", native.cursor(), []), name="t", schema=parse_schema(SCHEMA))
+        with connect(played) as con, pytest.raises(UnsupportedError, match="declare a key of one column"):
+            con.sql(f"SELECT r.id FROM r JOIN o ON o.id = r.owner WHERE {CALM} LIMIT 1")
+
+
+def plain(value: Any) -> Any:
+    return float(value) if hasattr(value, "as_tuple") else value

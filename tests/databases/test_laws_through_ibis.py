@@ -1,0 +1,66 @@
+"""The path through ibis gives the rows that the oracle and DuckDB give, over servers that can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from test_same_as_duckdb import TASK, connect, task
+
+import almanaq
+import mariadb_server
+from almanaq.suql.databases.ibis_database import IbisDatabase
+from engines import PostgresServer
+from laws.run import cases, check, connect_exactly
+
+pytestmark = pytest.mark.slow
+QUERIES = 6
+COLLATED = (
+    "SELECT id FROM task WHERE city = 'oslo'",
+    "SELECT city, count(*) FROM task WHERE answer(body, 'is it calm?') = 'Yes' GROUP BY city ORDER BY city",
+    "SELECT DISTINCT city FROM task WHERE id % 3 < 2 AND city > 'a' ORDER BY city DESC",
+    "SELECT id FROM task WHERE city ~ '^[a-z]slo' AND answer(body, 'is it calm?') = 'Yes' ORDER BY id LIMIT 3",
+    "SELECT id / -7, stars FROM task WHERE answer(body, 'is it calm?') = 'No' ORDER BY stars DESC, id LIMIT 4",
+)
+"""Where a language's own order, and a quotient rounded, would give other rows."""
+
+
+def test_random_queries_give_the_rows_of_the_oracle(postgres_server: PostgresServer) -> None:
+    ibis = pytest.importorskip("ibis")
+
+    def through_ibis(tables: dict[str, object], model: object, **options: object) -> object:
+        url = postgres_server.source(tables)
+        return connect_exactly(IbisDatabase(lambda: ibis.connect(url), name="ibis"), model, **options)
+
+    failures = [f for ready in cases(0, QUERIES) if (f := check(ready, connect=through_ibis)[0]) is not None]
+    assert not failures, "\n".join(map(str, failures))
+
+
+@pytest.fixture(scope="module")
+def both(mariadb: str) -> Iterator[tuple[almanaq.Connection, almanaq.Connection]]:
+    table = task()["task"]
+    rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    shifted = [(i, city.lower() if city and i % 8 < 4 else city, stars, body) for i, city, stars, body in rows]
+    tables = {"task": pa.table([list(c) for c in zip(*shifted, strict=True)], names=table.column_names)}
+    with mariadb_server.connect(mariadb) as connection, connection.cursor() as cursor:
+        columns = "id int PRIMARY KEY, city varchar(9), stars int, body text COMMENT 'FREE_TEXT'"
+        cursor.execute(f"CREATE TABLE task ({columns})")
+        cursor.executemany("INSERT INTO task VALUES (%s, %s, %s, %s)", shifted)
+    first, second = connect(tables)[0], connect(mariadb)[0]
+    yield first, second
+    first.close()
+    second.close()
+    with mariadb_server.connect(mariadb) as connection, connection.cursor() as cursor:
+        cursor.execute("DROP TABLE task")
+
+
+@pytest.mark.parametrize("sql", [*TASK, *COLLATED])
+def test_mariadb_gives_the_rows_and_calls_of_duckdb(both: tuple[Any, Any], sql: str) -> None:
+    right, found = (con.sql(sql) for con in both)
+    assert right.rows
+    ordered = "ORDER BY" in sql
+    rows = [list(map(tuple, r.rows)) if ordered else sorted(map(tuple, r.rows)) for r in (found, right)]
+    assert rows[0] == rows[1]
+    assert found.trace.text_calls == right.trace.text_calls

@@ -1,0 +1,53 @@
+"""A LIMIT stops the server too: its own log says how few rows it sent, and what it did by itself."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from benchmarks.engines.server_log import logged, statements
+
+import almanaq
+from almanaq.testing import FunctionModel
+from engines import PostgresServer
+
+ROWS = 20_000
+CALM = "answer(r.body, 'is it calm?') = 'Yes'"
+QUERIES = (
+    (f"SELECT r.id FROM reviews r WHERE r.stars >= 2 AND {CALM} LIMIT 5", 600, "Seq Scan on reviews, filtered"),
+    (f"SELECT r.id FROM reviews r WHERE r.stars = 4 AND {CALM} ORDER BY r.price, r.id LIMIT 5", 150, "Sort"),
+    (
+        f"SELECT r.id, o.name FROM reviews r JOIN owners o ON o.id = r.owner WHERE o.chain AND {CALM} LIMIT 5",
+        800,
+        "Hash Join",
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def url(postgres_server: PostgresServer) -> str:
+    url = postgres_server.new_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE owners AS SELECT o AS id, 'n' || o AS name, o < 9 AS chain FROM generate_series(0, 19) o"
+        )
+        connection.execute(
+            "CREATE TABLE reviews AS SELECT i AS id, i % 20 AS owner, i % 7 AS stars, i * 37 % 1000 AS price, "
+            f"'visit ' || i || ' calm=' || (ARRAY['Yes', 'No', 'No'])[1 + i % 3] AS body "
+            f"FROM generate_series(1, {ROWS}) i"
+        )
+        connection.execute("COMMENT ON COLUMN reviews.body IS 'FREE_TEXT'")
+        connection.execute("ANALYZE")
+    return url
+
+
+@pytest.mark.parametrize(("sql", "most", "node"), QUERIES)
+def test_few_rows_leave_the_server(postgres_server: PostgresServer, url: str, sql: str, most: int, node: str) -> None:
+    model = FunctionModel(lambda text, question: "Yes" if "calm=Yes" in text else "No")
+    with almanaq.connect(logged(url), model=model, cache=False) as con:
+        assert con.engine.catalog.find("reviews")
+        start = postgres_server.log.stat().st_size
+        result = con.sql(sql)
+    ran = list(statements(postgres_server.log, start))
+    assert len(result.rows) == 5
+    assert 5 < sum(statement.rows_sent for statement in ran) <= most
+    assert node in {node for statement in ran for node in statement.nodes}

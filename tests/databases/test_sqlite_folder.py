@@ -1,0 +1,77 @@
+"""A folder of SQLite files is one source, each file a database of its own."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+import almanaq
+from almanaq.errors import SourceError
+
+
+def database(path, *statements):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+SINGERS = (
+    "CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT)",
+    "INSERT INTO singer VALUES (1, 'Ada'), (2, 'Ben')",
+)
+SONGS = (
+    "CREATE TABLE song (id INTEGER PRIMARY KEY, title TEXT, singer INTEGER REFERENCES singer (id))",
+    "INSERT INTO song VALUES (7, 'Northern Light', 1)",
+)
+
+
+def test_tables_of_all_files_are_there_and_keep_their_keys(tmp_path):
+    database(tmp_path / "opera" / "opera.sqlite", *SINGERS, *SONGS)
+    database(tmp_path / "choir.sqlite", *SINGERS, "CREATE TABLE room (number INTEGER)")
+    with almanaq.connect(tmp_path) as connection:
+        catalog = connection.catalog
+        assert {r.name for r in catalog.relations} == {"choir.singer", "opera.singer", "room", "song"}
+        assert catalog.relation("song").foreign_keys == ((("singer",), "opera.singer", ("id",)),)
+        assert catalog.relation("choir.singer").key == ("id",)
+        rows = connection.sql("SELECT title, name FROM song JOIN opera.singer AS s ON song.singer = s.id").rows
+        assert rows == [("Northern Light", "Ada")]
+
+
+def test_files_of_rows_go_before(tmp_path):
+    database(tmp_path / "choir.sqlite", *SINGERS)
+    (tmp_path / "rooms.csv").write_text("number\n7\n")
+    with almanaq.connect(tmp_path) as connection:
+        assert [r.name for r in connection.catalog.relations] == ["rooms"]
+
+
+def test_two_files_of_one_name_are_refused(tmp_path):
+    database(tmp_path / "a" / "choir.sqlite", *SINGERS)
+    database(tmp_path / "b" / "choir.sqlite", *SINGERS)
+    with pytest.raises(SourceError, match="both be the database 'choir'; rename one"):
+        almanaq.connect(tmp_path)
+
+
+def test_files_without_a_table_are_no_source(tmp_path):
+    database(tmp_path / "choir.sqlite")
+    with pytest.raises(SourceError, match="holds no table"):
+        almanaq.connect(tmp_path)
+
+
+def test_a_question_finds_its_database_among_many(tmp_path):
+    for i in range(8):
+        database(
+            tmp_path / f"misc{i}.sqlite",
+            f"CREATE TABLE payload{i} (id INTEGER PRIMARY KEY, amount INTEGER)",
+            f"CREATE TABLE batch{i} (id INTEGER PRIMARY KEY, label TEXT)",
+        )
+    database(tmp_path / "opera.sqlite", *SINGERS, *SONGS)
+    with almanaq.connect(tmp_path) as connection:
+        chat = connection.chat()
+        reply = chat.ask("How many songs are there?")
+        assert (reply.status, reply.tables, reply.rows) == ("answered", ("song",), ((1,),))
+        nothing = chat.ask("what about zeppelins?")
+        assert nothing.status in ("no_query", "no_result", "clarify")

@@ -1,0 +1,82 @@
+"""A MariaDB server of the tests' own, where one is installed: it speaks for MySQL on the path through ibis."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+USER, PASSWORD = "tester", "tested"
+_SECONDS_TO_START = 30
+
+
+def is_installed() -> bool:
+    """Tell whether there is a server and a driver for it."""
+    try:
+        import MySQLdb  # noqa: F401
+    except ImportError:
+        return False
+    return all(shutil.which(program) for program in ("mariadbd", "mariadb-install-db"))
+
+
+@contextmanager
+def run_server() -> Iterator[str]:
+    """Run a server for the length of the block; give the URL of an empty database in it."""
+    home = Path(tempfile.mkdtemp(prefix="almanaq-my-"))
+    account = "mysql" if os.geteuid() == 0 else None
+    if account:
+        os.chown(home, pwd.getpwnam(account).pw_uid, -1)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": home, "user": account}
+    data = f"--datadir={home / 'data'}"
+    subprocess.run(
+        ["mariadb-install-db", "--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db"],
+        check=True,
+        **quiet,
+    )
+    setup = home / "setup.sql"
+    setup.write_text(
+        f"CREATE DATABASE made CHARACTER SET utf8mb4;\nCREATE USER {USER}@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';\n"
+        f"GRANT ALL ON *.* TO {USER}@'127.0.0.1';\n"
+    )
+    program = shutil.which("mariadbd") or "mariadbd"
+    options = [f"--socket={home / 's'}", f"--port={port}", "--bind-address=127.0.0.1", f"--init-file={setup}"]
+    server = subprocess.Popen([program, "--no-defaults", data, *options], **quiet)
+    try:
+        _wait(port)
+        yield f"mysql://{USER}:{PASSWORD}@127.0.0.1:{port}/made"
+    finally:
+        server.kill()
+        server.wait()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def connect(url: str) -> Any:
+    """Give a driver's connection to a database of the server."""
+    import MySQLdb
+
+    port, _, database = url.rpartition(":")[2].partition("/")
+    return MySQLdb.connect(
+        host="127.0.0.1", port=int(port), user=USER, password=PASSWORD, db=database, autocommit=True, charset="utf8mb4"
+    )
+
+
+def _wait(port: int) -> None:
+    ends = time.monotonic() + _SECONDS_TO_START
+    while time.monotonic() < ends:
+        try:
+            connect(f":{port}/made").close()
+            return
+        except Exception:  # it is not up yet
+            time.sleep(0.1)
+    raise RuntimeError("MariaDB did not start")

@@ -1,0 +1,135 @@
+"""The paper's dense retrievers over real HTTP, against a server that counts what it is asked."""
+
+from pathlib import Path
+
+import pytest
+from small_corpora import CORPUS, FILMS, RIVERS, table
+
+from almanaq.errors import BudgetExceeded, ModelError, UsageError
+from almanaq.models.budget import Budget
+from almanaq.models.tokens import estimate_tokens
+from almanaq.retrieval.published_dense import markdown, summary_prompt
+from almanaq.retrieval.registry import Parts, open_retriever
+from almanaq.testing import StandInServer
+from almanaq.testing.faults import Faults
+
+
+def reply(request):
+    """Summarise a table by its own words."""
+    return {"title": "Table", "summary": " ".join(request["messages"][1]["content"].lower().replace(",", " ").split())}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("ALMANAQ_CACHE", str(tmp_path / "replies.sqlite"))
+    monkeypatch.setenv("ALMANAQ_PRICES", str(tmp_path / "prices.toml"))
+    monkeypatch.delenv("ALMANAQ_MODEL", raising=False)
+    (tmp_path / "prices.toml").write_text('["gpt-4o-mini"]\ninput = 0.15\noutput = 0.6\n')
+    with StandInServer(reply) as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        yield running
+
+
+class Named:
+    name = "local"  # what a run has that names no embedder
+
+    def embed(self, texts):
+        raise AssertionError("the paper's embedder is asked")
+
+
+def parts(tmp_path: Path, told: list[str], **more) -> Parts:
+    return Parts(Named, tmp_path / "vectors", tell=told.append, **more)
+
+
+@pytest.mark.parametrize("name", ["openai-embedding", "openai-embedding-header"])
+def test_markdown_is_embedded_by_the_papers_model(server, tmp_path: Path, name: str) -> None:
+    told: list[str] = []
+    opened = open_retriever(name, parts(tmp_path, told))
+    assert opened.embedder == "openai:text-embedding-3-small"
+    index = opened.retriever.index(CORPUS, [])
+    assert server.ledger.calls == 1
+    assert told == [
+        f"embedding 3 texts with openai:text-embedding-3-small: 1 calls, about {foreseen(name)} tokens, price unknown"
+    ]
+    (ranking,) = index.search(["| river | length_km |"], 2)
+    assert ranking[0].id == RIVERS.id
+    assert ranking[0].score >= ranking[1].score
+    open_retriever(name, parts(tmp_path, told)).retriever.index(CORPUS, [])
+    assert server.ledger.calls == 2  # the question; tables are embedded once ever
+    assert len(told) == 1
+
+
+def foreseen(name: str) -> int:
+    return sum(estimate_tokens(markdown(each, 100 if name == "openai-embedding" else 0)) for each in CORPUS)
+
+
+def test_markdown_has_the_header_and_as_many_rows_as_fit() -> None:
+    assert markdown(FILMS, 0) == "| Year | Film |\n"
+    assert markdown(FILMS, 1) == "| Year | Film |\n| --- | --- |\n| 1950 | Rashomon |\n"
+    long = table("long", header=("a",), rows=[("x" * 1000,)] * 150)
+    assert markdown(long, 100).count("xxx\n") + markdown(long, 100).count("x |\n") == 30
+    assert markdown(table("huge", header=("a",), rows=[("x" * 1_000_000,)]), 100).startswith("| a |\n")
+    assert len(markdown(table("huge", header=("a",), rows=[("x" * 1_000_000,)]), 100)) < 100
+
+
+def test_summaries_are_written_once_and_embedded(server, tmp_path: Path) -> None:
+    told: list[str] = []
+    index = open_retriever("llm-summary", parts(tmp_path, told)).retriever.index(CORPUS, [])
+    assert server.ledger.calls == 4  # three tables, one request for their vectors
+    assert told[0].startswith("summaries of 3 tables with openai:gpt-4o-mini: 3 calls, about ")
+    assert told[0].endswith(" 0.00 dollars")
+    assert "text-embedding-ada-002" in told[1]
+    assert index.search(["nile amazon river"], 1)[0][0].id == RIVERS.id
+    before = server.ledger.calls
+    open_retriever("llm-summary", parts(tmp_path, told)).retriever.index(CORPUS, [])
+    assert server.ledger.calls == before
+    assert len(told) == 2
+
+
+def test_a_table_is_shown_by_header_and_ten_rows_and_not_by_its_title() -> None:
+    many = table("t", "A title", ("n",), [(f"row{number}",) for number in range(30)])
+    shown = summary_prompt(many).messages[1].content
+    assert "row9" in shown
+    assert "row10" not in shown
+    assert "A title" not in shown
+
+
+@pytest.mark.parametrize("name", ["openai-embedding", "llm-summary"])
+def test_a_budget_refuses_before_the_first_call(server, tmp_path: Path, name: str) -> None:
+    budget = Budget(0, setting="--max-calls")
+    with pytest.raises(BudgetExceeded, match="--max-calls"):
+        open_retriever(name, parts(tmp_path, [], budget=budget)).retriever.index(CORPUS, [])
+    assert server.ledger.calls == 0
+
+
+def test_a_summary_that_fails_fails_the_index_and_the_rest_is_kept(
+    server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(request):
+        return "no" if "Nile" in request["messages"][1]["content"] else reply(request)
+
+    with StandInServer(broken, faults=Faults()) as bad:
+        monkeypatch.setenv("OPENAI_BASE_URL", bad.url)
+        with pytest.raises(ModelError, match="llm-summary: a table has no summary"):
+            open_retriever("llm-summary", parts(tmp_path, [])).retriever.index(CORPUS, [])
+        asked = bad.ledger.calls
+        with pytest.raises(ModelError):
+            open_retriever("llm-summary", parts(tmp_path, [])).retriever.index(CORPUS, [])
+        assert bad.ledger.calls - asked == 2  # the one that failed, and its repair
+
+
+def test_another_embedder_takes_its_place_and_is_named(server, tmp_path: Path) -> None:
+    from small_corpora import BagOfWords
+
+    opened = open_retriever("openai-embedding", Parts(BagOfWords, tmp_path / "vectors"))
+    assert "embeds with bag-of-words, where the paper has openai:text-embedding-3-small" in opened.note
+    opened.retriever.index(CORPUS, [])
+    assert server.ledger.calls == 0
+
+
+def test_local_writes_no_summaries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("ALMANAQ_MODEL", "oepnai:x")
+    with pytest.raises(UsageError, match="oepnai"):
+        open_retriever("llm-summary", parts(tmp_path, []))
