@@ -107,6 +107,20 @@ def questions() -> str:
     return _markdown(("", "model", "right restaurants"), rows)
 
 
+def laws() -> str:
+    """Generated queries compared with the database itself, with text functions as plain functions called per row."""
+    found = json.loads((ROOT / "tests" / "laws" / "results.json").read_text())
+    rows = [
+        (
+            f"{run['first_seed']:,} – {run['last_seed']:,}",
+            f"{run['compared']:,}",
+            str(run["differ"]),
+            f"{run['text_calls']:,}",
+            f"{run['naive_text_calls']:,}",
+        )
+        for run in found["runs"]
+    ]
+    return _markdown(("seeds", "queries compared", "differ", "text calls", "naive text calls"), rows)
 def local_reader() -> str:
     """Reading with `local`: HybridQA given the gold cell or passage, beside a baseline that gives it back whole."""
     record = json.loads((EXPERIMENTS / "local" / "hybridqa_reader.json").read_text())
@@ -150,22 +164,6 @@ def local_parser() -> str:
         found, spider = record["suql_restaurants"][half], record["spider"][half]
         rows.append((half, f"{found['precision']:.2f} / {found['recall']:.2f}", f"{spider['execution accuracy']:.3f}"))
     return _markdown(("half", "restaurants: precision / recall of conditions", "Spider: execution accuracy"), rows)
-
-
-def laws() -> str:
-    """Generated queries compared with the database itself, with text functions as plain functions called per row."""
-    found = json.loads((ROOT / "tests" / "laws" / "results.json").read_text())
-    rows = [
-        (
-            f"{run['first_seed']:,} – {run['last_seed']:,}",
-            f"{run['compared']:,}",
-            str(run["differ"]),
-            f"{run['text_calls']:,}",
-            f"{run['naive_text_calls']:,}",
-        )
-        for run in found["runs"]
-    ]
-    return _markdown(("seeds", "queries compared", "differ", "text calls", "naive text calls"), rows)
 
 
 def candidates() -> str:
