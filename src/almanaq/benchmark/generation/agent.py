@@ -80,9 +80,9 @@ class AgentGenerator:
             with connect(folder, model=self.models) as connection:
                 said = connection.ask(asked.question)
         if said.status == "failed":
-            return Reply("", said.answer, said.suql or "", _usage(said))
+            return Reply("", said.answer, said.suql or "", usage_of(said))
         values = dict.fromkeys(str(row[0]) for row in said.rows[:_ANSWERS] if row and row[0] is not None)
-        return Reply(said.answer if asked.sentence else ", ".join(values), "", said.suql or "", _usage(said))
+        return Reply(said.answer if asked.sentence else ", ".join(values), "", said.suql or "", usage_of(said))
 
     def _query(self, asked: Asked) -> Reply:
         from almanaq import connect
@@ -92,11 +92,11 @@ class AgentGenerator:
         with connect(str(asked.database), model=self.models) as connection:
             said = connection.ask(asked.question)
         if not said.suql:
-            return Reply("", fault=said.answer, usage=_usage(said))
-        return Reply(sqlite_dialect(said.suql), usage=_usage(said))
+            return Reply("", fault=said.answer, usage=usage_of(said))
+        return Reply(sqlite_dialect(said.suql), usage=usage_of(said))
 
 
-def _usage(said: Response) -> Usage:
+def usage_of(said: Response) -> Usage:
     """Give what the query's text calls cost, as its trace has it."""
     trace = said.trace
     if trace is None:

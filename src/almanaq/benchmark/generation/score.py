@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from almanaq.benchmark.generation.replies import ReplyRecord
+from almanaq.benchmark.restaurants.play import from_text
+from almanaq.benchmark.restaurants.score import NOTE, hits, score_turns
 from almanaq.evaluation.answers import is_numeric, numeric_match, sacrebleu
 from almanaq.evaluation.short_answers import exact_match, f1, mutual_substring
 from almanaq.evaluation.significance import intervals
@@ -37,12 +39,12 @@ class ReplyScores:
 def score_replies(replies: Sequence[ReplyRecord]) -> ReplyScores:
     """Give the measures of replies, which are all of one role."""
     role = replies[0].role
-    made = {"answer": _answers, "verify": _verdicts, "sql": _queries}[role](replies)
+    made = {"answer": _answers, "verify": _verdicts, "sql": _queries, "entities": _entities}[role](replies)
     outcomes = Counter(_outcome(reply) for reply in replies)
-    bounds = {}
+    bounds = dict(made.bounds)
     if made.per_question:
         low, high = intervals(np.array(list(made.per_question.values()), dtype=np.float64).T)
-        bounds = {
+        bounds |= {
             name: (float(below), float(above)) for name, below, above in zip(made.per_question, low, high, strict=True)
         }
     return ReplyScores(made.metrics, made.per_question, dict(sorted(outcomes.items())), made.note, bounds)
@@ -99,6 +101,22 @@ def _queries(replies: Sequence[ReplyRecord]) -> ReplyScores:
         chosen = [float(reply.same_set) for reply in replies if reply.slice == name]
         metrics[f"execution_accuracy_{name}"] = sum(chosen) / len(chosen)
     return ReplyScores(metrics, each, {})
+
+
+def _entities(replies: Sequence[ReplyRecord]) -> ReplyScores:
+    turns = [from_text(reply.text) if reply.text else [] for reply in replies]
+    counts = np.array([hits(own) for own in turns], dtype=np.float64)
+    given = counts[:, 1:]
+    low, high = intervals(counts[:, :1] / np.maximum(given, 1), given)
+    each = {"all_right": [float(is_flawless(reply)) for reply in replies]}
+    measured = score_turns([turn for own in turns for turn in own])
+    bounds = {"turn_accuracy": (float(low[0]), float(high[0]))} if "turn_accuracy" in measured else {}
+    return ReplyScores({**measured, **_means(each)}, each, {}, NOTE, bounds)
+
+
+def is_flawless(reply: ReplyRecord) -> bool:
+    """Say whether nothing is wrong with any turn of a reply."""
+    return bool(reply.text) and all(turn.good for turn in from_text(reply.text))
 
 
 def _outcome(reply: ReplyRecord) -> str:

@@ -78,10 +78,10 @@ def open_hybrid_generator(
         return None
     if name == "local" or language is None:
         return HybridGenerator(name, folder, lambda: open_models(name, embedder="lexical"))
-    return HybridGenerator(name, folder, lambda: _models_of(language(name)))
+    return HybridGenerator(name, folder, lambda: models_of(language(name)))
 
 
-def _models_of(language: LanguageModel) -> Models:
+def models_of(language: LanguageModel) -> Models:
     """Give the models that one opened language model makes; it is wrapped already."""
     return Models(language.name, PromptedReader(language), PromptedLinker(language), LexicalEmbedder(), language)
 

@@ -10,7 +10,7 @@ from almanaq.benchmark.compare import compare
 from almanaq.benchmark.config import RunConfig
 from almanaq.benchmark.data import find_dataset
 from almanaq.benchmark.generation.replies import ReplyRecord, read_replies
-from almanaq.benchmark.generation.score import label
+from almanaq.benchmark.generation.score import is_flawless, label
 from almanaq.benchmark.records import REPLIES, Record
 from almanaq.benchmark.score import Scores, measured, read_run, score
 from almanaq.corpus.table import Corpus, Table, TableId
@@ -24,7 +24,12 @@ CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
 FAILURES = 6
 _BOUNDS = ("none", "random", "oracle")  # of a comparison: their failures tell nothing
 _ABOVE = 3
-_MAIN = {"question-answering": "f1", "fact-verification": "accuracy", "text-to-sql": "execution_accuracy"}
+_MAIN = {
+    "question-answering": "f1",
+    "fact-verification": "accuracy",
+    "text-to-sql": "execution_accuracy",
+    "restaurants": "all_right",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +207,8 @@ def _is_right(reply: ReplyRecord) -> bool:
         return reply.same_set
     if reply.role == "verify":
         return reply.text == label(reply.gold)
+    if reply.role == "entities":
+        return is_flawless(reply)
     return exact_match(reply.text, reply.gold)
 
 
