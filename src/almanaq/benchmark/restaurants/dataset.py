@@ -41,7 +41,8 @@ class RestaurantsData:
 
     Attributes:
         path: the folder of `single-turn.jsonl` and `conversations.jsonl`, either or both.
-        restaurants_file: a Parquet file, beside it where there is one a schema file; `truth_file` is JSON Lines.
+        restaurants_file: a Parquet file with a column `id`, beside which a schema file may lie; `truth_file` is
+            JSON Lines, of the sample a Parquet file.
         sample: whether the restaurants are those of the bundled sample.
     """
 
@@ -63,8 +64,8 @@ class RestaurantsData:
 
     def files(self, split: str) -> tuple[Path, ...]:
         """Give every file that a split is read from."""
-        truth = (self.truth_file,) if self.truth_file.is_file() else ()
-        return (self.restaurants_file, *truth, self._file(split))
+        beside = (Path(f"{self.restaurants_file}.almanaq.toml"), self.truth_file)
+        return (self.restaurants_file, *(file for file in beside if file.is_file()), self._file(split))
 
     def corpus(self, split: str | None = None) -> OneTable:  # noqa: ARG002
         """Give the one table, cells as text."""

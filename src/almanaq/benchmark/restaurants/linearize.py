@@ -20,8 +20,6 @@ from almanaq.models.protocols import LanguageModel, Usage
 from almanaq.retrieval.vectors import VectorStore
 
 _LONGEST = 2000
-_REMEMBERED = 3
-"""Messages before the present one that the words of `local` take in; chosen on the halves `-dev`."""
 
 Exchanges = Sequence[tuple[str, str]]
 """What was said and replied before, the oldest first."""
@@ -34,14 +32,14 @@ class QueryWriter(Protocol):
 
 
 class LocalQueryWriter:
-    """Takes the message with those before it; small talk is left out."""
+    """Takes the message with all before it, which on the halves `-dev` found more than fewer did; no small talk."""
 
     def write(self, words: str, before: Exchanges) -> tuple[str, Usage]:
-        """Give what was said lately, as it was said."""
+        """Give what was said, as it was said."""
         if small_talk(words) is not None:
             return "", Usage()
         said = [said for said, _ in before if small_talk(said) is None]
-        return " ".join([*said[-_REMEMBERED:], words]), Usage()
+        return " ".join([*said, words]), Usage()
 
 
 class PromptedQueryWriter:
