@@ -248,7 +248,7 @@ def _interval(cell: dict[str, list[float]]) -> str:
 def turns() -> str:
     """How well turns are told apart without a language model."""
     measured = json.loads((EXPERIMENTS / "agent" / "classify_turns.json").read_text())
-    halves = [name for name in ("dev", "held-out") if name in measured]
+    halves = [name for name in ("dev", "held-out", "independent") if name in measured]
     rows = [
         (label, *(f"{measured[half][key]:.3f}" for half in halves))
         for label, key in (("macro F1, 11 kinds", "macro_f1"), ("needs data or not", "needs_data_accuracy"))
