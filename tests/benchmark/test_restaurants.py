@@ -22,7 +22,7 @@ from almanaq.benchmark.restaurants.score import score_turns
 from almanaq.benchmark.restaurants.wanted import Conversation, Wanted, half_of, read_conversations
 from almanaq.benchmark.runner import run
 from almanaq.benchmark.score import score
-from almanaq.errors import BenchmarkError, SourceError, UsageError
+from almanaq.errors import BenchmarkError, ModelError, SourceError, UsageError
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.retrieval.vectors import VectorStore
 from almanaq.testing import Faults, ScriptedModel, StandInServer
@@ -293,6 +293,8 @@ QUERIES = {
 
 def reply(sent: Mapping[str, Any]) -> Mapping[str, Any] | str:
     text = sent["messages"][-1]["content"]
+    if "Message: " in text:
+        return {"text": text.partition("Message: ")[2]}
     if "Request: " in text and "Searched: " not in text:
         suql = next(suql for question, suql in QUERIES.items() if question in text)
         return {"reasoning": "", "suql": suql, "needs_data": True, "clarify": None}
@@ -323,6 +325,21 @@ def test_a_model_behind_a_server_runs_with_one_flag(
     assert (found.metrics["count_accuracy"], found.metrics["failed_turns"]) == (1.0, 0)
     assert found.config.model == "openai:any"
     assert found.config.prompts["parse"]
+
+
+@pytest.mark.parametrize("generator", ["openai:any", "linearize@3:openai:any"])
+def test_a_wrong_key_ends_the_run_which_goes_on_with_the_right_one(
+    folder: Path, server: Callable[..., StandInServer], monkeypatch: pytest.MonkeyPatch, generator: str
+) -> None:
+    wanted = request(folder, "single-turn", generator=generator)
+    with server(key="key") as opened:
+        monkeypatch.setenv("OPENAI_BASE_URL", opened.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "wrong")
+        with pytest.raises(ModelError):
+            run(wanted)
+        assert not (wanted.out / "replies.jsonl").exists()
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        assert run(replace(wanted, resume=True)).metrics["search_turns"] == 2
 
 
 def test_what_is_no_generator_or_no_data_of_the_task_is_told(folder: Path) -> None:
