@@ -227,8 +227,10 @@ def test_a_folder_runs_through_runner_score_and_resume(folder: Path) -> None:
 
 
 def test_the_bundled_questions_can_all_be_judged_and_their_halves_part_them(tmp_path: Path) -> None:
+    (tmp_path / "restaurants").mkdir()
     data = find_dataset(tmp_path, "restaurants")
     assert isinstance(data, RestaurantsData)
+    assert data.sample
     for kind, count, in_turns in (("single-turn", 110, 110), ("conversations", 24, 140)):
         every = data.conversations(kind)
         halves = [{each.id for each in data.conversations(f"{kind}-{half}")} for half in ("dev", "held-out")]

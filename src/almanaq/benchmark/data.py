@@ -103,6 +103,8 @@ def open_data(request: RunRequest) -> Data:
 def find_dataset(data_dir: Path, name: str) -> Dataset:
     """Open a dataset of a folder: `NAME/` in one of the layouts, `NAME/card.yaml`, or `NAME.yaml`.
 
+    `restaurants` comes with almanaq, and is opened where the folder holds no other of that name.
+
     Raises:
         UsageError: there is none of that name.
         SourceError: there is no such folder, or what is there is no dataset.
@@ -119,10 +121,10 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
                 return open_card(file)
         if is_restaurants_folder(data_dir / each):
             return open_restaurants(data_dir / each)
+        if each == "restaurants" and not is_dataset_folder(data_dir / each):
+            return bundled_restaurants()
         if (data_dir / each).is_dir():
             return open_dataset(data_dir / each)
-    if card is not None and card.name == "restaurants":
-        return bundled_restaurants()
     held = datasets_in(data_dir)
     known = [*held, *(each.name for each in DATASETS)]
     hint = suggest(name, held if card else known)
