@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from chromium import open_in_chromium
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_datasets import write_dataset
@@ -64,6 +65,23 @@ def test_the_page_needs_nothing_else_and_says_what_the_runs_say(
     assert "<b>odd" not in page
     assert page.count("<h2>") == 3
     assert "Where questions are lost" in page
+
+
+def test_chromium_opens_the_page_without_an_error_or_a_request(
+    runs: list[Path], request_: RunRequest, tmp_path: Path
+) -> None:
+    page = write_report(runs, tmp_path / "report.html", data_dir=request_.data_dir)
+    seen = open_in_chromium(page, tmp_path / "browser")
+    assert "Where questions are lost" in seen.text
+    assert (seen.console, seen.requests) == ([], set())
+
+
+def test_chromium_would_notice(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text('<link rel="icon" href="data:,"><img src="https://example.org/x"><script>nothing()</script>')
+    seen = open_in_chromium(page, tmp_path / "browser")
+    assert seen.requests == {"https://example.org/x"}
+    assert any("nothing is not defined" in line for line in seen.console)
 
 
 def test_groups_hold_comparable_runs(runs: list[Path]) -> None:
