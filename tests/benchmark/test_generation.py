@@ -92,6 +92,7 @@ def test_local_answers_from_the_best_table(qa: RunRequest) -> None:
     assert found.note.startswith("nrefs:1")
     assert found.config.generator == "local"
     assert found.intervals["exact_match"] == (1.0, 1.0)
+    assert found.intervals.keys() == found.metrics.keys()
     assert run(replace(qa, resume=True)).metrics == found.metrics
 
 
@@ -108,8 +109,10 @@ def test_statements_are_verified(qa: RunRequest) -> None:
         row |= {"query": f"item{n} has the value {n if n % 2 else n + 100}", "answer": str(bool(n % 2))}
     write(file.parent, "queries_test", rows)
     request = replace(qa, task="fact-verification", dataset="facts")
-    found = run(request).metrics
+    scores = run(request)
+    found = scores.metrics
     assert (found["f1"], found["coverage"]) == (1.0, 1.0)
+    assert scores.intervals.keys() == found.keys()
     always = {}
     for name in ("majority", "not-enough"):
         always[name] = run(replace(request, generator=name, out=qa.out.with_name(name))).metrics
@@ -138,6 +141,7 @@ def test_queries_are_run_and_judged_where_their_database_is_whole(sql: RunReques
     found = run(replace(sql, replies=PromptedGenerator(scripted(named))))
     assert found.metrics["execution_accuracy"] == 1.0
     assert found.metrics.keys() >= {"execution_accuracy_strict", "execution_accuracy_easy", "execution_accuracy_hard"}
+    assert found.intervals.keys() == found.metrics.keys()
     assert found.timings["valid_efficiency_score"] > 0
     assert found.queries == 7
     assert len(replies(sql.out)) == 3
