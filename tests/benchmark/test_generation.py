@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import time
@@ -274,6 +275,29 @@ def test_a_budget_stops_the_run_and_what_was_paid_for_is_kept(qa: RunRequest, tm
         assert len(replies(qa.out)) == 8
         assert run(replace(request, model=opener(50), resume=True)).outcomes == {"ok": 20}
         assert server.ledger.calls <= 22
+
+
+def test_what_the_agent_spends_is_the_servers_bill(qa: RunRequest, tmp_path: Path) -> None:
+    def opened(name: str):
+        limits = ModelSettings(server.url, "k", cache_file=tmp_path / "replies.sqlite", budget=budget, hedge=False)
+        return open_models(name, embedder="lexical", settings=limits).language
+
+    budget = Budget(100)
+    suql = "SELECT value FROM {table} WHERE answer(name, 'is it old?') = 'Yes'"
+
+    def reply(request) -> str:
+        asked = "".join(message["content"] for message in request["messages"])
+        table = re.search(r"list_of_item\d+_\d+", asked)
+        query = suql.format(table=table.group()) if table else ""
+        return json.dumps({"reasoning": "", "suql": query, "sql": query, "answer": "Yes", "value": "Yes", "quotes": []})
+
+    with StandInServer(reply) as server:
+        found = run(replace(qa, generator="agent:openai:m", model=opened, retriever="oracle", limit=3))
+        bill = server.ledger
+    assert bill.calls >= 6  # for each question the query at least, and a text call
+    spent = tuple(found.timings[name] for name in ("calls", "input_tokens", "output_tokens"))
+    assert spent == (bill.calls, bill.input_tokens, bill.output_tokens)
+    assert budget.usage.calls == bill.calls
 
 
 class Slow:
