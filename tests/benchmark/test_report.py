@@ -101,6 +101,14 @@ def test_markdown_has_the_same_figures(runs: list[Path], tmp_path: Path) -> None
     assert "All systems can be told apart by database recall@1" in text
 
 
+def test_a_run_without_replies_yet_stands_beside_others(runs: list[Path], tmp_path: Path) -> None:
+    for file in ("replies.jsonl", "timings.jsonl", "metrics.json"):
+        (runs[2] / file).unlink()
+    page = write_report(runs[2:4], tmp_path / "report.html").read_text()
+    assert "is not finished: 20 questions so far" in page
+    assert page.count("<circle") == 3  # two in the retrieval's figure, one for the run that has answers
+
+
 def test_reports_that_cannot_be_written(runs: list[Path], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"ends in \.html or \.md"):
         write_report(runs, tmp_path / "report.pdf")

@@ -9,12 +9,15 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from almanaq.benchmark.generation.replies import ReplyRecord
+from almanaq.corpus.dataset import Question
+from almanaq.errors import BenchmarkError
 from almanaq.evaluation.answers import bleu_of, is_numeric, numeric_match, sacrebleu
 from almanaq.evaluation.short_answers import exact_match, f1, mutual_substring
 from almanaq.evaluation.significance import Values, intervals, pooled_intervals
 from almanaq.evaluation.verification import score_verdicts, verdict_counts, verification_measures
 
 _TRUE = frozenset({"true", "1", "entailed", "supports", "supported", "yes"})
+_FALSE = frozenset({"false", "0", "refuted", "refutes", "no"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,16 @@ def _bounds(names: Iterable[str], bounds: Values) -> dict[str, tuple[float, floa
 def label(gold: str) -> str:
     """Give the gold label of a statement: "true" or "false"."""
     return "true" if gold.strip().lower() in _TRUE else "false"
+
+
+def check_labels(questions: Sequence[Question]) -> None:
+    """Raise BenchmarkError where the gold answer of a statement is no label: it would count as "false"."""
+    other = [question for question in questions if question.answer.strip().lower() not in _TRUE | _FALSE]
+    if other:
+        raise BenchmarkError(
+            f"{len(other)} of {len(questions)} gold answers are neither true nor false, first that of question "
+            f"{other[0].id!r}: {other[0].answer[:60]!r}; fact-verification takes statements"
+        )
 
 
 def _answers(replies: Sequence[ReplyRecord]) -> _Measured:

@@ -13,6 +13,7 @@ from almanaq.benchmark.records import write_whole
 from almanaq.benchmark.report.collect import collect, main_measure
 from almanaq.benchmark.report.figures import Line, Point, lines_figure, points_figure
 from almanaq.benchmark.report.values import Group, Run, Slice
+from almanaq.benchmark.score import unfinished
 from almanaq.errors import UsageError
 
 _FORMATS = (".html", ".md")
@@ -65,7 +66,7 @@ def _shown(group: Group) -> dict[str, Any]:
         "errors": group.errors,
         "ends": list(dict.fromkeys(kind for counts in group.errors.values() for kind in counts)),
         "provenance": [_provenance(run) for run in group.runs],
-        "counts": group.runs[0].scores.config.counts,
+        "counts": "; ".join(filter(None, [group.runs[0].scores.config.counts, *_unfinished(group.runs)])),
     }
 
 
@@ -103,6 +104,10 @@ def _retrieval_columns(group: Group) -> list[str]:
     return names + [f"mrr@{k}" for k in cutoffs if k == 10]
 
 
+def _unfinished(runs: Sequence[Run]) -> list[str]:
+    return [text for run in runs if (text := unfinished(run.folder))]
+
+
 def _measures(run: Run, names: Sequence[str]) -> list[tuple[str, str]]:
     cells = []
     for name in names:
@@ -115,12 +120,12 @@ def _measures(run: Run, names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _costs(run: Run) -> dict[str, str]:
     timings = run.scores.timings
-    money, calls = timings.get("money"), timings.get("calls")
+    money, calls, per_reply = (timings.get(name) for name in ("money", "calls", "seconds_per_reply"))
     return {
         "retrieval, ms per question": f"{1e3 * timings.get('latency_p50', timings['seconds_per_query']):.2f}",
         "index, s": f"{timings['index_seconds']:.1f}",
         "index, MB": f"{timings['index_bytes'] / 1e6:.1f}",
-        "reply, ms per question": f"{1e3 * timings['seconds_per_reply']:.0f}" if run.replies else "–",
+        "reply, ms per question": f"{1e3 * per_reply:.0f}" if per_reply is not None else "–",
         "model calls": f"{calls:,.0f}" if calls else "–",
         "tokens": f"{timings['input_tokens'] + timings['output_tokens']:,.0f}" if calls else "–",
         "dollars": f"{money:.4f}" if money else "–",
@@ -160,6 +165,9 @@ def _figures(group: Group) -> dict[str, str]:
 
 def _answer_figures(runs: Sequence[Run], measure: str, at: str) -> dict[str, str]:
     """Set the answers' measure against the retrieval's, and against money where any was spent."""
+    runs = [run for run in runs if measure in run.scores.metrics]
+    if not runs:
+        return {}
     made = {
         f"{_spelled(measure)} against retrieval: what retrieval costs the answer": points_figure(
             [_point(run, run.scores.metrics.get(at, 0.0), measure) for run in runs],
