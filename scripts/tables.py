@@ -107,6 +107,51 @@ def questions() -> str:
     return _markdown(("", "model", "right restaurants"), rows)
 
 
+def local_reader() -> str:
+    """Reading with `local`: HybridQA given the gold cell or passage, beside a baseline that gives it back whole."""
+    record = json.loads((EXPERIMENTS / "local" / "hybridqa_reader.json").read_text())
+    rows = [
+        (
+            half,
+            kind,
+            str(found["local"]["questions"]),
+            *(_match(found[reader]) for reader in ("local", "whole document")),
+        )
+        for half in ("development", "report")
+        for kind, found in record[half].items()
+        if isinstance(found, dict)
+    ]
+    return _markdown(("half", "questions", "", "`local`: EM / F1", "whole document: EM / F1"), rows)
+
+
+def _match(found: dict[str, float]) -> str:
+    return f"{found['exact match']:.1f} / {found['f1']:.1f}"
+
+
+def local_yes_no() -> str:
+    """Yes and no with `local` by the sample's truth: without the embedder at first, and now."""
+    rows = []
+    for name, when in (("before", "at first"), ("words_only", "words only"), ("", "now")):
+        record = json.loads((EXPERIMENTS / "local" / f"yes_no{'_' * bool(name)}{name}.json").read_text())
+        for half in ("development", "held_out"):
+            if half in record:
+                found = record[half]
+                figures = (found[key] for key in ("balanced_accuracy", "answered", "invented"))
+                rows.append((when, half.replace("_", "-"), *(f"{figure:.3f}" for figure in figures), "0.500"))
+    head = ("", "wordings", "balanced accuracy", "answered where something is said", "where nothing is", "majority")
+    return _markdown(head, rows)
+
+
+def local_parser() -> str:
+    """Parsing with `local`: conditions of the published restaurant queries, and Spider's execution accuracy."""
+    record = json.loads((EXPERIMENTS / "local" / "parsing.json").read_text())
+    rows = []
+    for half in ("development", "report"):
+        found, spider = record["suql_restaurants"][half], record["spider"][half]
+        rows.append((half, f"{found['precision']:.2f} / {found['recall']:.2f}", f"{spider['execution accuracy']:.3f}"))
+    return _markdown(("half", "restaurants: precision / recall of conditions", "Spider: execution accuracy"), rows)
+
+
 def laws() -> str:
     """Generated queries compared with the database itself, with text functions as plain functions called per row."""
     found = json.loads((ROOT / "tests" / "laws" / "results.json").read_text())
@@ -203,7 +248,7 @@ def _interval(cell: dict[str, list[float]]) -> str:
 def turns() -> str:
     """How well turns are told apart without a language model."""
     measured = json.loads((EXPERIMENTS / "agent" / "classify_turns.json").read_text())
-    halves = [name for name in ("dev", "held-out") if name in measured]
+    halves = [name for name in ("dev", "held-out", "independent") if name in measured]
     rows = [
         (label, *(f"{measured[half][key]:.3f}" for half in halves))
         for label, key in (("macro F1, 11 kinds", "macro_f1"), ("needs data or not", "needs_data_accuracy"))
@@ -325,8 +370,8 @@ def engines() -> str:
 
 def index_scale() -> str:
     """The index on disk by size: what building it takes, and how quick and sure it is, by words and with vectors."""
-    head = ("tables", "build CPU s", "build GB", "on disk GB", "update writes", "by words: CPU p50 / p95 ms", "R@1 / @10",
-            "with static vectors: CPU p50 / p95 ms", "R@1 / @10")  # fmt: skip
+    head = ("tables", "build CPU s", "build GB", "on disk GB", "update writes", "by words: CPU p50 / p95 ms",
+            "R@1 / @10", "with static vectors: CPU p50 / p95 ms", "R@1 / @10")  # fmt: skip
     rows = []
     for run in json.loads((ROOT / "benchmarks/retrieval/results/scale.json").read_text())["runs"]:
         found = [part for kind in ("lexical", "hybrid") for part in _searched(run.get(kind))]
@@ -363,6 +408,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "target-table-2": target_table_2,
     "generation": generation,
     "questions": questions,
+    "local-reader": local_reader,
+    "local-yes-no": local_yes_no,
+    "local-parser": local_parser,
     "candidates": candidates,
     "laws": laws,
     "calls": calls,

@@ -27,6 +27,7 @@ from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
 
 HERE = Path(__file__).parent
+DATA = Path(__file__).parents[2] / "src/almanaq/benchmark/restaurants/data"
 
 
 def main() -> None:
@@ -67,7 +68,7 @@ def measure(parser: str, reader: str, which: str, *, errors: bool = False) -> di
 def singles(agent: Agent, writer: Writer, which: str, *, errors: bool) -> Score:
     """Score single questions."""
     score = Score()
-    for turn in _half("questions.jsonl", "question", which):
+    for turn in _half("single-turn.jsonl", "question", which):
         writer.turn = {"kind": "new", **turn}
         response = agent.respond(turn["question"])
         right = _right(writer.turn, [], {})
@@ -144,7 +145,7 @@ def _impossible(turn: Mapping[str, Any], shown: Sequence[Sequence[int]]) -> bool
 
 
 def _half(name: str, words: str, which: str) -> list[dict[str, Any]]:
-    entries = [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
+    entries = [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
     return entries if which == "both" else half(entries, lambda entry: entry[words], which)  # type: ignore[arg-type]
 
 

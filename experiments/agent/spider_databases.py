@@ -16,7 +16,6 @@ from typing import Any
 
 import almanaq
 from almanaq.agent.tables import home, relevant
-from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.choose import TableChooser
 from almanaq.suql.catalog.relations import Catalog
 
@@ -39,7 +38,7 @@ def measure(data_dir: Path) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
     rows = pq.read_table(data_dir / "spider" / "queries_validation.parquet").to_pylist()
-    choose = TableChooser(BM25())
+    choose = TableChooser()
     first = shown = 0
     with almanaq.connect(data_dir / "spider" / "database", cache=False) as connection:
         catalog = connection.catalog

@@ -3,7 +3,7 @@
     python experiments/local/fit_spans.py --data-dir DIR [--write]
 
 Learns from the questions of OTT-QA's validation split that a passage answers, and from one half of HybridQA's (those
-whose id hashes to an even number). The tables of HybridQA are left out of OTT-QA, so that the other half stays unseen.
+whose id hashes to an even number). HybridQA's tables are left out of OTT-QA, so nothing comes from the other half.
 Prints exact match and F1 by five-fold cross-validation over the HybridQA half; with --write, all of it is fitted and
 the weights are written.
 """

@@ -4,7 +4,7 @@
 
 The document is the first one that the gold answer was traced to. Exact match and F1 in per cent, in the published
 normal form, beside a baseline that gives the whole document back. The span ranker is fitted to the development half
-(fit_spans.py); the report half was never looked at. "Answered elsewhere" is the share of questions that get an answer
+(fit_spans.py), and not to the report half. "Answered elsewhere" is the share of questions that get an answer
 from a passage of another question: the right reply there is "no information".
 """
 

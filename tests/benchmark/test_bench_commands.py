@@ -61,6 +61,26 @@ def test_find_says_when_nothing_fits(data: Path) -> None:
     assert "no table fits" in call(*arguments).stdout
 
 
+def test_find_lists_the_nearest_where_none_fits_only_when_asked(data: Path) -> None:
+    arguments = (
+        "find",
+        "Which enzyme splits lactose in films?",
+        "--corpus",
+        str(data / "films"),
+        "--embedder",
+        "lexical",
+    )
+    refused = call(*arguments, "--json")
+    assert json.loads(refused.stdout) == []
+    assert "no table fits" in refused.stderr
+    assert json.loads(call(*arguments, "--json", "--nearest").stdout)
+
+
+def test_find_explains_only_what_declared_fields_show(data: Path) -> None:
+    with pytest.raises(UsageError, match="a text of its own"):
+        call("find", "films", "--corpus", str(data / "films"), "--retriever", "target-bm25", "--explain")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

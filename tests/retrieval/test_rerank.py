@@ -74,6 +74,11 @@ def test_rows_are_spread_over_a_long_table() -> None:
     assert "a: word75" in embedder.embedded
 
 
+def test_by_words_alone_a_table_that_shares_none_is_not_found() -> None:
+    (ranking,) = Rerank().index(CORPUS, FIELDS).search(["Which films are there?"], 3)
+    assert [hit.id for hit in ranking] == [FILMS.id]
+
+
 def test_bad_input() -> None:
     with pytest.raises(SourceError, match="no table"):
         rerank().index([], FIELDS)

@@ -27,15 +27,15 @@ def test_every_retriever_keeps_the_seam(name: str) -> None:
     assert opened.retriever.name == opened.name == name
 
 
-@pytest.mark.parametrize("name", ["hybrid", "rerank"])
-def test_without_an_embedder_of_meaning_words_alone_decide_and_it_is_said(name: str) -> None:
+@pytest.mark.parametrize(("name", "resolved"), [("hybrid", "bm25"), ("rerank", "rerank-lexical")])
+def test_without_an_embedder_of_meaning_words_alone_decide_and_it_is_said(name: str, resolved: str) -> None:
     class Lexical(BagOfWords):
         name = "lexical"
 
     opened = open_retriever(name, Parts(Lexical))
-    assert opened.retriever.aspects is None
-    assert opened.name == f"{name}-lexical"
-    assert "runs without vectors" in opened.note
+    assert opened.name == resolved
+    assert opened.embedder == ""
+    assert opened.note.startswith(f"{name} runs ")
 
 
 def test_oracle_finds_the_gold_and_random_depends_on_the_seed() -> None:

@@ -142,6 +142,23 @@ def test_foreign_and_damaged_indexes(tmp_path: Path, manifest: str, message: str
         open_index(tmp_path)
 
 
+@pytest.mark.parametrize("manifest", ["{", '{"format": "almanaq-table-index", "version": 1}'])
+def test_a_damaged_or_outdated_index_can_be_built_anew(tmp_path: Path, manifest: str) -> None:
+    build_index(CORPUS, tmp_path / "i", FIELDS)
+    (tmp_path / "i" / MANIFEST).write_text(manifest)
+    with pytest.raises(SourceError, match="again"):
+        open_index(tmp_path / "i")
+    assert found(build_index(CORPUS, tmp_path / "i", FIELDS), "Kurosawa") == ["films"]
+    assert len(list((tmp_path / "i").glob("segment-*"))) == 1
+
+
+@pytest.mark.parametrize("manifest", ["{", "[]", '{"format": "else"}'])
+def test_a_manifest_of_something_else_is_left_alone(tmp_path: Path, manifest: str) -> None:
+    (tmp_path / MANIFEST).write_text(manifest)
+    with pytest.raises(SourceError, match="holds no index"):
+        build_index(CORPUS, tmp_path, FIELDS)
+
+
 def test_a_segment_that_is_cut_off_is_damaged(tmp_path: Path) -> None:
     build_index((RIVERS, TEAMS), tmp_path / "i", FIELDS)
     (entry,) = json.loads((tmp_path / "i" / MANIFEST).read_text())["segments"]

@@ -99,7 +99,7 @@ def open_models(
     raise UsageError(f"{spec!r} is no model: give 'local', 'local:NAME', 'openai:MODEL', a LanguageModel or a Reader")
 
 
-def models_around(language: LanguageModel) -> Models:
+def models_of(language: LanguageModel) -> Models:
     """Give the models that an opened language model makes, which is wrapped already, beside the lexical embedder."""
     from almanaq.models.lexical import LexicalEmbedder
     from almanaq.models.prompted import PromptedLinker, PromptedReader

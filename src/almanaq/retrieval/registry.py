@@ -16,6 +16,7 @@ from almanaq.models.protocols import Embedder, LanguageModel
 from almanaq.retrieval.protocols import Retriever
 
 if TYPE_CHECKING:
+    from almanaq.retrieval.aspects import Aspects
     from almanaq.retrieval.vectors import VectorStore
 
 TARGET_LEXICAL_NAMES = (
@@ -62,7 +63,7 @@ class Opened:
     """A retriever, and how its name was understood.
 
     Attributes:
-        name: the retriever that runs: `hybrid-lexical` where `hybrid` was asked for without an embedder of meaning.
+        name: the retriever that runs: `bm25` where `hybrid` was asked for without an embedder of meaning.
         embedder: the embedder's name; "" where none is used.
         note: why another than the named retriever runs; "" where it does not.
     """
@@ -136,27 +137,33 @@ def _dense_graph(parts: Parts) -> Opened:
 
 
 def _hybrid(parts: Parts) -> Opened:
-    return _learned(parts, "hybrid", rows=0)
-
-
-def _rerank(parts: Parts) -> Opened:
-    from almanaq.retrieval.aspects import ROWS
-
-    return _learned(parts, "rerank", rows=ROWS)
-
-
-def _learned(parts: Parts, name: str, rows: int) -> Opened:
-    from almanaq.retrieval.aspects import Aspects
+    from almanaq.retrieval.bm25 import BM25
     from almanaq.retrieval.rerank import Rerank
-    from almanaq.retrieval.vectors import VectorStore
 
     embedder = parts.embedder()
     if embedder.name.startswith("lexical"):
         # A second count of the same words is no second opinion.
-        note = f"{name} runs without vectors: the lexical embedder adds nothing; install 'almanaq[local]'"
-        return Opened(Rerank(name=name), f"{name}-lexical", note=note)
-    aspects = Aspects(VectorStore(parts.cache, embedder), rows=rows)
-    return Opened(Rerank(aspects=aspects, name=name), name, embedder.name)
+        note = "hybrid runs as bm25: the lexical embedder adds nothing to it; install 'almanaq[local]' or name another"
+        return Opened(BM25(), "bm25", note=note)
+    return Opened(Rerank(aspects=_aspects(parts, embedder, 0), name="hybrid"), "hybrid", embedder.name)
+
+
+def _rerank(parts: Parts) -> Opened:
+    from almanaq.retrieval.aspects import ROWS
+    from almanaq.retrieval.rerank import Rerank
+
+    embedder = parts.embedder()
+    if embedder.name.startswith("lexical"):
+        note = "rerank runs without vectors: the lexical embedder adds nothing to it; install 'almanaq[local]'"
+        return Opened(Rerank(name="rerank"), "rerank-lexical", note=note)
+    return Opened(Rerank(aspects=_aspects(parts, embedder, ROWS), name="rerank"), "rerank", embedder.name)
+
+
+def _aspects(parts: Parts, embedder: Embedder, rows: int) -> Aspects:
+    from almanaq.retrieval.aspects import Aspects
+    from almanaq.retrieval.vectors import VectorStore
+
+    return Aspects(VectorStore(parts.cache, embedder), rows=rows)
 
 
 def _hybrid_untuned(parts: Parts) -> Opened:

@@ -98,6 +98,16 @@ class Searches:
             standard["cosine"] = np.maximum.reduce(list(views.values()))
         return standard
 
+    def first(self, scores: Mapping[str, Scores], questions: Sequence[str]) -> Scores:
+        """Give the fused score that candidates are taken by; -inf where, without vectors, nothing speaks for a table.
+
+        That is: it shares no word with the question, and neither does its database.
+        """
+        if self.aspects is not None:
+            return fused(scores)
+        nothing = (self.lexical.sums(questions) == 0) & (scores["company"] <= 0)
+        return np.where(nothing, np.float32(-np.inf), fused(scores))
+
 
 @dataclass(frozen=True)
 class RerankIndex:
@@ -138,7 +148,7 @@ class RerankIndex:
         for start in range(0, len(questions), BATCH):
             batch = questions[start : start + BATCH]
             scores = self.searches.scores(batch)
-            first = fused(scores)
+            first = self.searches.first(scores, batch)
             for row, question in enumerate(batch):
                 chosen = top_k(first[row], max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
                 own = {name: each[row][chosen[: self.candidates]] for name, each in scores.items()}
@@ -187,7 +197,7 @@ class Scored:
         }
 
 
-def fused(standard: dict[str, Scores]) -> Scores:
+def fused(standard: Mapping[str, Scores]) -> Scores:
     """Give the untuned score that candidates are taken by: words, and the mean of all views by meaning."""
     views = [scores for name, scores in standard.items() if name.startswith("dense")]
     first = standard["bm25"]

@@ -248,15 +248,27 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse a folder that holds something else than an index."""
+    """Refuse a folder that holds something else than an index; one that is damaged or outdated may be built anew."""
     if folder.exists() and not folder.is_dir():
         raise SourceError(f"{folder} is a file: name a folder")
-    if folder.is_dir() and not (folder / MANIFEST).exists():
-        foreign = next((path for path in folder.iterdir() if not path.name.startswith("segment-")), None)
-        if foreign is not None:
-            raise SourceError(f"{folder} is not empty and holds no index ({foreign.name}): name another folder")
-    if (folder / MANIFEST).exists():
-        _read_manifest(folder)
+    if not folder.is_dir():
+        return
+    names = sorted(path.name for path in folder.iterdir())
+    segments = [name for name in names if name.startswith("segment-")]
+    if MANIFEST in names and _is_ours(folder / MANIFEST, unreadable=bool(segments)):
+        return
+    foreign = next((name for name in names if name not in segments), None)
+    if foreign is not None:
+        raise SourceError(f"{folder} is not empty and holds no index ({foreign}): name another folder")
+
+
+def _is_ours(manifest: Path, *, unreadable: bool) -> bool:
+    """Say whether a manifest is an index of tables', of any version; `unreadable` answers where it cannot be read."""
+    try:
+        told = json.loads(manifest.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return unreadable
+    return isinstance(told, dict) and told.get("format") == FORMAT
 
 
 def _known(index: StoredIndex) -> dict[TableId, tuple[int, int, bytes]]:

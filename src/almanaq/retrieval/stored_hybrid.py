@@ -25,7 +25,8 @@ from almanaq.retrieval.vectors import Vectors, VectorStore
 EXACT = 200_000
 """Tables up to which a question is compared with every vector: a fifth of a gigabyte of memory, some 20 ms."""
 
-CANDIDATES = 1_000
+CANDIDATES = 300
+"""Tables that the words propose, up to EXACT the vectors too; above it each costs a look into the disk's cache."""
 _SAMPLE = 2_048
 _CHUNK = 65_536
 

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from almanaq.benchmark.generation.replies import ReplyRecord
+from almanaq.benchmark.restaurants.play import from_text
+from almanaq.benchmark.restaurants.score import NOTE, hits, score_turns
 from almanaq.corpus.dataset import Question
 from almanaq.errors import BenchmarkError
 from almanaq.evaluation.answers import bleu_of, is_numeric, numeric_match, sacrebleu
@@ -44,21 +46,21 @@ class _Measured:
 
     Attributes:
         each: values for every question; `parts`: for some of the questions alone. Their means are measures.
-        pooled: measures of the whole run, with their intervals, shape (2, measures).
+        pooled: measures of the whole run; `bounds`: their intervals.
     """
 
     each: Mapping[str, Sequence[float]]
     parts: Mapping[str, Sequence[float]] = field(default_factory=dict)
     pooled: Mapping[str, float] = field(default_factory=dict)
-    pooled_bounds: Values = field(default_factory=lambda: np.zeros((2, 0)))
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     note: str = ""
 
 
 def score_replies(replies: Sequence[ReplyRecord]) -> ReplyScores:
     """Give the measures of replies, which are all of one role."""
-    made = {"answer": _answers, "verify": _verdicts, "sql": _queries}[replies[0].role](replies)
+    made = {"answer": _answers, "verify": _verdicts, "sql": _queries, "entities": _entities}[replies[0].role](replies)
     outcomes = Counter(_outcome(reply) for reply in replies)
-    bounds = _bounds(made.pooled, made.pooled_bounds)
+    bounds = dict(made.bounds)
     bounds |= _bounds(made.each, intervals(np.array(list(made.each.values()), dtype=np.float64).T))
     for name, values in made.parts.items():
         bounds |= _bounds([name], intervals(np.array([values], dtype=np.float64).T))
@@ -98,15 +100,16 @@ def _answers(replies: Sequence[ReplyRecord]) -> _Measured:
     numeric = [float(numeric_match(*pair)) for pair in pairs if is_numeric(pair[1])]
     if numeric:
         parts["numeric_match"] = numeric
-    bounds = pooled_intervals(bleu.counts, bleu_of)
+    bounds = _bounds(["sacrebleu"], pooled_intervals(bleu.counts, bleu_of))
     return _Measured(each, parts, {"sacrebleu": bleu.score}, bounds, bleu.signature)
 
 
 def _verdicts(replies: Sequence[ReplyRecord]) -> _Measured:
     pairs = [(reply.text.lower(), label(reply.gold)) for reply in replies]
     each = {"accuracy": [float(verdict == gold) for verdict, gold in pairs]}
-    bounds = pooled_intervals(verdict_counts(pairs), verification_measures)
-    return _Measured(each, pooled=asdict(score_verdicts(pairs)), pooled_bounds=bounds)
+    found = asdict(score_verdicts(pairs))
+    bounds = _bounds(found, pooled_intervals(verdict_counts(pairs), verification_measures))
+    return _Measured(each, pooled=found, bounds=bounds)
 
 
 def _queries(replies: Sequence[ReplyRecord]) -> _Measured:
@@ -125,6 +128,23 @@ def _by_slice(replies: Sequence[ReplyRecord], each: Mapping[str, Sequence[float]
         for name in sorted({reply.slice for reply in replies} - {""})
         for measure, values in each.items()
     }
+
+
+def _entities(replies: Sequence[ReplyRecord]) -> _Measured:
+    turns = [from_text(reply.text) if reply.text else [] for reply in replies]
+    counts = np.array([hits(own) for own in turns], dtype=np.float64)
+    given = counts[:, 1:]
+    each = {"all_right": [float(is_flawless(reply)) for reply in replies]}
+    measured = score_turns([turn for own in turns for turn in own])
+    bounds = {}
+    if "turn_accuracy" in measured:
+        bounds = _bounds(["turn_accuracy"], intervals(counts[:, :1] / np.maximum(given, 1), given))
+    return _Measured(each, pooled=measured, bounds=bounds, note=NOTE)
+
+
+def is_flawless(reply: ReplyRecord) -> bool:
+    """Say whether nothing is wrong with any turn of a reply."""
+    return bool(reply.text) and all(turn.good for turn in from_text(reply.text))
 
 
 def _outcome(reply: ReplyRecord) -> str:

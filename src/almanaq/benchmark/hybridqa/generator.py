@@ -15,7 +15,7 @@ from almanaq.benchmark.hybridqa.relation import make_relation
 from almanaq.corpus.dataset import DatasetFolder
 from almanaq.corpus.linked import LinkedTables
 from almanaq.models.protocols import LanguageModel, Models, Usage
-from almanaq.models.registry import models_around, open_models
+from almanaq.models.registry import models_of, open_models
 from almanaq.models.spending import spending
 
 
@@ -79,7 +79,7 @@ def open_hybrid_generator(
         return None
     if name == "local" or language is None:
         return HybridGenerator(name, folder, lambda: open_models(name, embedder="lexical"))
-    return HybridGenerator(name, folder, lambda: models_around(language(name)))
+    return HybridGenerator(name, folder, lambda: models_of(language(name)))
 
 
 def _reply(prediction: Prediction, usage: Usage) -> Reply:

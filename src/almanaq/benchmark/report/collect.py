@@ -9,7 +9,7 @@ from almanaq.benchmark.compare import compare
 from almanaq.benchmark.config import RunConfig
 from almanaq.benchmark.data import find_dataset
 from almanaq.benchmark.generation.replies import ReplyRecord, read_replies
-from almanaq.benchmark.generation.score import label
+from almanaq.benchmark.generation.score import is_flawless, label
 from almanaq.benchmark.records import REPLIES, Record
 from almanaq.benchmark.report.questions import ABOVE, failures_of, slices_of
 from almanaq.benchmark.report.values import Group, Run
@@ -25,6 +25,7 @@ _MAIN = {
     "hybrid-qa": "exact_match",
     "fact-verification": "accuracy",
     "text-to-sql": "execution_accuracy",
+    "restaurants": "all_right",
 }
 
 
@@ -141,6 +142,8 @@ def _is_right(reply: ReplyRecord) -> bool:
         return reply.same_set
     if reply.role == "verify":
         return reply.text == label(reply.gold)
+    if reply.role == "entities":
+        return is_flawless(reply)
     return exact_match(reply.text, reply.gold)
 
 

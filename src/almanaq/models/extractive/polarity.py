@@ -28,9 +28,7 @@ _GENERIC = frozenset(stem(word) for word in _GENERIC_WORDS.split())
 _DOUBT = 0.35
 _SETTLED = 2.0
 """Voices by which one side is ahead from which meaning is not asked: reading it costs far more than words do."""
-_SINGLE = 0.6
-"""What a cue of one word counts where meaning can be asked too: it often only names the matter."""
-_BY_MEANING = 1.0
+_BY_MEANING = 0.6
 """What a clause counts that is read by its meaning, beside one that holds a cue."""
 _DENIED_AFTER = re.compile(
     r" (?:is|are|was|were|do|doe|did|has|have|had|can|could|will|would)(?: \S+)? (?:not|never)(?!\S)(?! onli| just)"
@@ -115,35 +113,35 @@ def _keys(tokens: Sequence[str], free: Sequence[bool], skip: int = -1) -> list[s
 
 def _evidence(passages: Sequence[str], matter: Concept, inverse: bool, meaning: Meaning | None) -> list[Evidence]:
     """Give what cues say; where fewer than two passages are ahead by them, also what the other clauses mean."""
-    by_cue = _cue_evidence(passages, matter, inverse, 1.0 if meaning is None else _SINGLE)
+    by_cue = _cue_evidence(passages, matter, inverse)
     if meaning is None or abs(sum(_voices(by_cue))) >= _SETTLED:
         return by_cue
-    every = [(number, clause) for number, passage in enumerate(passages) for clause in clauses(passage)]
-    meant = meaning.about(matter.name, [clause for _, clause in every])
-    side = -1.0 if inverse else 1.0
-    known = {(item.passage, item.clause.start): item for item in by_cue}
-    found = []
-    for (number, clause), weight in zip(every, meant, strict=True):
-        cue = known.get((number, clause.start))
-        said = side * weight * _BY_MEANING * (_DOUBT if clause.doubtful else 1.0) + (cue.weight if cue else 0.0)
-        if said:
-            found.append(Evidence(number, clause, said, abs(said) + (cue.strength if cue else 0.0)))
-    return found
+    cued = {(item.passage, item.clause.start) for item in by_cue}
+    others = [
+        (number, clause)
+        for number, passage in enumerate(passages)
+        for clause in clauses(passage)
+        if (number, clause.start) not in cued
+    ]
+    meant = meaning.about(matter.name, [clause for _, clause in others])
+    return by_cue + _meant(others, [-weight if inverse else weight for weight in meant])
 
 
 def _near(passages: Sequence[str], question: str, meaning: Meaning) -> list[Evidence]:
     """Give the clauses that mean nearly what is asked, for a question about a matter that no concept knows."""
     every = [(number, clause) for number, passage in enumerate(passages) for clause in clauses(passage)]
-    meant = meaning.near(question, [clause for _, clause in every])
+    return _meant(every, meaning.near(question, [clause for _, clause in every]))
+
+
+def _meant(places: Sequence[tuple[int, Clause]], weights: Sequence[float]) -> list[Evidence]:
     return [
-        Evidence(number, clause, weight * _BY_MEANING, abs(weight))
-        for (number, clause), weight in zip(every, meant, strict=True)
+        Evidence(number, clause, weight * _BY_MEANING * (_DOUBT if clause.doubtful else 1.0), abs(weight) / 2)
+        for (number, clause), weight in zip(places, weights, strict=True)
         if weight
     ]
 
 
-def _cue_evidence(passages: Sequence[str], matter: Concept, inverse: bool, single: float = 1.0) -> list[Evidence]:
-    """Give the clauses that hold cues; one that holds no cue of several words counts `single`."""
+def _cue_evidence(passages: Sequence[str], matter: Concept, inverse: bool) -> list[Evidence]:
     found = []
     for number, passage in enumerate(passages):
         for clause in clauses(passage):
@@ -152,7 +150,6 @@ def _cue_evidence(passages: Sequence[str], matter: Concept, inverse: bool, singl
             if weight:
                 weight *= _DOUBT if clause.doubtful else 1.0
                 words = max(clause.stems.count(" ", hit.start, hit.end) for hit in hits)
-                weight *= 1.0 if words else single
                 found.append(Evidence(number, clause, -weight if inverse else weight, abs(weight) + 0.01 * words))
     return found
 
