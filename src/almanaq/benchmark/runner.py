@@ -10,6 +10,7 @@ from almanaq.benchmark.data import Data, open_data
 from almanaq.benchmark.generation.protocol import Generator
 from almanaq.benchmark.generation.registry import open_generator
 from almanaq.benchmark.generation.run import ROLES, Databases, Generation
+from almanaq.benchmark.generation.score import check_labels
 from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
 from almanaq.benchmark.records import CONFIG, make_folder, write_whole
 from almanaq.benchmark.request import RunRequest, check_request
@@ -87,6 +88,8 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
         return None
     if ROLES[task.name] == "answer":
         check_sacrebleu()
+    if ROLES[task.name] == "verify":
+        check_labels(data.questions)
     databases = Databases(data.dataset.path if data.dataset.path.is_dir() else data.dataset.path.parent)
     questions, left_out = data.questions, ""
     if task.name == "text-to-sql":

@@ -42,10 +42,12 @@ def open_generator(
         return LocalGenerator()
     if name == "agent" or name.startswith("agent:"):
         from almanaq.benchmark.generation.agent import AgentGenerator
-        from almanaq.models.registry import open_models
+        from almanaq.models.registry import models_of, open_models
 
         spec = name.partition(":")[2] or "local"
-        return AgentGenerator(open_models(model(spec) if model and spec != "local" else spec, embedder="lexical"))
+        if spec == "local" or model is None:
+            return AgentGenerator(open_models(spec, embedder="lexical"))
+        return AgentGenerator(models_of(model(spec)))
     if name == "majority":
         return majority(questions)
     if name == "not-enough":

@@ -13,7 +13,6 @@ from pathlib import Path
 from almanaq.agent.conversation import Agent
 from almanaq.benchmark.generation.agent import AgentGenerator
 from almanaq.benchmark.generation.protocol import Asked, Reply
-from almanaq.benchmark.hybridqa.generator import models_of
 from almanaq.benchmark.restaurants.dataset import RestaurantsData
 from almanaq.benchmark.restaurants.linearize import Linearized, LinearizedDialogue
 from almanaq.benchmark.restaurants.play import Dialogue, play, to_text
@@ -23,7 +22,7 @@ from almanaq.connection import connect
 from almanaq.errors import UsageError, suggest
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Embedder, LanguageModel, Models
-from almanaq.models.registry import open_models
+from almanaq.models.registry import models_of, open_models
 from almanaq.retrieval.vectors import VectorStore
 
 NAMES = ("local", "openai:MODEL", "linearize@1", "linearize@3", "linearize@3:openai:MODEL")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from almanaq.agent.conversation import Agent
 from almanaq.agent.history import Turn
 from almanaq.agent.response import Response
-from almanaq.benchmark.generation.agent import usage_of
 from almanaq.benchmark.restaurants.play import Said
 from almanaq.benchmark.restaurants.truth import Restaurants
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
+from almanaq.models.spending import spending
 
 
 class SuqlDialogue:
@@ -20,7 +20,8 @@ class SuqlDialogue:
 
     def say(self, words: str) -> Said:
         """Give the reply; where a condition was left out, and the reply says so, no restaurant counts as given."""
-        response = self._agent.respond(words, self._history)
+        with spending() as spent:
+            response = self._agent.respond(words, self._history)
         error = response.error
         if isinstance(error, BudgetExceeded | ModelError) and not isinstance(error, ModelCallError):
             raise error
@@ -34,7 +35,7 @@ class SuqlDialogue:
             bool(response.suql),
             response.suql or "",
             response.answer if response.status == "failed" else "",
-            usage_of(response),
+            spent.usage,
         )
 
 
