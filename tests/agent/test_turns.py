@@ -1,4 +1,4 @@
-"""The local classifier on our labelled turns, of which half was held out while it was built."""
+"""The local classifier on our labelled turns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 EXPERIMENT = Path(__file__).parents[2] / "experiments" / "agent"
 
 
-@pytest.mark.parametrize("half", ["dev", "held-out"])
+@pytest.mark.parametrize("half", ["dev", "held-out", "second-dev", "paraphrases"])
 def test_turns_are_told_apart(monkeypatch, half):
     monkeypatch.syspath_prepend(str(EXPERIMENT))
     import classify_turns

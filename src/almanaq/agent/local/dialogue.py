@@ -13,7 +13,7 @@ from almanaq.agent.local.followups import FollowUps
 from almanaq.agent.local.linker import link
 from almanaq.agent.local.parser import LocalParser
 from almanaq.agent.local.references import resolve
-from almanaq.agent.local.turns import turn_kind
+from almanaq.agent.local.turns import reacts, turn_kind
 from almanaq.agent.parser import Failure, Parsed
 from almanaq.suql.catalog.relations import Catalog
 
@@ -65,9 +65,11 @@ class LocalDialogue:
     def _heard(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> tuple[str, Sequence[Turn], TurnKind]:
         """Give a turn with its kind; the answer to a question back together with what was asked before."""
         index = self._parser.index(catalog)
-        kind = turn_kind(question, link(question, index), history)
+        links = link(question, index)
+        kind = turn_kind(question, links, history)
         last = history[-1] if history else None
         replies = kind in ("world", "narrow", "replace") or (kind == "new" and len(question.split()) <= _REPLY)
+        replies = replies or (kind == "talk" and not reacts(question, links))
         if last is None or last.status != "clarify" or not replies or cue("asks").search(question):
             return question, history, kind
         whole = answered(last, question)

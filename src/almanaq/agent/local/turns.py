@@ -14,10 +14,13 @@ from almanaq.agent.local.words import word_set
 from almanaq.agent.small_talk import small_talk
 
 _FILLERS = re.compile(
-    r"^(?:(?:ok|okay|and|so|but|well|hmm+|hm|please|now|then|great|good|yes|yeah|nah|nope|actually|alright|right|cool|fine|thanks"
-    r"|no(?! (?:\w+ ){0,2}(?:need|limit|restriction|filter|constraint|requirement|preference|matter|longer|more)s?\b))\b[, ]*)+"
+    r"^(?:(?:ok|okay|and|so|but|well|hmm+|hm|please|now|then|great|good|yes|yeah|nah|nope|actually"
+    r"|alright|right|cool|fine|thanks|no(?! (?:\w+ ){0,2}(?:need|limit|restriction|filter|constraint|requirement"
+    r"|preference|matter|longer|more)s?\b))\b[, ]*)+"
 )
-_CONTRACTED = re.compile(r"\b((?:do|does|did|is|are|was|have|has|need|ca|wo)n)(t)\b")
+_CONTRACTED = re.compile(
+    r"\b((?:do|does|did|is|are|was|have|has|need|ca|wo)n(?=t\b)|(?:what|who|where|how|that|there|let)(?=s\b))"
+)
 _NUMBER = re.compile(r"\d|\bthan (?:an?|one|two|three|four|five|six|seven|eight|nine|ten)\b")
 _INTERJECTIONS = word_set(
     """
@@ -48,7 +51,7 @@ class Heard:
 
 def hear(question: str, links: Links) -> Heard:
     """Give what tells a turn apart."""
-    text = _CONTRACTED.sub(r"\1'\2", " ".join(question.casefold().replace("\u2019", "'").split()))
+    text = _CONTRACTED.sub(r"\1'", " ".join(question.casefold().replace("\u2019", "'").split()))
     core = _FILLERS.sub("", text).strip(" ,.!") or text
     nouns = sum(not link.verb for link in links.relations)
     linked = bool(links.values or nouns or links.columns or links.numbers)
@@ -78,6 +81,11 @@ def _worldly(heard: Heard) -> bool:
     return bool(general or cue("world").search(heard.core))
 
 
+def reacts(question: str, links: Links) -> bool:
+    """Say whether the words of a turn are those of small talk; other turns of kind "talk" only name nothing."""
+    return small_talk(question) is not None or _talks(hear(question, links))
+
+
 def _talks(heard: Heard) -> bool:
     if set(re.findall(r"[a-z]+", heard.text)) <= _INTERJECTIONS:
         return True
@@ -99,21 +107,32 @@ def _follow_up(heard: Heard, history: Sequence[Turn]) -> TurnKind | None:
         return "world"
     if _counts(heard, complete):
         return "count"
-    if cue("drop").search(core):
+    if _drops(heard, history):
         return "drop"
     if _talks(heard):
         return "talk"
     if cue("about").search(core) and (refers_to_row or of_set):
         return "detail"
-    if cue("another").search(core) and not heard.values:
+    if cue("another").search(core) and not (heard.values and (heard.nouns or not cue("besides").search(core))):
         return "another"
     if cue("compare").search(core) and cue("best_by_comparative").search(core):
         return "best"
     if cue("compare").search(core) and not _NUMBER.search(core) and not (complete and heard.values):
         return None if "would be better" in core else "compare"
-    if cue("best").search(core) and not heard.values and not (complete and not of_set):
+    if cue("best").search(core) and (of_set or not (heard.values or complete)):
         return "best"
     return _reference(heard, history, refers_to_row=refers_to_row, complete=complete)
+
+
+def _drops(heard: Heard, history: Sequence[Turn]) -> bool:
+    """Say whether a turn takes a condition away; "without X" does when X was asked for."""
+    if cue("drop").search(heard.core):
+        return True
+    if heard.core.startswith("without "):
+        before = (next((t.suql for t in reversed(history) if t.suql), None) or "").casefold()
+        if any(len(word) > 3 and word in before for word in re.findall(r"\w+", heard.core)[1:]):
+            return True
+    return bool(heard.columns and not heard.values and cue("any_of_column").search(heard.core))
 
 
 def _counts(heard: Heard, complete: bool) -> bool:
@@ -163,6 +182,8 @@ def _complete_search(heard: Heard, complete: bool) -> bool:
 def _fragment(heard: Heard) -> TurnKind | None:
     """Give the kind of a few words without a verb of asking: "and comedies?", "in Sunnyvale, please"."""
     whole = cue("asks").search(heard.core) or (heard.values and cue("yes_or_no").search(heard.core))
-    if not heard.linked or whole or len(heard.core.split()) > 6:
+    if whole or len(heard.core.split()) > 6:
         return None
+    if not heard.linked:
+        return "narrow" if cue("goes_on").search(heard.text) and not cue("inquires").search(heard.core) else None
     return "replace" if heard.values else "narrow"
