@@ -10,11 +10,14 @@ from measured.results import EXPERIMENTS, ROOT, markdown
 def turns() -> str:
     """How well turns are told apart without a language model."""
     measured = json.loads((EXPERIMENTS / "agent" / "classify_turns.json").read_text())
-    halves = [name for name in ("dev", "held-out", "independent") if name in measured]
+    halves = [name for name in ("dev", "held-out", "second-dev", "independent") if name in measured]
     rows = [
         (label, *(f"{measured[half][key]:.3f}" for half in halves))
         for label, key in (("macro F1, 11 kinds", "macro_f1"), ("needs data or not", "needs_data_accuracy"))
     ]
+    first = measured["first_scored"]
+    unseen = (f"{first[half]['macro_f1']:.3f}" if half in first else "–" for half in halves)
+    rows.insert(1, ("macro F1 when first scored, unseen", *unseen))
     kinds = measured[halves[0]]["f1"]
     rows += [(f"F1 of {kind}", *(f"{measured[half]['f1'][kind]:.3f}" for half in halves)) for kind in kinds]
     return markdown(("", *(f"{half} ({measured[half]['turns']} turns)" for half in halves)), rows)
