@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +33,6 @@ from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "agent"))
 KINDS = ("single-turn", "conversations")
 
 
@@ -42,13 +40,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("systems", nargs="+", metavar="SYSTEM")
     parser.add_argument("--half", choices=("dev", "held-out"), default="dev")
-    parser.add_argument("--embedder", default="lexical", help="of the baseline")
+    parser.add_argument("--embedder", default="local", help="of the baseline and of `local`")
     arguments = parser.parse_args()
     for system in arguments.systems:
         name = f"{system}-{arguments.embedder}" if system.startswith("linearize") else system
         found = {kind: measure(system, f"{kind}-{arguments.half}", arguments.embedder) for kind in KINDS}
         command = f"python experiments/restaurants/run.py {system} --half {arguments.half}"
-        if system.startswith("linearize"):
+        if not system.endswith("truth"):
             command += f" --embedder {arguments.embedder}"
         record = {"command": command, "system": name, "half": arguments.half, **found}
         path = HERE / f"{name.replace('/', '-')}-{arguments.half}.json"
@@ -80,10 +78,10 @@ def by_truth(system: str, split: str) -> RestaurantsGenerator:
         dialogues = agent_dialogues(data, open_models("local", embedder="lexical"), reader)
         return RestaurantsGenerator(system, data, split, dialogues)
 
+    from scripted import Writer
+
     @contextmanager
     def opened(conversation: Conversation) -> Iterator[Dialogue]:
-        from scripted import Writer
-
         writer = Writer()
         with connect(data.source, model=reader, cache=False) as connection:
             models = replace(reader, language=writer)

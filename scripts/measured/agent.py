@@ -20,25 +20,6 @@ def turns() -> str:
     return markdown(("", *(f"{half} ({measured[half]['turns']} turns)" for half in halves)), rows)
 
 
-def conversations() -> str:
-    """Our questions and conversations over the sample, judged by its truth, on the held-out half."""
-    measured = json.loads((EXPERIMENTS / "agent" / "restaurants.json").read_text())
-    names = {
-        "script/truth": "right SUQL from a script, texts read by the truth",
-        "local/truth": "`local` writes the queries, texts read by the truth",
-        "local/local": "`local` writes the queries and reads the texts",
-    }
-    rows = []
-    for key, what in names.items():
-        for half in ("dev", "held-out"):
-            record = measured.get(f"{key}/{half}")
-            if record:
-                parts = [record[kind] for kind in ("questions", "conversations")]
-                rows.append((what, half, *(f"{p['turn_accuracy']:.3f} / {p['false_negatives']:.3f}" for p in parts)))
-    head = ("", "half", "questions: right / wrongly empty", "conversations: right / wrongly empty")
-    return markdown(head, rows)
-
-
 def turn_times() -> str:
     """How long the agent takes for a turn without a model."""
     measured = json.loads((ROOT / "benchmarks" / "agent" / "results.json").read_text())
@@ -61,7 +42,6 @@ def databases() -> str:
 
 TABLES = {
     "turns": turns,
-    "conversations": conversations,
     "turn-times": turn_times,
     "databases": databases,
 }

@@ -157,6 +157,8 @@ SEES = {
     "bm25": "the declared fields, word by word, titles weighted",
     "dense": "the first 2,048 characters of the declared fields, as one vector",
     "dense-rows": "as dense, and each row with its title and column names as a vector",
+    "dense-columns": "as dense, and each column with its title, name and distinct cells as a vector",
+    "dense-rows-columns": "as dense-rows and dense-columns",
     "dense-hnsw": "as dense, searched in an HNSW graph",
     "hybrid": "as bm25 and dense, and title, header and description as vectors of their own",
     "hybrid-untuned": "as bm25 and dense",

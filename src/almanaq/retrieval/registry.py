@@ -111,20 +111,16 @@ def _bm25(_: Parts) -> Opened:
     return Opened(BM25(), "bm25")
 
 
-def _dense(parts: Parts) -> Opened:
-    from almanaq.retrieval.dense import Dense
-    from almanaq.retrieval.vectors import VectorStore
+def _dense(name: str, *, rows: bool = False, columns: bool = False) -> Callable[[Parts], Opened]:
+    def opened(parts: Parts) -> Opened:
+        from almanaq.retrieval.dense import Dense
+        from almanaq.retrieval.vectors import VectorStore
 
-    embedder = parts.embedder()
-    return Opened(Dense(VectorStore(parts.cache, embedder)), "dense", embedder.name)
+        embedder = parts.embedder()
+        made = Dense(VectorStore(parts.cache, embedder), rows=rows, columns=columns, name=name)
+        return Opened(made, name, embedder.name)
 
-
-def _dense_rows(parts: Parts) -> Opened:
-    from almanaq.retrieval.dense import Dense
-    from almanaq.retrieval.vectors import VectorStore
-
-    embedder = parts.embedder()
-    return Opened(Dense(VectorStore(parts.cache, embedder), rows=True, name="dense-rows"), "dense-rows", embedder.name)
+    return opened
 
 
 def _dense_graph(parts: Parts) -> Opened:
@@ -279,8 +275,10 @@ RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
     "random": _random,
     "oracle": _oracle,
     "bm25": _bm25,
-    "dense": _dense,
-    "dense-rows": _dense_rows,
+    "dense": _dense("dense"),
+    "dense-rows": _dense("dense-rows", rows=True),
+    "dense-columns": _dense("dense-columns", columns=True),
+    "dense-rows-columns": _dense("dense-rows-columns", rows=True, columns=True),
     "dense-hnsw": _dense_graph,
     "hybrid": _hybrid,
     "hybrid-untuned": _hybrid_untuned,

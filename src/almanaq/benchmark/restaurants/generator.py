@@ -80,7 +80,8 @@ def open_restaurants_generator(
 
     Args:
         language: opens language models by name, within a budget that all calls of the run share.
-        embedder: opens what the baseline searches with; `cache` is the folder of its vectors.
+        embedder: opens what the baseline searches with, and what `local` reads with; `cache` is the folder of the
+            baseline's vectors.
 
     Raises:
         UsageError: there is no such generator for this task.
@@ -93,9 +94,9 @@ def open_restaurants_generator(
         return RestaurantsGenerator(name, data, split, rows.dialogue, model=rows.model, prompts=version)
     if name != "local" and not name.startswith("openai:"):
         raise UsageError(f"the restaurants task has no generator {name!r}{suggest(name, NAMES)}")
-    models = open_models("local", embedder="lexical") if name == "local" else models_of(_language(name, language))
+    models = open_models("local", embedder=embedder()) if name == "local" else models_of(_language(name, language))
     prompts = AgentGenerator(models).prompts
-    model_name = "" if name == "local" else models.name
+    model_name = f"local, {models.embedder.name}" if name == "local" else models.name
     return RestaurantsGenerator(name, data, split, agent_dialogues(data, models), model=model_name, prompts=prompts)
 
 
