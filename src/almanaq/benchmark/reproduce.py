@@ -132,14 +132,8 @@ def _retrieval(
     if right is not None:
         why.append(f"the printed figure is an error of the table; {right:g} is right")
     return Cell(
-        row["method"],
-        row["retriever"],
-        dataset,
-        name,
-        split,
-        measures["split"],
-        scores.metrics[name] if scores else None,
-        scores.intervals[name] if scores else None,
+        *_named(row, dataset, name, split, measures),
+        *_measured(name, scores),
         printed,
         right,
         scores.timings["seconds_per_query"] if scores else None,
@@ -157,20 +151,26 @@ def _downstream(
         other = "" if split == measures["split"] else f"; other split: {split} here, {measures['split']} there"
         why = f"another generator, {scores.config.generator}, with prompts of ours{other}"
     return Cell(
-        row["method"],
-        row["retriever"],
-        dataset,
-        name,
-        split,
-        measures["split"],
-        scores.metrics[name] if scores else None,
-        scores.intervals.get(name) if scores else None,
+        *_named(row, dataset, name, split, measures),
+        *_measured(name, scores),
         row.get("downstream", {}).get(dataset),
         None,
         scores.timings.get("seconds_per_reply") if scores else None,
         None,
         (why,),
     )
+
+
+def _named(
+    row: Mapping[str, Any], dataset: str, name: str, split: str, measures: Mapping[str, str]
+) -> tuple[str, str, str, str, str, str]:
+    """Give what a cell is about: its first fields."""
+    return row["method"], row["retriever"], dataset, name, split, measures["split"]
+
+
+def _measured(name: str, scores: Scores | None) -> tuple[float | None, tuple[float, float] | None]:
+    """Give our figure and its interval; None where nothing was run."""
+    return (scores.metrics[name], scores.intervals[name]) if scores else (None, None)
 
 
 def _plain(name: str) -> str:
