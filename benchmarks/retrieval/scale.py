@@ -1,10 +1,11 @@
 """Measure the index on disk at one size: build, memory, size on disk, time to open, p50 / p95, recall, an update.
 
-python benchmarks/retrieval/scale.py 10000 [FOLDER [EMBEDDER]]
+python benchmarks/retrieval/scale.py 10000 [FOLDER [EMBEDDER [WORD]]]
 
-With FOLDER the index is kept there; one that is there is searched, neither built nor updated. With EMBEDDER it holds
-vectors, and is searched by words, and by both. One line of JSON is printed; `results/` holds such lines. Beside the
-seconds of the clock stand those of the processor, which other work on the machine does not lengthen as much.
+With FOLDER the index is kept there; one that is there is searched, not built, and updated only with WORD, which a
+hundred titles then begin with. With EMBEDDER it holds vectors, and is searched by words, and by both. One line of JSON
+is printed; `results/` holds such lines. Beside the seconds of the clock stand those of the processor, which other work
+on the machine does not lengthen as much.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from generate import SyntheticCorpus
+from numpy.typing import NDArray
 
 from almanaq.corpus.table import Table
+from almanaq.models.protocols import Embedder
 from almanaq.models.registry import open_embedder
 from almanaq.retrieval.protocols import TableIndex
 from almanaq.retrieval.stored import build_index, open_index, update_index
@@ -51,8 +54,8 @@ def main() -> None:
         told["lexical"] = searches(corpus, index)
         if store is not None:
             told["hybrid"] = searches(corpus, StoredHybrid(index, store.embedder))
-        if new:
-            told |= update(corpus, folder, store)
+        if new or len(sys.argv) > 4:
+            told |= update(Changed(corpus, CHANGED, *sys.argv[4:5]), folder, store)
     print(json.dumps(told | {"peak_memory_gb_whole_run": peak(), "load": round(os.getloadavg()[0], 1)}))
 
 
@@ -101,16 +104,18 @@ def searches(corpus: SyntheticCorpus, index: TableIndex) -> dict[str, object]:
     }
 
 
-def update(corpus: SyntheticCorpus, folder: Path, store: VectorStore | None) -> dict[str, object]:
-    """Change some tables, spread over the corpus, and bring the index up to date."""
+def update(corpus: Changed, folder: Path, store: VectorStore | None) -> dict[str, object]:
+    """Bring the index up to a corpus some of whose tables changed."""
     before, files = size_of(folder), {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
     started, worked = time.perf_counter(), time.process_time()
-    _, change = update_index(Changed(corpus, CHANGED), folder, store=store)
+    embedder = Counting(store.embedder) if store else None
+    _, change = update_index(corpus, folder, store=VectorStore(None, embedder) if embedder else None)
     written = [f for f in folder.rglob("*") if f.is_file() and files.get(f) != f.stat().st_mtime_ns]
     return {
         "update_seconds": round(time.perf_counter() - started, 1),
         "update_cpu_seconds": round(time.process_time() - worked, 1),
         "changed": change.changed,
+        **({"embedded": embedder.texts} if embedder else {}),
         "update_writes_share": round(sum(file.stat().st_size for file in written) / before, 6),
     }
 
@@ -132,12 +137,26 @@ class Counted:
             yield table
 
 
+class Counting:
+    """An embedder that counts the texts that it embeds."""
+
+    cheap = True  # so that each text that is asked for is counted
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name, self.embedder, self.texts = embedder.name, embedder, 0
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.texts += len(texts)
+        return self.embedder.embed(texts)
+
+
 @dataclass(frozen=True)
 class Changed:
-    """A corpus in which `count` tables have another title."""
+    """A corpus in which `count` tables, spread over it, have another title, which begins with `word`."""
 
     corpus: SyntheticCorpus
     count: int
+    word: str = "Changed"
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -145,7 +164,7 @@ class Changed:
     def __iter__(self) -> Iterator[Table]:
         step = len(self.corpus) // self.count
         for number, table in enumerate(self.corpus):
-            yield replace(table, title=f"Changed {table.title}") if number % step == 0 else table
+            yield replace(table, title=f"{self.word} {table.title}") if number % step == 0 else table
 
 
 def quantiles(prefix: str, seconds: list[float]) -> dict[str, float]:

@@ -35,6 +35,16 @@ def test_index_find_update_find(folder: Path, tmp_path: Path) -> None:
     assert hit["table_id"] == "lakes"
 
 
+def test_an_index_says_that_it_does_not_tell_whether_a_table_fits(folder: Path, tmp_path: Path) -> None:
+    index = str(tmp_path / "index")
+    run("index", str(folder), "--out", index)
+    asked = ("find", "how long is the Nile?", "--index", index, "--json")
+    plain, nearest, bm25 = run(*asked), run(*asked, "--nearest"), run(*asked, "--retriever", "bm25")
+    assert "whether they fit or not" in plain.stderr
+    assert nearest.stderr == bm25.stderr == ""
+    assert plain.stdout == nearest.stdout == bm25.stdout
+
+
 def test_an_index_with_vectors(folder: Path, tmp_path: Path) -> None:
     index = str(tmp_path / "index")
     run("index", str(folder), "--out", index, "--embedder", "lexical", "--language", "german")

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
-from almanaq.corpus.serialize import Field
+from almanaq.corpus.serialize import Field, parse_fields, table_text
 from almanaq.errors import SourceError
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.dense import Dense, row_texts
+from almanaq.retrieval.dense import Dense, column_texts, row_texts
 from almanaq.retrieval.hybrid import Hybrid, standardized
 from almanaq.retrieval.vectors import VectorStore
 
@@ -20,7 +20,7 @@ def test_scores_are_cosines() -> None:
     index = dense().index(CORPUS, FIELDS)
     questions = ["films of Akira", "the Nile"]
     embedder = BagOfWords()
-    tables = embedder.embed(list(index.store.embedder.embedded))
+    tables = embedder.embed([table_text(table, parse_fields(FIELDS)) for table in CORPUS])
     np.testing.assert_allclose(index.scores(questions), embedder.embed(questions) @ tables.T, atol=1e-6)
 
 
@@ -30,6 +30,34 @@ def test_a_row_is_found_in_a_long_table() -> None:
     index = dense(rows=True).index([short, long, *CORPUS], FIELDS)
     assert index.vectors.shape[0] > index.scores(["q"]).shape[1] == 5
     assert index.search(["Sewing things needle thread"], 1)[0][0].id == long.id
+
+
+def test_a_column_is_found_in_a_wide_table() -> None:
+    header = [f"name{number}" for number in range(100)]
+    rows = [tuple(f"cell{number}-{row}" for number in range(100)) for row in range(3)]
+    wide, short = table("wide", "Sewing", header, rows), table("short", "name70", ("things",), [("pin",)])
+    question = "Sewing name70: cell70-0, cell70-1, cell70-2"
+    with_columns, without = (dense(columns=each).index([short, wide, *CORPUS], FIELDS) for each in (True, False))
+    assert with_columns.search([question], 1)[0][0].id == wide.id
+    assert with_columns.scores([question])[0, 1] > without.scores([question])[0, 1] + 0.2
+
+
+def test_rows_and_columns_are_pooled_by_their_maximum() -> None:
+    def scores(**options):
+        return dense(**options).index(CORPUS, FIELDS).scores(["Kurosawa", "Nile length_km", "Lyon"])
+
+    pooled = np.maximum(scores(rows=True), scores(columns=True))
+    np.testing.assert_allclose(scores(rows=True, columns=True), pooled, atol=1e-6)
+
+
+def test_column_texts_hold_what_is_declared() -> None:
+    stars = table("t", "Stars", ("name", "", "kind"), [("Sun", "", "G"), ("Rigil", "", "G")])
+    assert column_texts(stars, list(Field)) == ["Stars\nname: Sun, Rigil", "Stars\nkind: G"]
+    assert column_texts(stars, [Field.CELLS]) == ["Sun, Rigil", "G"]
+    assert column_texts(stars, [Field.HEADER]) == ["name", "kind"]
+    assert column_texts(stars, [Field.TITLE]) == []
+    assert column_texts(table("n", "", (), [("1", "2"), ("3", "2")]), list(Field)) == ["1, 3", "2"]
+    assert column_texts(table("e", "Empty", ("a", "b"), []), list(Field)) == ["Empty\na", "Empty\nb"]
 
 
 def test_row_texts_name_columns_only_where_the_header_is_declared() -> None:

@@ -23,6 +23,14 @@ def test_each_text_is_embedded_once(tmp_path: Path, on_disk: bool) -> None:
     assert sorted(embedder.embedded) == ["", "one", "two"]
 
 
+def test_texts_of_like_length_are_embedded_together(tmp_path: Path) -> None:
+    texts = ["x" * (number * 7919 % 1201) for number in range(1201)]
+    embedder = BagOfWords()
+    made = VectorStore(tmp_path, embedder).vectors(texts)
+    assert embedder.embedded == sorted(texts, key=len)
+    np.testing.assert_array_equal(made, BagOfWords().embed(texts))
+
+
 def test_a_second_process_embeds_nothing(tmp_path: Path) -> None:
     VectorStore(tmp_path, BagOfWords()).vectors(TEXTS)
     later = BagOfWords()

@@ -139,6 +139,15 @@ DATASETS = (
         "Findings of EMNLP 2020",
         name_in_paper="HybridQA",
     ),
+    Card(
+        "restaurants",
+        "questions and conversations of ours about invented restaurants with reviews; comes with almanaq",
+        "Apache-2.0",
+        ("restaurants",),
+        "written for almanaq, after section 6.2 of Liu et al.: SUQL: Conversational Search over Structured and "
+        "Unstructured Data with Large Language Models. Findings of NAACL 2024",
+        splits={"single-turn": Counts(1, 110), "conversations": Counts(1, 24)},
+    ),
 )
 
 SEES = {
@@ -148,6 +157,8 @@ SEES = {
     "bm25": "the declared fields, word by word, titles weighted",
     "dense": "the first 2,048 characters of the declared fields, as one vector",
     "dense-rows": "as dense, and each row with its title and column names as a vector",
+    "dense-columns": "as dense, and each column with its title, name and distinct cells as a vector",
+    "dense-rows-columns": "as dense-rows and dense-columns",
     "dense-hnsw": "as dense, searched in an HNSW graph",
     "hybrid": "as bm25 and dense, and title, header and description as vectors of their own",
     "hybrid-untuned": "as bm25 and dense",

@@ -37,7 +37,9 @@ def find(
     ] = None,
     index: Annotated[
         Path | None,
-        typer.Option("--index", metavar="DIR", help="An index made by `almanaq index`, instead of --corpus."),
+        typer.Option(
+            "--index", metavar="DIR", help="An index made by `almanaq index`; lists the nearest, also where none fits."
+        ),
     ] = None,
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many tables to list at most.")] = 10,
     fields: Annotated[
@@ -106,7 +108,7 @@ class _How:
 
 
 def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[Named, float]]:
-    """Search by words, and by vectors where the index has them."""
+    """Search by words, by vectors too where the index has them; the learned score and doubt need cells."""
     from almanaq.retrieval.stored import open_index
     from almanaq.retrieval.stored_hybrid import StoredHybrid
 
@@ -115,6 +117,9 @@ def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[
     if how.embedder is not None:
         raise UsageError("--embedder does not go with --index: it was chosen when the index was made")
     index = open_index(folder)
+    if how.retriever == "hybrid" and not how.nearest:
+        lacking = "an index keeps no cells, so the nearest are listed by an unlearned score, whether they fit or not"
+        print(f"almanaq: {lacking}; --corpus tells when none fits, --nearest hides this note", file=sys.stderr)
     if how.retriever == "bm25" or not index.recipe.embedder:
         return index.find(question, k)
     return StoredHybrid(index, embedder_opener(index.recipe.embedder)()).find(question, k)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +19,25 @@ from almanaq.retrieval.vectors import Vectors, VectorStore
 MAX_CHARS = 2048
 """Characters of a table that are embedded: more than MiniLM's window of 256 tokens ever holds of them."""
 
-_ROW_CHARS = 512  # a row with its title and column names
+_PART_CHARS = 512  # a row with its title and column names, or a column with its title and name
 
 
 @dataclass(frozen=True)
 class Dense:
-    """Makes indexes of one vector per table, and one per row where `rows` is set.
+    """Makes indexes of one vector per table, and one per row or column where `rows` or `columns` is set.
+
+    A table of several vectors scores by its best.
 
     Args:
         store: gives the vectors, each text embedded once ever.
-        rows: embed every row with its title and column names too; a table scores by its best vector.
+        rows: embed every row with its title and column names too.
+        columns: embed every column with its title, name and distinct values too.
         max_chars: how much of a table's text is embedded.
     """
 
     store: VectorStore
     rows: bool = False
+    columns: bool = False
     max_chars: int = MAX_CHARS
     name: str = "dense"
 
@@ -54,6 +59,8 @@ class Dense:
             texts.append(table_text(table, chosen, max_chars=self.max_chars))
             if self.rows:
                 texts.extend(row_texts(table, chosen))
+            if self.columns:
+                texts.extend(column_texts(table, chosen))
         if not ids:
             raise SourceError("the corpus holds no table")
         return DenseIndex(ids, self.store.vectors(texts), np.array(starts), self.store)
@@ -84,11 +91,29 @@ def row_texts(table: Table, fields: Sequence[Field]) -> list[str]:
     """Give each row as one text: the table's declared titles, then column and cell in pairs."""
     if Field.CELLS not in fields:
         return []
-    titles = [line for name in (Field.TITLE, Field.SECTION) if name in fields for line in field_lines(table, name)]
+    titles = _titles(table, fields)
     named = Field.HEADER in fields
     return [
-        "\n".join([*titles, "; ".join(_pairs(table.header if named else (), row))])[:_ROW_CHARS] for row in table.rows
+        "\n".join([*titles, "; ".join(_pairs(table.header if named else (), row))])[:_PART_CHARS] for row in table.rows
     ]
+
+
+def column_texts(table: Table, fields: Sequence[Field]) -> list[str]:
+    """Give each column as one text: the table's declared titles, then its name and its distinct cells, as declared."""
+    titles = _titles(table, fields)
+    names = table.header if Field.HEADER in fields else ()
+    columns: list[tuple[str, ...]] = list(zip(*table.rows, strict=True)) if Field.CELLS in fields else []
+    texts = []
+    for name, cells in zip_longest(names, columns):
+        values = ", ".join(cell for cell in dict.fromkeys(cells or ()) if cell)
+        told = ": ".join(part for part in (name, values) if part)
+        if told:
+            texts.append("\n".join([*titles, told])[:_PART_CHARS])
+    return texts
+
+
+def _titles(table: Table, fields: Sequence[Field]) -> list[str]:
+    return [line for name in (Field.TITLE, Field.SECTION) if name in fields for line in field_lines(table, name)]
 
 
 def _pairs(header: Sequence[str], row: Sequence[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -112,20 +111,16 @@ def _bm25(_: Parts) -> Opened:
     return Opened(BM25(), "bm25")
 
 
-def _dense(parts: Parts) -> Opened:
-    from almanaq.retrieval.dense import Dense
-    from almanaq.retrieval.vectors import VectorStore
+def _dense(name: str, *, rows: bool = False, columns: bool = False) -> Callable[[Parts], Opened]:
+    def opened(parts: Parts) -> Opened:
+        from almanaq.retrieval.dense import Dense
+        from almanaq.retrieval.vectors import VectorStore
 
-    embedder = parts.embedder()
-    return Opened(Dense(VectorStore(parts.cache, embedder)), "dense", embedder.name)
+        embedder = parts.embedder()
+        made = Dense(VectorStore(parts.cache, embedder), rows=rows, columns=columns, name=name)
+        return Opened(made, name, embedder.name)
 
-
-def _dense_rows(parts: Parts) -> Opened:
-    from almanaq.retrieval.dense import Dense
-    from almanaq.retrieval.vectors import VectorStore
-
-    embedder = parts.embedder()
-    return Opened(Dense(VectorStore(parts.cache, embedder), rows=True, name="dense-rows"), "dense-rows", embedder.name)
+    return opened
 
 
 def _dense_graph(parts: Parts) -> Opened:
@@ -269,18 +264,10 @@ def _oracle(parts: Parts) -> Opened:
 
 def _imported(name: str) -> Retriever:
     """Give the retriever that `module:object` names: ours, or one of the kinds that adapters knows."""
-    module_name, _, path = name.partition(":")
-    try:
-        found: object = importlib.import_module(module_name)
-    except ImportError as error:
-        raise UsageError(f"retriever {name!r}: cannot import {module_name!r}: {error}") from error
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise UsageError(f"retriever {name!r}: {module_name} has no {part!r}{suggest(part, dir(found))}")
-        found = getattr(found, part)
     from almanaq.retrieval.adapters import adapt
+    from almanaq.retrieval.imported import import_object
 
-    return adapt(found, name)
+    return adapt(import_object(name, "retriever"), name)
 
 
 RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
@@ -288,8 +275,10 @@ RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
     "random": _random,
     "oracle": _oracle,
     "bm25": _bm25,
-    "dense": _dense,
-    "dense-rows": _dense_rows,
+    "dense": _dense("dense"),
+    "dense-rows": _dense("dense-rows", rows=True),
+    "dense-columns": _dense("dense-columns", columns=True),
+    "dense-rows-columns": _dense("dense-rows-columns", rows=True, columns=True),
     "dense-hnsw": _dense_graph,
     "hybrid": _hybrid,
     "hybrid-untuned": _hybrid_untuned,

@@ -59,7 +59,8 @@ class VectorStore:
         keys = _keys(texts)
         found = self._read(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-        for chunk in _chunks(list(missing), _CHUNK):
+        # Texts of like length together: an embedder pads those of a batch to the longest.
+        for chunk in _chunks(sorted(missing, key=lambda key: len(missing[key])), _CHUNK):
             made = _embed(self.embedder, [missing[key] for key in chunk])
             new = {key: vector.tobytes() for key, vector in zip(chunk, made, strict=True)}
             self._write(new)
