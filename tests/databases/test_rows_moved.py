@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 import pytest
 from benchmarks.engines.server_log import logged, statements
@@ -51,3 +53,23 @@ def test_few_rows_leave_the_server(postgres_server: PostgresServer, url: str, sq
     assert len(result.rows) == 5
     assert 5 < sum(statement.rows_sent for statement in ran) <= most
     assert node in {node for statement in ran for node in statement.nodes}
+
+
+@pytest.mark.parametrize(("order", "most"), [("table", 5), ("similarity", 8)])
+def test_few_messages_go_to_the_server(monkeypatch: pytest.MonkeyPatch, url: str, order: Any, most: int) -> None:
+    """A transaction's begin and end, the cursor with its first rows, its close, the result; 200 rows are three more."""
+    sent: list[str] = []
+    execute = psycopg.Cursor.execute
+
+    def counted(cursor: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
+        sent.append(str(query))
+        return execute(cursor, query, *args, **kwargs)
+
+    model = FunctionModel(lambda text, question: "Yes" if "calm=Yes" in text else "No")
+    with almanaq.connect(url, model=model, cache=False, order=order) as con:
+        con.sql(QUERIES[0][0])  # connects
+        monkeypatch.setattr(psycopg.Cursor, "execute", counted)
+        assert len(con.sql(QUERIES[0][0]).rows) == 5
+        monkeypatch.undo()
+    assert len(sent) <= most, sent
+    assert sum("FETCH" in message for message in sent) >= 1

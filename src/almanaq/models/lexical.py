@@ -6,6 +6,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +29,13 @@ class LexicalEmbedder:
         """Give unit vectors, shape (len(texts), dimensions); a text without words gets a zero vector."""
         vectors = np.zeros((len(texts), self._dimensions), np.float32)
         for row, text in zip(vectors, texts, strict=True):
-            for word, count in Counter(words(text)).items():
-                if word not in STOPWORDS:
-                    places, weights = _features(word, self._dimensions)
-                    np.add.at(row, places, weights * np.float32(1 + np.log(count)))
+            counts = Counter(word for word in words(text) if word not in STOPWORDS)
+            if counts:
+                places, weights = zip(*(_features(word, self._dimensions) for word in counts), strict=True)
+                scaled = [
+                    w if n == 1 else w * np.float32(1 + log(n)) for w, n in zip(weights, counts.values(), strict=True)
+                ]
+                np.add.at(row, np.concatenate(places), np.concatenate(scaled))
         return normalised(vectors)
 
 
@@ -43,6 +47,6 @@ def _features(word: str, dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.
     weights = [1.0] + [_LETTERS_WEIGHT] * (len(names) - 1)
     # The hash is the same in every process, as Python's own is not.
     hashes = [zlib.crc32(name.encode("utf-8", "surrogatepass")) for name in names]
-    signs = [1.0 if value & 1 << 31 else -1.0 for value in hashes]
     places = np.array([value % dimensions for value in hashes], np.intp)
-    return places, np.array([s * w for s, w in zip(signs, weights, strict=True)], np.float32)
+    signed = [w if value & 1 << 31 else -w for value, w in zip(hashes, weights, strict=True)]
+    return places, np.array(signed, np.float32)

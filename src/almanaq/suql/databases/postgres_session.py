@@ -132,11 +132,11 @@ class PostgresSession:
         """Make the temporary table `name` from Arrow data."""
         columns = ", ".join(f"{quote(field.name)} {sql_type(field.type)}" for field in table.schema)
         made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])} ({columns})"
-        with self._statement(made, write=True, release=False) as cursor:
-            with cursor.copy(f"COPY {quote(*self.locate(name))} FROM STDIN") as copy:
-                for batch in table.to_batches(max_chunksize=10_000):
-                    for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                        copy.write_row(row)
+        fill = f"COPY {quote(*self.locate(name))} FROM STDIN"
+        with self._statement(made, write=True, release=False) as cursor, cursor.copy(fill) as copy:
+            for batch in table.to_batches(max_chunksize=10_000):
+                for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    copy.write_row(row)
 
     def locate(self, name: str) -> tuple[str, ...]:
         """Give schema and name of the temporary table `name`."""

@@ -19,7 +19,7 @@ from almanaq.suql.plan.stages import ROW, SiteInput
 _BATCH = 2048
 LOOKED_AT, LOOKED_FURTHER = 200, 5
 """Rows that are looked at before the first is tried in order of similarity, and more for each that was tried."""
-_LOOKED_AT_ONCE, _LOOKED_AT_BATCH = 50, 256
+_LOOKED_AT_ONCE, _LOOKED_AT_BATCH = 50, 128
 
 
 class Similarity(Protocol):
