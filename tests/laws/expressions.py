@@ -146,7 +146,9 @@ def answer_of(draw: Draw, scope: Scope, type_: str) -> str | None:
     if inner is None:
         return None
     if roll < 0.2:
-        return f"coalesce({inner}, {literal(rng.choice(('No', 'unknown')))})"
+        # Where spellings vary, whether a literal is the same value as a reply is not for the referee to say.
+        other = rng.choice(("No", "unknown"))
+        return f"coalesce({inner}, {literal('unknown' if draw.varied else other)})"
     if roll < 0.3:
         return f"{inner} || {rng.choice([*structured_texts(scope), literal('!')])}"
     if roll < 0.4:

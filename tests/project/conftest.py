@@ -19,7 +19,9 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def script():
-    """Load a module of scripts/, which is no package."""
+    """Load a module of scripts/, which is no package; its modules find each other as when one of them is run."""
+    patch = pytest.MonkeyPatch()
+    patch.syspath_prepend(ROOT / "scripts")
 
     def load(name: str) -> ModuleType:
         spec = importlib.util.spec_from_file_location(f"scripts_{name}", ROOT / "scripts" / f"{name}.py")
@@ -29,4 +31,5 @@ def script():
         spec.loader.exec_module(module)
         return module
 
-    return load
+    yield load
+    patch.undo()

@@ -139,6 +139,15 @@ DATASETS = (
         "Findings of EMNLP 2020",
         name_in_paper="HybridQA",
     ),
+    Card(
+        "restaurants",
+        "questions and conversations of ours about invented restaurants with reviews; comes with almanaq",
+        "Apache-2.0",
+        ("restaurants",),
+        "written for almanaq, after section 6.2 of Liu et al.: SUQL: Conversational Search over Structured and "
+        "Unstructured Data with Large Language Models. Findings of NAACL 2024",
+        splits={"single-turn": Counts(1, 110), "conversations": Counts(1, 24)},
+    ),
 )
 
 SEES = {

@@ -102,10 +102,9 @@ def read_config(file: Path) -> RunConfig:
     known = {each.name for each in fields(RunConfig)}
     if form != FORMAT or set(values) != known:
         written = (values.get("versions") or {}).get("almanaq", "another version")
-        raise BenchmarkError(
-            f"{file.parent} was written by almanaq {written}, in format {form}; this one reads format {FORMAT}: "
-            "run it again into a new folder"
-        )
+        keys = ", ".join(sorted(set(values) ^ known))
+        why = f"in format {form}; this one reads format {FORMAT}" if form != FORMAT else f"with other settings ({keys})"
+        raise BenchmarkError(f"{file.parent} was written by almanaq {written} {why}: run it again into a new folder")
     config = RunConfig(**{**values, "fields": tuple(values["fields"]), "cutoffs": tuple(values["cutoffs"])})
     if config.hash != stated:
         raise BenchmarkError(f"{file} was edited: its hash is {stated}, its content's {config.hash}")

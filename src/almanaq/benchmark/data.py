@@ -11,6 +11,7 @@ from random import Random
 from almanaq.benchmark.cards import DATASETS, find_card
 from almanaq.benchmark.hub import read_source
 from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.restaurants.dataset import bundled_restaurants, is_restaurants_folder, open_restaurants
 from almanaq.benchmark.tasks import find_task
 from almanaq.corpus.dataset import Dataset, DatasetFolder, Question, is_dataset_folder, open_dataset
 from almanaq.corpus.linked import DescribedByPassages, LinkedTables
@@ -116,8 +117,12 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
         ):
             if file.is_file():
                 return open_card(file)
+        if is_restaurants_folder(data_dir / each):
+            return open_restaurants(data_dir / each)
         if (data_dir / each).is_dir():
             return open_dataset(data_dir / each)
+    if card is not None and card.name == "restaurants":
+        return bundled_restaurants()
     held = datasets_in(data_dir)
     known = [*held, *(each.name for each in DATASETS)]
     hint = suggest(name, held if card else known)
@@ -132,7 +137,11 @@ def datasets_in(data_dir: Path) -> list[str]:
         raise SourceError(f"no such folder: {data_dir}")
     cards = {entry.stem for entry in data_dir.iterdir() if entry.suffix in CARD_SUFFIXES}
     folders = (entry for entry in data_dir.iterdir() if entry.is_dir())
-    return sorted(cards | {each.name for each in folders if is_dataset_folder(each) or (each / "card.yaml").is_file()})
+    return sorted(cards | {each.name for each in folders if _holds_dataset(each) or (each / "card.yaml").is_file()})
+
+
+def _holds_dataset(folder: Path) -> bool:
+    return is_dataset_folder(folder) or is_restaurants_folder(folder)
 
 
 @dataclass(frozen=True, slots=True)

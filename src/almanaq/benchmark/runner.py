@@ -10,16 +10,20 @@ from almanaq.benchmark.data import Data, open_data
 from almanaq.benchmark.generation.protocol import Generator
 from almanaq.benchmark.generation.registry import open_generator
 from almanaq.benchmark.generation.run import ROLES, Databases, Generation
+from almanaq.benchmark.generation.score import check_labels
 from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
 from almanaq.benchmark.records import CONFIG, make_folder, write_whole
 from almanaq.benchmark.request import RunRequest, check_request
+from almanaq.benchmark.restaurants.dataset import RestaurantsData
+from almanaq.benchmark.restaurants.generator import open_restaurants_generator
+from almanaq.benchmark.restaurants.wanted import broken_turns
 from almanaq.benchmark.score import Scores, keep_score
 from almanaq.benchmark.search import Progress, Search
 from almanaq.benchmark.tasks import find_task
 from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
-from almanaq.errors import BenchmarkError
+from almanaq.errors import BenchmarkError, UsageError
 from almanaq.evaluation.answers import check_sacrebleu
 from almanaq.models.budget import Budget
 from almanaq.retrieval.registry import Opened, Parts, open_retriever
@@ -84,6 +88,8 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
         return None
     if ROLES[task.name] == "answer":
         check_sacrebleu()
+    if ROLES[task.name] == "verify":
+        check_labels(data.questions)
     databases = Databases(data.dataset.path if data.dataset.path.is_dir() else data.dataset.path.parent)
     questions, left_out = data.questions, ""
     if task.name == "text-to-sql":
@@ -92,8 +98,28 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
             raise BenchmarkError(f"no question of {request.dataset} {request.split} can be run: {left_out}")
     if task.name == "hybrid-qa" and request.replies is None and isinstance(data.dataset, DatasetFolder):
         request = replace(request, replies=open_hybrid_generator(request.generator, data.dataset, request.model))
+    if task.name == "restaurants":
+        request, left_out = _restaurants(request, data)
     generator = request.replies or open_generator(request.generator, questions, request.model)
     return _Replying(generator, databases, questions, left_out)
+
+
+def _restaurants(request: RunRequest, data: Data) -> tuple[RunRequest, str]:
+    """Give the request with its generator, and say which turns cannot be read."""
+    if not isinstance(data.dataset, RestaurantsData):
+        raise UsageError(f"the restaurants task asks turns of conversations, and {request.dataset} holds none")
+    broken = broken_turns(data.dataset.conversations(request.split))
+    if request.replies is not None:
+        return request, broken
+    generator = open_restaurants_generator(
+        request.generator,
+        data.dataset,
+        request.split,
+        language=request.model,
+        embedder=request.embedder,
+        cache=request.cache,
+    )
+    return replace(request, replies=generator), broken
 
 
 def _config(request: RunRequest, data: Data, opened: Opened, replying: _Replying | None) -> RunConfig:

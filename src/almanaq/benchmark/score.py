@@ -44,6 +44,7 @@ class Scores:
         intervals: 95 % bootstrap intervals of the metrics that are means over queries.
         outcomes: how many replies ended how; {} for a task without replies.
         note: what exactly was computed of the replies.
+        fault: why the first reply that is none is none; "" where all are usable.
     """
 
     config: RunConfig
@@ -53,6 +54,7 @@ class Scores:
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     outcomes: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
+    fault: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Give the form that `bench run --json` and `bench score --json` print."""
@@ -87,6 +89,8 @@ def score(run_dir: Path, cutoffs: Sequence[int] = ()) -> Scores:
     metrics = dict(zip(names, found.means(), strict=True))
     around = {name: (float(low), float(high)) for name, low, high in zip(names, *bounds, strict=True)}
     replies = list(read_replies(run_dir / REPLIES)) if config.generator else []
+    if len({reply.query_id for reply in replies}) < len(replies):
+        raise BenchmarkError(f"{run_dir / REPLIES} holds two replies to one question: two runs wrote it at once")
     of_replies = score_replies(replies) if replies else ReplyScores({}, {}, {})
     return Scores(
         config,
@@ -99,7 +103,17 @@ def score(run_dir: Path, cutoffs: Sequence[int] = ()) -> Scores:
         },
         of_replies.outcomes,
         of_replies.note,
+        next((reply.fault for reply in replies if reply.fault), ""),
     )
+
+
+def unfinished(run_dir: Path) -> str:
+    """Say that a run has not ended and what there is of it; "" where it has."""
+    if (run_dir / METRICS).exists():
+        return ""
+    counts = {name: sum(1 for _ in whole_lines(run_dir / name)) for name in (RECORDS, REPLIES)}
+    replies = f", {counts[REPLIES]:,} with a reply" if counts[REPLIES] else ""
+    return f"{run_dir} is not finished: {counts[RECORDS]:,} questions so far{replies}; go on with --resume"
 
 
 def keep_score(run_dir: Path) -> Scores:
@@ -137,9 +151,12 @@ def read_timings(file: Path) -> dict[str, float]:
     `latency_mean`, `latency_p50` and `latency_p95` are seconds of questions asked one by one, their vectors known.
     """
     stages: dict[str, list[Mapping[str, Any]]] = {"index": [], "search": [], "latency": [], "generate": []}
-    for line in whole_lines(file):
-        timing = json.loads(line)
-        stages.setdefault(timing["stage"], []).append(timing)
+    for number, line in enumerate(whole_lines(file), 1):
+        try:
+            timing = json.loads(line)
+            stages.setdefault(timing["stage"], []).append(timing)
+        except (ValueError, KeyError, TypeError) as error:
+            raise BenchmarkError(f"{file}, line {number}: not a timing: {error}") from error
     queries = sum(timing["queries"] for timing in stages["search"])
     seconds = sum(timing["seconds"] for timing in stages["search"])
     index = stages["index"][-1] if stages["index"] else {"seconds": 0.0, "bytes": 0}

@@ -27,6 +27,7 @@ TASKS = (
     Task("question-answering", ("Table Question Answering", "Table Question Answering Task"), generates=True),
     Task("fact-verification", ("Fact Verification", "Fact Verification Task"), generates=True),
     Task("hybrid-qa", ("Hybrid QA", "HybridQA"), generates=True),
+    Task("restaurants", ("Restaurants",), generates=True),
     Task("text-to-sql", ("Text to SQL", "Text to SQL Task", "Text-to-SQL"), generates=True),
 )
 

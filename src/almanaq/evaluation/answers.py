@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
 
 from almanaq.errors import MissingExtraError
 
 _NUMBER = re.compile(r"(?<![\w.])[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\w)")
 _TOLERANCE = 1e-9
+_ORDER = 4  # BLEU counts sequences of one to so many words
+
+Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Bleu:
-    """A corpus BLEU from 0 to 100, and what exactly was computed."""
+    """A corpus BLEU from 0 to 100, what exactly was computed, and of what: counts for each pair, to be summed."""
 
     score: float
     signature: str
+    counts: Values = field(repr=False, compare=False)
 
 
 def check_sacrebleu() -> None:
@@ -36,9 +43,27 @@ def sacrebleu(pairs: Sequence[tuple[str, str]]) -> Bleu:
     check_sacrebleu()
     from sacrebleu.metrics import BLEU
 
+    # Sentences are only counted here; without this each would be warned about for being scored alone.
+    counter = BLEU(effective_order=True)
+    counts = np.zeros((len(pairs), 2 + 2 * _ORDER))
+    for row, (answer, gold) in enumerate(pairs):
+        found = counter.sentence_score(answer, [gold])
+        counts[row] = [found.sys_len, found.ref_len, *found.counts, *found.totals]
+    score = float(bleu_of(counts.sum(axis=0, keepdims=True))[0, 0])
     metric = BLEU()
-    score = metric.corpus_score([answer for answer, _ in pairs], [[gold for _, gold in pairs]])
-    return Bleu(float(score.score), str(metric.get_signature()))
+    metric.corpus_score(["a"], [["a"]])  # the signature says how many references there were
+    return Bleu(score, str(metric.get_signature()), counts)
+
+
+def bleu_of(sums: Values) -> Values:
+    """Give the corpus BLEU of summed counts, shape (samples, 1) of (samples, columns)."""
+    from sacrebleu.metrics import BLEU
+
+    scores = []
+    for given, wanted, *rest in sums.astype(int).tolist():
+        counts, totals = rest[:_ORDER], rest[_ORDER:]
+        scores.append(BLEU.compute_bleu(counts, totals, given, wanted, smooth_method="exp").score)
+    return np.array(scores, dtype=np.float64)[:, None]
 
 
 def numbers(text: str) -> list[float]:

@@ -5,7 +5,7 @@ All draws are seeded: the same values give the same figures. Queries are what is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -27,13 +27,25 @@ def intervals(values: Values, weights: Values | None = None, *, level: float = 0
         weights: what each value counts in its mean; by default 1.
     """
     counted = np.ones_like(values) if weights is None else weights
-    weighted = values * counted
-    means = [
-        (drawn @ weighted) / np.maximum(drawn @ counted, _EPSILON)
-        for drawn in _resamples(len(values), SAMPLES, np.random.default_rng(seed))
-    ]
+    columns = values.shape[1]
+    sums = np.concatenate([values * counted, counted], axis=1)
+    return pooled_intervals(
+        sums, lambda drawn: drawn[:, :columns] / np.maximum(drawn[:, columns:], _EPSILON), level, seed
+    )
+
+
+def pooled_intervals(
+    counts: Values, measures: Callable[[Values], Values], level: float = 0.95, seed: int = 0
+) -> Values:
+    """Give the percentile bootstrap intervals of measures of a whole run, shape (2, measures).
+
+    Args:
+        counts: shape (queries, columns); what the measures are computed of is their sum over queries.
+        measures: gives the measures, shape (samples, measures), of sums of shape (samples, columns).
+    """
+    drawn = [times @ counts for times in _resamples(len(counts), SAMPLES, np.random.default_rng(seed))]
     tail = (1 - level) / 2
-    bounds: Values = np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0)
+    bounds: Values = np.quantile(measures(np.concatenate(drawn)), [tail, 1 - tail], axis=0)
     return bounds
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+
 LABELS = ("true", "false")
+_VERDICTS = (*LABELS, "")
+_KINDS = tuple((verdict, gold) for verdict in _VERDICTS for gold in LABELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +35,36 @@ class VerificationScores:
 
 def score_verdicts(pairs: Sequence[tuple[str, str]]) -> VerificationScores:
     """Give the means over (verdict, gold label) pairs; all are 0 where there are none."""
-    if not pairs:
-        return VerificationScores(0.0, 0.0, 0.0, 0.0, 0.0)
-    answered = [pair for pair in pairs if pair[0] in LABELS]
-    precision = recall = f1 = 0.0
-    for label in LABELS:
-        right = sum(verdict == gold == label for verdict, gold in pairs)
-        said = sum(verdict == label for verdict, _ in pairs)
-        held = sum(gold == label for _, gold in pairs)
-        share = held / len(pairs)
-        precision += share * (right / said if said else 0.0)
-        recall += share * (right / held if held else 0.0)
-        f1 += share * (2 * right / (said + held) if said + held else 0.0)
-    right_answered = sum(verdict == gold for verdict, gold in answered)
-    recall_answered = right_answered / len(answered) if answered else 0.0
-    return VerificationScores(precision, recall, f1, recall_answered, len(answered) / len(pairs))
+    sums = verdict_counts(pairs).sum(axis=0, keepdims=True)
+    return VerificationScores(*map(float, verification_measures(sums)[0]))
+
+
+def verdict_counts(pairs: Sequence[tuple[str, str]]) -> Values:
+    """Give what the measures are computed of, shape (statements, 6): 1 in the column of its verdict and gold label."""
+    counts = np.zeros((len(pairs), len(_KINDS)))
+    for row, (verdict, gold) in enumerate(pairs):
+        counts[row, _KINDS.index((verdict if verdict in LABELS else "", gold))] = 1
+    return counts
+
+
+def verification_measures(sums: Values) -> Values:
+    """Give the fields of VerificationScores in their order, shape (samples, 5), of summed `verdict_counts`."""
+    table = sums.reshape(len(sums), len(_VERDICTS), len(LABELS))
+    said, held = table.sum(axis=2)[:, : len(LABELS)], table.sum(axis=1)
+    right = np.stack([table[:, place, place] for place in range(len(LABELS))], axis=1)
+    total, answered = held.sum(axis=1), said.sum(axis=1)
+    share = _ratio(held, np.broadcast_to(total[:, None], held.shape))
+    columns = [
+        (share * _ratio(right, said)).sum(axis=1),
+        (share * _ratio(right, held)).sum(axis=1),
+        (share * _ratio(2 * right, said + held)).sum(axis=1),
+        _ratio(right.sum(axis=1), answered),
+        _ratio(answered, total),
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _ratio(part: Values, whole: Values) -> Values:
+    """Divide; 0 where there is nothing to divide by."""
+    found: Values = np.divide(part, whole, out=np.zeros(whole.shape), where=whole > 0)
+    return found

@@ -99,6 +99,14 @@ def open_models(
     raise UsageError(f"{spec!r} is no model: give 'local', 'local:NAME', 'openai:MODEL', a LanguageModel or a Reader")
 
 
+def models_of(language: LanguageModel) -> Models:
+    """Give the models that an opened language model makes, which is wrapped already, beside the lexical embedder."""
+    from almanaq.models.lexical import LexicalEmbedder
+    from almanaq.models.prompted import PromptedLinker, PromptedReader
+
+    return Models(language.name, PromptedReader(language), PromptedLinker(language), LexicalEmbedder(), language)
+
+
 def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedder:
     """Give the embedder of a name: `lexical`, `static`, `local`, `openai:MODEL`, or a path or hub name with a slash.
 

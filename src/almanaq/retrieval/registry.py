@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -265,18 +264,10 @@ def _oracle(parts: Parts) -> Opened:
 
 def _imported(name: str) -> Retriever:
     """Give the retriever that `module:object` names: ours, or one of the kinds that adapters knows."""
-    module_name, _, path = name.partition(":")
-    try:
-        found: object = importlib.import_module(module_name)
-    except ImportError as error:
-        raise UsageError(f"retriever {name!r}: cannot import {module_name!r}: {error}") from error
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise UsageError(f"retriever {name!r}: {module_name} has no {part!r}{suggest(part, dir(found))}")
-        found = getattr(found, part)
     from almanaq.retrieval.adapters import adapt
+    from almanaq.retrieval.imported import import_object
 
-    return adapt(found, name)
+    return adapt(import_object(name, "retriever"), name)
 
 
 RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {

@@ -14,15 +14,17 @@ from almanaq.agent.local.words import word_set
 from almanaq.agent.small_talk import small_talk
 
 _FILLERS = re.compile(
-    r"^(?:(?:ok|okay|and|so|but|well|hmm+|hm|please|now|then|great|good|no|yes|yeah|alright|right|cool|fine|thanks)\b"
-    r"[, ]*)+"
+    r"^(?:(?:ok|okay|and|so|but|well|hmm+|hm|please|now|then|great|good|yes|yeah|nah|nope|actually|alright|right|cool|fine|thanks"
+    r"|no(?! (?:\w+ ){0,2}(?:need|limit|restriction|filter|constraint|requirement|preference|matter|longer|more)s?\b))\b[, ]*)+"
 )
-_NUMBER = re.compile(r"\d")
+_CONTRACTED = re.compile(r"\b((?:do|does|did|is|are|was|have|has|need|ca|wo)n)(t)\b")
+_NUMBER = re.compile(r"\d|\bthan (?:an?|one|two|three|four|five|six|seven|eight|nine|ten)\b")
 _INTERJECTIONS = word_set(
     """
     ok okay yes no yeah nope sure great good perfect cool nice awesome amazing wow hmm hm hmmm mm ah oh lol haha alright
     right fine interesting impressive wonderful excellent super got it i see understood never mind nevermind sorry oops
-    really indeed lovely brilliant then well thanks that is
+    really indeed lovely brilliant then well thanks that is haha ha phew sweet neat oof yo yum whoa aha enough fair
+    course of true exactly definitely totally absolutely gotcha same here too bad my one no worries problem
     """
 )
 
@@ -33,23 +35,24 @@ class Heard:
 
     Attributes:
         text: in lower case, with plain apostrophes and single spaces; `core` without the fillers that open it.
-        values: it names values of the data; `nouns` it names a relation; `linked` anything at all.
+        values: it names values of the data; `nouns` it names a relation; `columns` a column; `linked` anything at all.
     """
 
     text: str
     core: str
     values: int
     nouns: int
+    columns: int
     linked: bool
 
 
 def hear(question: str, links: Links) -> Heard:
     """Give what tells a turn apart."""
-    text = " ".join(question.casefold().replace("\u2019", "'").split()).strip()
+    text = _CONTRACTED.sub(r"\1'\2", " ".join(question.casefold().replace("\u2019", "'").split()))
     core = _FILLERS.sub("", text).strip(" ,.!") or text
     nouns = sum(not link.verb for link in links.relations)
     linked = bool(links.values or nouns or links.columns or links.numbers)
-    return Heard(text, core, len(links.values), nouns, linked)
+    return Heard(text, core, len(links.values), nouns, len(links.columns), linked)
 
 
 def turn_kind(question: str, links: Links, history: Sequence[Turn]) -> TurnKind:
@@ -62,9 +65,17 @@ def turn_kind(question: str, links: Links, history: Sequence[Turn]) -> TurnKind:
         return follows
     if _talks(heard):
         return "talk"
-    if cue("world").search(heard.core) or not (heard.linked or _searching(heard)):
+    if _worldly(heard):
         return "world"
-    return "new"
+    if heard.linked or _searching(heard):
+        return "new"
+    return "world" if cue("inquires").search(heard.core) else "talk"
+
+
+def _worldly(heard: Heard) -> bool:
+    """Say whether a turn asks for what no table of a source holds."""
+    general = cue("general").search(heard.core) and not (heard.nouns or heard.columns or refers(heard.core))
+    return bool(general or cue("world").search(heard.core))
 
 
 def _talks(heard: Heard) -> bool:
@@ -75,7 +86,7 @@ def _talks(heard: Heard) -> bool:
 
 def _searching(heard: Heard) -> bool:
     """Say whether a turn looks for something that only prose can tell: no word of it names anything."""
-    return bool(re.search(r"\b(?:somewhere|place|places|spot|spots|where can|recommend|suggest)\b", heard.text))
+    return bool(cue("searching").search(heard.text))
 
 
 def _follow_up(heard: Heard, history: Sequence[Turn]) -> TurnKind | None:
@@ -84,7 +95,7 @@ def _follow_up(heard: Heard, history: Sequence[Turn]) -> TurnKind | None:
     of_set = bool(cue("of_set").search(core))
     refers_to_row = refers(core)
     complete = heard.nouns > 0 and not of_set and not refers_to_row
-    if cue("world").search(core) and not heard.nouns:
+    if _worldly(heard) and not heard.nouns:
         return "world"
     if _counts(heard, complete):
         return "count"
@@ -96,6 +107,8 @@ def _follow_up(heard: Heard, history: Sequence[Turn]) -> TurnKind | None:
         return "detail"
     if cue("another").search(core) and not heard.values:
         return "another"
+    if cue("compare").search(core) and cue("best_by_comparative").search(core):
+        return "best"
     if cue("compare").search(core) and not _NUMBER.search(core) and not (complete and heard.values):
         return None if "would be better" in core else "compare"
     if cue("best").search(core) and not heard.values and not (complete and not of_set):
@@ -104,7 +117,7 @@ def _follow_up(heard: Heard, history: Sequence[Turn]) -> TurnKind | None:
 
 
 def _counts(heard: Heard, complete: bool) -> bool:
-    if refers(heard.core) and not re.search(r"\bhow many\b", heard.core):
+    if refers(heard.core) and not re.search(r"\bhow many\b|\bhead ?count\b", heard.core):
         return False
     if cue("count").search(heard.core):
         return not (complete and heard.values) or bool(re.search(r"\bsuch\b", heard.core))
@@ -130,9 +143,10 @@ def _reference(heard: Heard, history: Sequence[Turn], *, refers_to_row: bool, co
         return "replace"
     if re.search(r"\bto know (?:where|which|what|who)\b", core):
         return None
-    if complete and not re.match(r"(?:only|just|filter|restrict|limit|with|without)\b", core):
+    relative = bool(cue("relative").search(core))
+    if complete and not relative:
         return None if len(core.split()) > 2 or not heard.text.startswith(("and", "or", "ok and")) else "replace"
-    if cue("narrow").search(core) or modal:
+    if relative or modal or cue("narrow").search(core):
         return None if heard.values > 1 and cue("asks").search(core) else "narrow"
     return _fragment(heard)
 
@@ -148,6 +162,7 @@ def _complete_search(heard: Heard, complete: bool) -> bool:
 
 def _fragment(heard: Heard) -> TurnKind | None:
     """Give the kind of a few words without a verb of asking: "and comedies?", "in Sunnyvale, please"."""
-    if not heard.linked or cue("asks").search(heard.core) or len(heard.core.split()) > 6:
+    whole = cue("asks").search(heard.core) or (heard.values and cue("yes_or_no").search(heard.core))
+    if not heard.linked or whole or len(heard.core.split()) > 6:
         return None
     return "replace" if heard.values else "narrow"

@@ -7,18 +7,18 @@ import csv
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
-from almanaq.agent.response import Response
 from almanaq.benchmark.generation.context import sqlite_dialect
 from almanaq.benchmark.generation.protocol import Asked, Reply
 from almanaq.corpus.table import Table
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError
 from almanaq.models.prompts import prompt_file
-from almanaq.models.protocols import Models, TextCall, Usage
+from almanaq.models.protocols import Models, TextCall
+from almanaq.models.spending import spending
 
 _PROMPTS = "almanaq.agent.prompts"
 _ANSWERS = 3  # rows whose values make an answer
@@ -49,7 +49,12 @@ class AgentGenerator:
         return self.models.name
 
     async def reply(self, asked: Asked) -> Reply:
-        """Give the agent's reply; what it cannot do is this reply's fault."""
+        """Give the agent's reply with all that it cost; what it cannot do is this reply's fault."""
+        with spending() as spent:
+            reply = await self._reply(asked)
+        return replace(reply, usage=spent.usage)
+
+    async def _reply(self, asked: Asked) -> Reply:
         try:
             if asked.role == "verify":
                 return await self._verdict(asked)
@@ -66,7 +71,7 @@ class AgentGenerator:
             question = f"Is it true that {asked.question}?"
             said = await self.models.reader.read(TextCall("answer", (text,), question, options=("Yes", "No")))
             if said.value is not None:
-                return Reply("true" if said.value == "Yes" else "false", usage=said.usage)
+                return Reply("true" if said.value == "Yes" else "false")
         return Reply("not enough")
 
     def _answer(self, asked: Asked) -> Reply:
@@ -80,9 +85,9 @@ class AgentGenerator:
             with connect(folder, model=self.models) as connection:
                 said = connection.ask(asked.question)
         if said.status == "failed":
-            return Reply("", said.answer, said.suql or "", _usage(said))
+            return Reply("", said.answer, said.suql or "")
         values = dict.fromkeys(str(row[0]) for row in said.rows[:_ANSWERS] if row and row[0] is not None)
-        return Reply(said.answer if asked.sentence else ", ".join(values), "", said.suql or "", _usage(said))
+        return Reply(said.answer if asked.sentence else ", ".join(values), "", said.suql or "")
 
     def _query(self, asked: Asked) -> Reply:
         from almanaq import connect
@@ -92,16 +97,8 @@ class AgentGenerator:
         with connect(str(asked.database), model=self.models) as connection:
             said = connection.ask(asked.question)
         if not said.suql:
-            return Reply("", fault=said.answer, usage=_usage(said))
-        return Reply(sqlite_dialect(said.suql), usage=_usage(said))
-
-
-def _usage(said: Response) -> Usage:
-    """Give what the query's text calls cost, as its trace has it."""
-    trace = said.trace
-    if trace is None:
-        return Usage()
-    return Usage(trace.physical_calls, trace.cached_calls, trace.input_tokens, trace.output_tokens)
+            return Reply("", fault=said.answer)
+        return Reply(sqlite_dialect(said.suql))
 
 
 def _write(table: Table, folder: Path, place: int) -> None:

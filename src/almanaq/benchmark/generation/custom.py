@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
 from collections.abc import Mapping
 from typing import Any
 
 from almanaq.benchmark.generation.protocol import VERDICTS, Asked, Generator, Reply
-from almanaq.errors import ModelError, UsageError, suggest
+from almanaq.errors import ModelError, UsageError
+from almanaq.retrieval.imported import import_object
 
 
 class PaperGenerator:
@@ -40,7 +40,10 @@ class PaperGenerator:
         if said is None:
             return Reply("")
         if isinstance(said, dict):  # the paper's SQL generator gives an object
-            said = said.get("sql_query", said.get("sql", ""))
+            keys = ", ".join(map(str, said)) or "no keys"
+            said = said.get("sql_query", said.get("sql"))
+            if said is None:
+                return Reply("", fault=f"it gave an object without sql_query: {keys}")
         if not isinstance(said, str):
             return Reply("", fault=f"it gave {type(said).__name__}, not text")
         return Reply(verdict_in(said)) if asked.role == "verify" else Reply(said.strip())
@@ -66,18 +69,9 @@ def import_generator(name: str) -> Generator:
     """Give the generator that `module:object` names: one of ours, or one with `generate(table_str, query)`.
 
     Raises:
-        UsageError: there is no such module or object, or it is no generator.
+        UsageError: there is no such module or object, it cannot be made, or it is no generator.
     """
-    module_name, _, path = name.partition(":")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ImportError as error:
-        raise UsageError(f"generator {name!r}: cannot import {module_name!r}: {error}") from error
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise UsageError(f"generator {name!r}: {module_name} has no {part!r}{suggest(part, dir(found))}")
-        found = getattr(found, part)
-    return adapt_generator(found() if isinstance(found, type) else found, name)
+    return adapt_generator(import_object(name, "generator"), name)
 
 
 def adapt_generator(made: Any, name: str) -> Generator:

@@ -15,6 +15,7 @@ GENERATORS = {
     "local": "words of the question, in the tables; no language model",
     "openai:MODEL": "a language model, with prompts of ours",
     "agent": "our agent, which writes SUQL over the tables or the database; agent:openai:MODEL with a language model",
+    "linearize@K": "restaurants: the K rows nearest to a search query; linearize@K:openai:MODEL to have it written",
     "majority": "always the most frequent gold answer of the split",
     "not-enough": 'always "not enough"',
     "first-cell": "the first cell of the best table",
@@ -41,10 +42,12 @@ def open_generator(
         return LocalGenerator()
     if name == "agent" or name.startswith("agent:"):
         from almanaq.benchmark.generation.agent import AgentGenerator
-        from almanaq.models.registry import open_models
+        from almanaq.models.registry import models_of, open_models
 
         spec = name.partition(":")[2] or "local"
-        return AgentGenerator(open_models(model(spec) if model and spec != "local" else spec, embedder="lexical"))
+        if spec == "local" or model is None:
+            return AgentGenerator(open_models(spec, embedder="lexical"))
+        return AgentGenerator(models_of(model(spec)))
     if name == "majority":
         return majority(questions)
     if name == "not-enough":

@@ -37,6 +37,7 @@ ROLES: Mapping[str, Role] = {
     "hybrid-qa": "answer",
     "fact-verification": "verify",
     "text-to-sql": "sql",
+    "restaurants": "entities",
 }
 """What each task wants of a generator."""
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
 from almanaq.benchmark.generation.replies import ReplyRecord
-from almanaq.evaluation.answers import is_numeric, numeric_match, sacrebleu
+from almanaq.benchmark.restaurants.play import from_text
+from almanaq.benchmark.restaurants.score import NOTE, hits, score_turns
+from almanaq.corpus.dataset import Question
+from almanaq.errors import BenchmarkError
+from almanaq.evaluation.answers import bleu_of, is_numeric, numeric_match, sacrebleu
 from almanaq.evaluation.short_answers import exact_match, f1, mutual_substring
-from almanaq.evaluation.significance import intervals
-from almanaq.evaluation.verification import score_verdicts
+from almanaq.evaluation.significance import Values, intervals, pooled_intervals
+from almanaq.evaluation.verification import score_verdicts, verdict_counts, verification_measures
 
 _TRUE = frozenset({"true", "1", "entailed", "supports", "supported", "yes"})
+_FALSE = frozenset({"false", "0", "refuted", "refutes", "no"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +27,10 @@ class ReplyScores:
     """The measures of a run's replies.
 
     Attributes:
-        per_question: the values of measures that are means over all questions, for intervals and tests.
+        per_question: the values of measures that are means over all questions, for tests.
         outcomes: how many replies ended how: "ok", "no answer", "fault", or what became of a generated query.
         note: what exactly was computed; the signature of sacreBLEU.
+        bounds: 95 % bootstrap intervals of the metrics, over the questions that each is about.
     """
 
     metrics: Mapping[str, float]
@@ -34,18 +40,36 @@ class ReplyScores:
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """The measures of one role's replies.
+
+    Attributes:
+        each: values for every question; `parts`: for some of the questions alone. Their means are measures.
+        pooled: measures of the whole run; `bounds`: their intervals.
+    """
+
+    each: Mapping[str, Sequence[float]]
+    parts: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    pooled: Mapping[str, float] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    note: str = ""
+
+
 def score_replies(replies: Sequence[ReplyRecord]) -> ReplyScores:
     """Give the measures of replies, which are all of one role."""
-    role = replies[0].role
-    made = {"answer": _answers, "verify": _verdicts, "sql": _queries}[role](replies)
+    made = {"answer": _answers, "verify": _verdicts, "sql": _queries, "entities": _entities}[replies[0].role](replies)
     outcomes = Counter(_outcome(reply) for reply in replies)
-    bounds = {}
-    if made.per_question:
-        low, high = intervals(np.array(list(made.per_question.values()), dtype=np.float64).T)
-        bounds = {
-            name: (float(below), float(above)) for name, below, above in zip(made.per_question, low, high, strict=True)
-        }
-    return ReplyScores(made.metrics, made.per_question, dict(sorted(outcomes.items())), made.note, bounds)
+    bounds = dict(made.bounds)
+    bounds |= _bounds(made.each, intervals(np.array(list(made.each.values()), dtype=np.float64).T))
+    for name, values in made.parts.items():
+        bounds |= _bounds([name], intervals(np.array([values], dtype=np.float64).T))
+    means = {name: sum(values) / len(values) for name, values in {**made.each, **made.parts}.items()}
+    return ReplyScores({**made.pooled, **means}, made.each, dict(sorted(outcomes.items())), made.note, bounds)
+
+
+def _bounds(names: Iterable[str], bounds: Values) -> dict[str, tuple[float, float]]:
+    return {name: (float(low), float(high)) for name, low, high in zip(names, *bounds, strict=True)}
 
 
 def label(gold: str) -> str:
@@ -53,7 +77,17 @@ def label(gold: str) -> str:
     return "true" if gold.strip().lower() in _TRUE else "false"
 
 
-def _answers(replies: Sequence[ReplyRecord]) -> ReplyScores:
+def check_labels(questions: Sequence[Question]) -> None:
+    """Raise BenchmarkError where the gold answer of a statement is no label: it would count as "false"."""
+    other = [question for question in questions if question.answer.strip().lower() not in _TRUE | _FALSE]
+    if other:
+        raise BenchmarkError(
+            f"{len(other)} of {len(questions)} gold answers are neither true nor false, first that of question "
+            f"{other[0].id!r}: {other[0].answer[:60]!r}; fact-verification takes statements"
+        )
+
+
+def _answers(replies: Sequence[ReplyRecord]) -> _Measured:
     pairs = [(reply.text, reply.gold) for reply in replies]
     bleu = sacrebleu(pairs)
     each = {
@@ -62,43 +96,55 @@ def _answers(replies: Sequence[ReplyRecord]) -> ReplyScores:
         "mutual_substring": [float(mutual_substring(*pair)) for pair in pairs],
         "answered": [float(bool(text.strip())) for text, _ in pairs],
     }
-    numeric = [numeric_match(*pair) for pair in pairs if is_numeric(pair[1])]
-    metrics = {"sacrebleu": bleu.score, **_means(each)}
-    for name in sorted({reply.slice for reply in replies} - {""}):
-        chosen = [reply.slice == name for reply in replies]
-        for measure in ("exact_match", "f1"):
-            values = [value for value, own in zip(each[measure], chosen, strict=True) if own]
-            metrics[f"{measure}_{name}"] = sum(values) / len(values)
+    parts = _by_slice(replies, {name: each[name] for name in ("exact_match", "f1")})
+    numeric = [float(numeric_match(*pair)) for pair in pairs if is_numeric(pair[1])]
     if numeric:
-        metrics["numeric_match"] = sum(numeric) / len(numeric)
-    return ReplyScores(metrics, each, {}, bleu.signature)
+        parts["numeric_match"] = numeric
+    bounds = _bounds(["sacrebleu"], pooled_intervals(bleu.counts, bleu_of))
+    return _Measured(each, parts, {"sacrebleu": bleu.score}, bounds, bleu.signature)
 
 
-def _verdicts(replies: Sequence[ReplyRecord]) -> ReplyScores:
+def _verdicts(replies: Sequence[ReplyRecord]) -> _Measured:
     pairs = [(reply.text.lower(), label(reply.gold)) for reply in replies]
-    found = score_verdicts(pairs)
     each = {"accuracy": [float(verdict == gold) for verdict, gold in pairs]}
-    metrics = {
-        "precision": found.precision,
-        "recall": found.recall,
-        "f1": found.f1,
-        "recall_answered": found.recall_answered,
-        "coverage": found.coverage,
-        **_means(each),
-    }
-    return ReplyScores(metrics, each, {})
+    found = asdict(score_verdicts(pairs))
+    bounds = _bounds(found, pooled_intervals(verdict_counts(pairs), verification_measures))
+    return _Measured(each, pooled=found, bounds=bounds)
 
 
-def _queries(replies: Sequence[ReplyRecord]) -> ReplyScores:
+def _queries(replies: Sequence[ReplyRecord]) -> _Measured:
+    same = [float(reply.same_set) for reply in replies]
     each = {
-        "execution_accuracy": [float(reply.same_set) for reply in replies],
+        "execution_accuracy": same,
         "execution_accuracy_strict": [float(reply.same_ordered) for reply in replies],
     }
-    metrics = _means(each)
-    for name in sorted({reply.slice for reply in replies} - {""}):
-        chosen = [float(reply.same_set) for reply in replies if reply.slice == name]
-        metrics[f"execution_accuracy_{name}"] = sum(chosen) / len(chosen)
-    return ReplyScores(metrics, each, {})
+    return _Measured(each, _by_slice(replies, {"execution_accuracy": same}))
+
+
+def _by_slice(replies: Sequence[ReplyRecord], each: Mapping[str, Sequence[float]]) -> dict[str, Sequence[float]]:
+    """Give the values of each slice of the questions, as MEASURE_SLICE."""
+    return {
+        f"{measure}_{name}": [value for value, reply in zip(values, replies, strict=True) if reply.slice == name]
+        for name in sorted({reply.slice for reply in replies} - {""})
+        for measure, values in each.items()
+    }
+
+
+def _entities(replies: Sequence[ReplyRecord]) -> _Measured:
+    turns = [from_text(reply.text) if reply.text else [] for reply in replies]
+    counts = np.array([hits(own) for own in turns], dtype=np.float64)
+    given = counts[:, 1:]
+    each = {"all_right": [float(is_flawless(reply)) for reply in replies]}
+    measured = score_turns([turn for own in turns for turn in own])
+    bounds = {}
+    if "turn_accuracy" in measured:
+        bounds = _bounds(["turn_accuracy"], intervals(counts[:, :1] / np.maximum(given, 1), given))
+    return _Measured(each, pooled=measured, bounds=bounds, note=NOTE)
+
+
+def is_flawless(reply: ReplyRecord) -> bool:
+    """Say whether nothing is wrong with any turn of a reply."""
+    return bool(reply.text) and all(turn.good for turn in from_text(reply.text))
 
 
 def _outcome(reply: ReplyRecord) -> str:
@@ -107,7 +153,3 @@ def _outcome(reply: ReplyRecord) -> str:
     if not reply.text:
         return "no answer"
     return reply.outcome or "ok"
-
-
-def _means(each: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    return {name: sum(values) / len(values) for name, values in each.items()}

@@ -14,10 +14,9 @@ from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShorte
 from almanaq.benchmark.hybridqa.relation import make_relation
 from almanaq.corpus.dataset import DatasetFolder
 from almanaq.corpus.linked import LinkedTables
-from almanaq.models.lexical import LexicalEmbedder
-from almanaq.models.prompted import PromptedLinker, PromptedReader
 from almanaq.models.protocols import LanguageModel, Models, Usage
-from almanaq.models.registry import open_models
+from almanaq.models.registry import models_of, open_models
+from almanaq.models.spending import spending
 
 
 def open_pipeline(models: Models, tries: int = TRIES) -> HybridPipeline:
@@ -63,7 +62,9 @@ class HybridGenerator:
         if not asked.tables:
             return Reply("")
         relation = make_relation(self._tables.get(asked.tables[0].id))
-        return _reply(await asyncio.to_thread(self._pipeline.answer, asked.question, relation))
+        with spending() as spent:
+            prediction = await asyncio.to_thread(self._pipeline.answer, asked.question, relation)
+        return _reply(prediction, spent.usage)
 
 
 def open_hybrid_generator(
@@ -78,18 +79,10 @@ def open_hybrid_generator(
         return None
     if name == "local" or language is None:
         return HybridGenerator(name, folder, lambda: open_models(name, embedder="lexical"))
-    return HybridGenerator(name, folder, lambda: _models_of(language(name)))
+    return HybridGenerator(name, folder, lambda: models_of(language(name)))
 
 
-def _models_of(language: LanguageModel) -> Models:
-    """Give the models that one opened language model makes; it is wrapped already."""
-    return Models(language.name, PromptedReader(language), PromptedLinker(language), LexicalEmbedder(), language)
-
-
-def _reply(prediction: Prediction) -> Reply:
-    usage = Usage(
-        prediction.text_calls, prediction.cached_calls, prediction.input_tokens, prediction.output_tokens, money=None
-    )
+def _reply(prediction: Prediction, usage: Usage) -> Reply:
     tried = [{"suql": each.suql, "outcome": each.outcome, "message": each.message} for each in prediction.tried]
     ran = any(each.outcome in ("rows", "empty") for each in prediction.tried)
     fault = "" if ran or not prediction.tried else prediction.tried[-1].message

@@ -45,8 +45,9 @@ def lines_figure(lines: Sequence[Line], *, x_label: str, y_label: str) -> str:
 
 
 def points_figure(points: Sequence[Point], *, x_label: str, y_label: str, log: bool = True) -> str:
-    """Give points with their intervals; x on a logarithmic axis unless it may be 0."""
-    across = _Axis(min(point.x for point in points), max(point.x for point in points), log=log)
+    """Give points with their intervals; x on a logarithmic axis, or a share from 0 to 1."""
+    low, high = (min(point.x for point in points), max(point.x for point in points)) if log else (0.0, 1.0)
+    across = _Axis(low, high, log=log)
     parts = [_frame(across, x_label, y_label)]
     for number, point in enumerate(points):
         x, y, colour = across.place(point.x), _up(point.y), _COLOURS[number % len(_COLOURS)]
@@ -76,8 +77,7 @@ class _Axis:
 
     def ticks(self) -> list[float]:
         if not self.log:
-            step = (self.high - self.low) / 4
-            return [self.low + step * n for n in range(5)] if step else [self.low]
+            return [fifth / 5 for fifth in range(6)]
         first, last = math.floor(math.log10(max(self.low, 1e-9))), math.ceil(math.log10(max(self.high, 1e-9)))
         marks = [m * 10.0**power for power in range(first, last + 1) for m in (1, 2, 5)]
         inside = [mark for mark in marks if self.low * 0.999 <= mark <= self.high * 1.001]

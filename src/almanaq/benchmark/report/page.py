@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import almanaq
 from almanaq.benchmark.records import write_whole
-from almanaq.benchmark.report.collect import Group, Run, collect, main_measure
+from almanaq.benchmark.report.collect import collect, main_measure
 from almanaq.benchmark.report.figures import Line, Point, lines_figure, points_figure
+from almanaq.benchmark.report.values import Group, Run, Slice
+from almanaq.benchmark.score import unfinished
 from almanaq.errors import UsageError
 
 _FORMATS = (".html", ".md")
@@ -50,87 +53,136 @@ def _shown(group: Group) -> dict[str, Any]:
 
     # Made of escaped parts alone.
     figures = {name: markupsafe.Markup(svg) for name, svg in _figures(group).items()}
-    columns = _columns(group)
     return {
         "title": group.title,
-        "columns": columns,
-        "rows": [_row(run, columns) for run in group.runs],
-        "alike": group.alike,
-        "measure": group.measure,
+        "tables": _tables(group),
+        "tested": _spelled(group.tested),
+        "alike": [names for names in group.alike if len(names) > 1],
+        "measure": _spelled(group.measure),
         "figures": figures,
-        "slices": group.slices,
+        "slices": _by_kind(group.slices),
         "names": [run.name for run in group.runs],
         "failures": group.failures,
         "errors": group.errors,
+        "ends": list(dict.fromkeys(kind for counts in group.errors.values() for kind in counts)),
         "provenance": [_provenance(run) for run in group.runs],
-        "counts": group.runs[0].scores.config.counts,
+        "counts": "; ".join(filter(None, [group.runs[0].scores.config.counts, *_unfinished(group.runs)])),
     }
 
 
-def _columns(group: Group) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Figures of each run: (value, interval or "") by column."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+
+
+def _tables(group: Group) -> list[_Table]:
+    """Give a table of what was replied, where anything was, one of what was found, and one of what it took."""
+    have = set.intersection(*(set(run.scores.metrics) for run in group.runs))
+    of_replies = [name for name in group.runs[0].scores.metrics if "@" not in name]
+    made = [
+        _Table(title, [_spelled(name) for name in names], [(run.name, _measures(run, names)) for run in group.runs])
+        for title, columns in (("Replies", of_replies), ("Retrieval", _retrieval_columns(group)))
+        if (names := [name for name in columns if name in have])
+    ]
+    costs = {run.name: _costs(run) for run in group.runs}
+    shown = [name for name in next(iter(costs.values())) if any(cost[name] != "–" for cost in costs.values())]
+    rows = [(run, [(cost[name], "") for name in shown]) for run, cost in costs.items()]
+    return [*made, _Table("What it took", shown, rows)]
+
+
+def _retrieval_columns(group: Group) -> list[str]:
     """Give the measures that are worth a column: those in front, at the smallest cutoff, at 10, at the largest."""
     cutoffs = group.runs[0].scores.config.cutoffs
     chosen = dict.fromkeys([cutoffs[0], *(k for k in cutoffs if k == 10), cutoffs[-1]])
-    retrieval = [f"{group.measure}@{k}" for k in chosen]
+    names = [f"{group.measure}@{k}" for k in chosen]
     if group.measure == "database_recall":
-        retrieval += [f"recall@{k}" for k in chosen]
-    retrieval += [f"mrr@{k}" for k in cutoffs if k == 10]
-    of_replies = [name for name in group.runs[0].scores.metrics if "@" not in name]
-    have = set.intersection(*(set(run.scores.metrics) for run in group.runs))
-    return [name for name in (*of_replies, *retrieval) if name in have]
+        names += [f"recall@{k}" for k in chosen]
+    return names + [f"mrr@{k}" for k in cutoffs if k == 10]
 
 
-def _row(run: Run, columns: Sequence[str]) -> dict[str, Any]:
-    timings = run.scores.timings
+def _unfinished(runs: Sequence[Run]) -> list[str]:
+    return [text for run in runs if (text := unfinished(run.folder))]
+
+
+def _measures(run: Run, names: Sequence[str]) -> list[tuple[str, str]]:
     cells = []
-    for name in columns:
+    for name in names:
         low, high = run.scores.intervals.get(name, (None, None))
         digits = 2 if name == "sacrebleu" else 3
         bounds = "" if low is None or high is None else f"{low:.{digits}f} – {high:.{digits}f}"
         cells.append((f"{run.scores.metrics[name]:.{digits}f}", bounds))
+    return cells
+
+
+def _costs(run: Run) -> dict[str, str]:
+    timings = run.scores.timings
+    money, calls, per_reply = (timings.get(name) for name in ("money", "calls", "seconds_per_reply"))
     return {
-        "name": run.name,
-        "cells": cells,
-        "latency": f"{1e3 * timings.get('latency_p50', timings['seconds_per_query']):.2f}",
-        "index": f"{timings['index_seconds']:.1f}",
-        "size": f"{timings['index_bytes'] / 1e6:.1f}",
-        "money": f"{timings['money']:.4f}" if timings.get("money") else "",
+        "retrieval, ms per question": f"{1e3 * timings.get('latency_p50', timings['seconds_per_query']):.2f}",
+        "index, s": f"{timings['index_seconds']:.1f}",
+        "index, MB": f"{timings['index_bytes'] / 1e6:.1f}",
+        "reply, ms per question": f"{1e3 * per_reply:.0f}" if per_reply is not None else "–",
+        "model calls": f"{calls:,.0f}" if calls else "–",
+        "tokens": f"{timings['input_tokens'] + timings['output_tokens']:,.0f}" if calls else "–",
+        "dollars": f"{money:.4f}" if money else "–",
     }
+
+
+def _by_kind(slices: Sequence[Slice]) -> dict[str, list[Slice]]:
+    kinds: dict[str, list[Slice]] = {}
+    for each in slices:
+        kinds.setdefault(each.by, []).append(each)
+    return kinds
+
+
+def _spelled(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _figures(group: Group) -> dict[str, str]:
-    label = group.measure.replace("_", " ")
-    made = {
-        f"{label} over k": lines_figure(
-            [Line(run.name, list(run.curve), list(run.curve.values())) for run in group.runs],
-            x_label="k",
-            y_label=label,
-        )
-    }
-    top = max(k for k in group.runs[0].scores.config.cutoffs if k <= 10) if min(group.runs[0].curve) <= 10 else 0
-    at = f"{group.measure}@{top}"
-    if len(group.runs) > 1 and all(at in run.scores.metrics for run in group.runs):
-        made[f"{label}@{top} against latency"] = points_figure(
+    label = _spelled(group.measure)
+    lines = [Line(run.name, list(run.curve), list(run.curve.values())) for run in group.runs]
+    made = {f"{label} over k": lines_figure(lines, x_label="k", y_label=label)}
+    if len(group.runs) < 2:
+        return made
+    cutoffs = group.runs[0].scores.config.cutoffs
+    at = f"{group.measure}@{max((k for k in cutoffs if k <= 10), default=0)}"
+    if all(at in run.scores.metrics for run in group.runs):
+        made[f"{_spelled(at)} against latency"] = points_figure(
             [_point(run, max(1e3 * run.scores.timings.get("latency_p50", 0.0), 1e-3), at) for run in group.runs],
             x_label="milliseconds for one question (median)",
-            y_label=f"{label}@{top}",
+            y_label=_spelled(at),
         )
     measure = main_measure(group.runs[0].scores.config.task)
-    if measure and len(group.runs) > 1:
-        if group.runs[0].scores.config.task == "text-to-sql":  # its generator sees the best table's database alone
-            top = min(group.runs[0].scores.config.cutoffs)
-            at = f"{group.measure}@{top}"
-        made[f"{measure} against retrieval: what retrieval costs the answer"] = points_figure(
-            [_point(run, run.scores.metrics.get(at, 0.0), measure) for run in group.runs],
-            x_label=f"{label}@{top}",
-            y_label=measure,
+    if group.runs[0].scores.config.task == "text-to-sql":  # its generator sees the best table's database alone
+        at = f"{group.measure}@{min(cutoffs)}"
+    return made | _answer_figures(group.runs, measure, at) if measure else made
+
+
+def _answer_figures(runs: Sequence[Run], measure: str, at: str) -> dict[str, str]:
+    """Set the answers' measure against the retrieval's, and against money where any was spent."""
+    runs = [run for run in runs if measure in run.scores.metrics]
+    if not runs:
+        return {}
+    made = {
+        f"{_spelled(measure)} against retrieval: what retrieval costs the answer": points_figure(
+            [_point(run, run.scores.metrics.get(at, 0.0), measure) for run in runs],
+            x_label=_spelled(at),
+            y_label=_spelled(measure),
             log=False,
         )
-        paid = [run for run in group.runs if run.scores.timings.get("money")]
-        if len(paid) > 1:
-            made[f"{measure} against cost"] = points_figure(
-                [_point(run, run.scores.timings["money"], measure) for run in paid], x_label="dollars", y_label=measure
-            )
+    }
+    paid = [run for run in runs if run.scores.timings.get("money")]
+    if len(paid) > 1:
+        made[f"{_spelled(measure)} against cost"] = points_figure(
+            [_point(run, run.scores.timings["money"], measure) for run in paid],
+            x_label="dollars",
+            y_label=_spelled(measure),
+        )
     return made
 
 

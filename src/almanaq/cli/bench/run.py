@@ -38,7 +38,9 @@ _Retriever = Annotated[str, _option("--retriever", metavar="NAME")]
 _Fields = Annotated[str | None, _option("--fields", f"What is indexed of a table; default {DEFAULT_FIELDS}.")]
 _K = Annotated[str, _option("--k", "Cutoffs of the measures.", "K,K,…")]
 _ContextK = Annotated[int, _option("--context-k", "Tables that the generator is handed.", "N")]
-_GENERATORS = "What replies: local, openai:MODEL, agent, majority, not-enough, first-cell or module:object."
+_GENERATORS = (
+    "What replies: local, openai:MODEL, agent, linearize@K, majority, not-enough, first-cell or module:object."
+)
 _Generator = Annotated[str, _option("--generator", _GENERATORS, "NAME")]
 _Schema = Annotated[
     Schema, _option("--schema", "Text-to-SQL: hand over all tables of the database, or those retrieved.")

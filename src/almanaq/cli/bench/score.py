@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from almanaq.cli.bench.output import Json, cutoffs, print_scores
+from almanaq.cli.bench.output import Json, cutoffs, print_scores, tell
 
 
 def register(bench: typer.Typer) -> None:
@@ -24,5 +24,8 @@ def score(
 ) -> None:
     """Compute the measures of a run from its records; nothing is asked again."""
     from almanaq.benchmark.score import score as scored
+    from almanaq.benchmark.score import unfinished
 
-    print_scores(scored(run_dir, cutoffs(k)), as_json)
+    scores = scored(run_dir, cutoffs(k))
+    tell(unfinished(run_dir))
+    print_scores(scores, as_json)

@@ -39,10 +39,10 @@ _COSTS = re.compile(r"cost=([\d.]+)\.\.([\d.]+)")
 _BEGIN = """
     BEGIN ISOLATION LEVEL REPEATABLE READ {mode};
     SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
-    SET LOCAL synchronize_seqscans = off"""
+    SET LOCAL synchronize_seqscans = off; SET LOCAL statement_timeout = 0"""
 """Moments and their texts do not depend on how a server is set up: they are in UTC, as from every engine here. Rows of
 a large table come in its order, not from where another query happens to be."""
-_READ_ONLY = "SAVEPOINT reading; SET LOCAL transaction_read_only = on"
+_SAVE, _READ_ONLY, _RELEASE = "SAVEPOINT reading", "SET LOCAL transaction_read_only = on", "RELEASE SAVEPOINT reading"
 _OTHER_FAULTS = (pa.ArrowException, OverflowError, ValueError)
 
 
@@ -89,51 +89,50 @@ class PostgresSession:
     def stream(self, sql: str, batch_rows: int = 2048) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily, by a cursor in the server; closing the iterator closes it."""
         tree, name, query = _check_select(sql), f"c{next(self._numbers)}", _bare(sql)
+        size = min(_FIRST_ROWS, batch_rows)
         if not self._standby and tree.find(*_BLOCKING) and self._sorts_in_parallel(query):
             self.create(f"sorted_{name}", sql)
             query = f"SELECT * FROM {quote(*self.locate(f'sorted_{name}'))}"  # in the order in which it was filled
         work = self._begin()
         try:
-            with self._step(work) as cursor:
-                cursor.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {query}")
+            declare = f"DECLARE {name} NO SCROLL CURSOR FOR {query}"
+            with self._step(work, declare, f"FETCH FORWARD {size} FROM {name}") as cursor:
+                first = self._batch(cursor)
         except BaseException:
             self._forget(work)
             raise
-        return self._batches(work, name, batch_rows)
+        return self._batches(work, name, first, size, batch_rows)
 
     def fetch(self, sql: str) -> pa.Table:
         """Give all rows of a SELECT."""
         _check_select(sql)
-        with self._statement() as cursor:
-            cursor.execute(_bare(sql))
-            return pa.Table.from_batches([to_batch(cursor.description or (), cursor.fetchall(), self._text_arrays)])
+        with self._statement(_bare(sql)) as cursor:
+            return pa.Table.from_batches([self._batch(cursor)])
 
     def create(self, name: str, sql: str) -> int:
         """Make the temporary table `name` from a SELECT; give its number of rows."""
         _check_select(sql)
         place, query = quote(*self.locate(name)), _bare(sql)
+        made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])}"
         if self._is_parallel(query):
-            with self._statement(write=True) as cursor:
-                cursor.execute(f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])} AS {query}")
+            with self._statement(f"{made} AS {query}", write=True) as cursor:
                 return int(cursor.rowcount)
-        with self._statement(write=True) as cursor:
-            cursor.execute(f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])} AS {query} WITH NO DATA")
+        with self._statement(f"{made} AS {query} WITH NO DATA", write=True):
+            pass
         try:
-            with self._statement() as cursor:
-                cursor.execute(f"INSERT INTO {place} {query}")
-                rows = int(cursor.rowcount)
+            with self._statement(f"INSERT INTO {place} {query}") as cursor:
+                return int(cursor.rowcount)
         except DatabaseError:
             if not self._over():
-                with self._statement(write=True) as cursor:
-                    cursor.execute(f"DROP TABLE IF EXISTS {place}")
+                with self._statement(f"DROP TABLE IF EXISTS {place}", write=True):
+                    pass
             raise
-        return rows
 
     def store(self, name: str, table: pa.Table) -> None:
         """Make the temporary table `name` from Arrow data."""
         columns = ", ".join(f"{quote(field.name)} {sql_type(field.type)}" for field in table.schema)
-        with self._statement(write=True) as cursor:
-            cursor.execute(f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])} ({columns})")
+        made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])} ({columns})"
+        with self._statement(made, write=True, release=False) as cursor:
             with cursor.copy(f"COPY {quote(*self.locate(name))} FROM STDIN") as copy:
                 for batch in table.to_batches(max_chunksize=10_000):
                     for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -168,47 +167,46 @@ class PostgresSession:
 
     def _is_parallel(self, query: str) -> bool:
         """Tell whether the server would read in parallel for a query."""
-        with self._statement() as cursor:
-            cursor.execute(f"EXPLAIN (COSTS OFF) {query}")
+        with self._statement(f"EXPLAIN (COSTS OFF) {query}") as cursor:
             return any("Gather" in line for (line,) in cursor.fetchall())
 
     def _sorts_in_parallel(self, query: str) -> bool:
         """Tell whether a cursor, which never works in parallel, would sort all rows before it gives the first."""
         if not self._is_parallel(query):
             return False
-        with self._statement() as cursor:
-            cursor.execute(f"EXPLAIN DECLARE probe NO SCROLL CURSOR FOR {query}")
+        with self._statement(f"EXPLAIN DECLARE probe NO SCROLL CURSOR FOR {query}") as cursor:
             costs = _COSTS.search(cursor.fetchall()[0][0])
         return costs is not None and float(costs[1]) > float(costs[2]) / 2
 
-    def _batches(self, work: _Work, name: str, rows: int) -> Iterator[pa.RecordBatch]:
-        size = min(_FIRST_ROWS, rows)
+    def _batches(self, work: _Work, name: str, first: pa.RecordBatch, size: int, most: int) -> Iterator[pa.RecordBatch]:
+        batch, alive = first, True
         try:
-            while True:
-                with self._step(work) as cursor:
-                    cursor.execute(f"FETCH FORWARD {size} FROM {name}")
-                    batch = to_batch(cursor.description or (), cursor.fetchall(), self._text_arrays)
-                if not batch.num_rows:
-                    return
+            while batch.num_rows:
                 yield batch
-                size = min(2 * size, rows)
+                if batch.num_rows < size:
+                    return
+                size, alive = min(2 * size, most), False  # an error closes the cursor
+                with self._step(work, f"FETCH FORWARD {size} FROM {name}") as cursor:
+                    batch = self._batch(cursor)
+                alive = True
         finally:
             self._forget(work)
-            self._close_cursor(name)
+            if alive:
+                self._close_cursor(name)
+
+    def _batch(self, cursor: Any) -> pa.RecordBatch:
+        return to_batch(cursor.description or (), cursor.fetchall(), self._text_arrays)
 
     def _close_cursor(self, name: str) -> None:
-        """Close a cursor in the server, unless an error has closed it already."""
         with self._using:
             if not self._closed and not self._connection.closed and not self._over():
-                rows = self._connection.execute("SELECT 1 FROM pg_cursors WHERE name = %s", [name]).fetchall()
-                if rows:
-                    self._connection.execute(f"CLOSE {name}")
+                self._connection.execute(f"CLOSE {name}")
 
     @contextmanager
-    def _statement(self, *, write: bool = False) -> Iterator[Any]:
+    def _statement(self, sql: str, *, write: bool = False, release: bool = True) -> Iterator[Any]:
         work = self._begin()
         try:
-            with self._step(work, write=write) as cursor:
+            with self._step(work, sql, write=write, release=release) as cursor:
                 yield cursor
         finally:
             self._forget(work)
@@ -225,8 +223,14 @@ class PostgresSession:
             self._active.discard(work)
 
     @contextmanager
-    def _step(self, work: _Work, *, write: bool = False) -> Iterator[Any]:
-        """Let the server work within the block, in a subtransaction; give its errors our names."""
+    def _step(self, work: _Work, *sql: str, write: bool = False, release: bool = True) -> Iterator[Any]:
+        """Run statements in a subtransaction, all in one message; give the cursor at the result of the last.
+
+        Errors of the server, also those within the block, get our names.
+
+        Args:
+            release: False keeps the subtransaction until the block ends, for what the block does itself.
+        """
         with self._using:
             with self._state:
                 self._refuse_if_over()
@@ -235,10 +239,15 @@ class PostgresSession:
                 self._busy = work
             try:
                 with self._connection.cursor() as cursor:
-                    start = "SAVEPOINT reading" if write else _READ_ONLY
-                    cursor.execute(f"SET LOCAL statement_timeout = {self._milliseconds()}; {start}")
+                    if self._ends is not None:  # by itself: before version 13 it would not hold within its message
+                        cursor.execute(f"SET LOCAL statement_timeout = {self._milliseconds(self._ends)}")
+                    sent = [_SAVE, *([] if write else [_READ_ONLY]), *sql]
+                    cursor.execute(";\n".join([*sent, _RELEASE] if release else sent))
+                    for _ in sent[1:]:
+                        cursor.nextset()
                     yield cursor
-                    cursor.execute("RELEASE SAVEPOINT reading")
+                    if not release:
+                        cursor.execute(_RELEASE)
             except self._faults as error:
                 raise self._named(error) from error
             finally:
@@ -253,9 +262,9 @@ class PostgresSession:
         if self._connection.info.transaction_status.name == "INERROR":
             self._connection.execute("ROLLBACK TO SAVEPOINT reading; RELEASE SAVEPOINT reading")
 
-    def _milliseconds(self) -> int:
-        """Give what is left of the deadline; 0 is none."""
-        return 0 if self._ends is None else max(1, int((self._ends - time.monotonic()) * 1000))
+    @staticmethod
+    def _milliseconds(ends: float) -> int:
+        return max(1, int((ends - time.monotonic()) * 1000))
 
     def _over(self) -> bool:
         return self._ends is not None and time.monotonic() >= self._ends

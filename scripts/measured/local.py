@@ -1,0 +1,80 @@
+"""What `local` does without a language model."""
+
+from __future__ import annotations
+
+import json
+
+from measured.results import EXPERIMENTS, markdown
+
+
+def questions() -> str:
+    """The main job on the bundled sample: how many questions get the right restaurants, before tuning and now."""
+    rows = []
+    for name, when in (("twelve_questions_first", "before any tuning"), ("twelve_questions", "now")):
+        path = EXPERIMENTS / "local" / f"{name}.json"
+        if path.exists():
+            record = json.loads(path.read_text())
+            rows.append((when, record["model"], f"{record['right']} of {record['questions']}"))
+    return markdown(("", "model", "right restaurants"), rows)
+
+
+def local_reader() -> str:
+    """Reading with `local`: HybridQA given the gold cell or passage, beside a baseline that gives it back whole."""
+    record = json.loads((EXPERIMENTS / "local" / "hybridqa_reader.json").read_text())
+    rows = [
+        (
+            half,
+            kind,
+            str(found["local"]["questions"]),
+            *(_match(found[reader]) for reader in ("local", "whole document")),
+        )
+        for half in ("development", "report")
+        for kind, found in record[half].items()
+        if isinstance(found, dict)
+    ]
+    return markdown(("half", "questions", "", "`local`: EM / F1", "whole document: EM / F1"), rows)
+
+
+def _match(found: dict[str, float]) -> str:
+    return f"{found['exact match']:.1f} / {found['f1']:.1f}"
+
+
+def local_yes_no() -> str:
+    """Yes and no with `local` by the sample's truth: without the embedder at first, and now."""
+    rows = []
+    for name, when in (("before", "at first"), ("words_only", "words only"), ("", "now")):
+        record = json.loads((EXPERIMENTS / "local" / f"yes_no{'_' * bool(name)}{name}.json").read_text())
+        for half in ("development", "held_out"):
+            if half in record:
+                found = record[half]
+                figures = (found[key] for key in ("balanced_accuracy", "answered", "invented"))
+                rows.append((when, half.replace("_", "-"), *(f"{figure:.3f}" for figure in figures), "0.500"))
+    head = ("", "wordings", "balanced accuracy", "answered where something is said", "where nothing is", "majority")
+    return markdown(head, rows)
+
+
+def local_parser() -> str:
+    """Parsing with `local`: conditions of the published restaurant queries, and Spider's execution accuracy."""
+    record = json.loads((EXPERIMENTS / "local" / "parsing.json").read_text())
+    rows = []
+    for half in ("development", "report"):
+        found, spider = record["suql_restaurants"][half], record["spider"][half]
+        rows.append((half, f"{found['precision']:.2f} / {found['recall']:.2f}", f"{spider['execution accuracy']:.3f}"))
+    return markdown(("half", "restaurants: precision / recall of conditions", "Spider: execution accuracy"), rows)
+
+
+def candidates() -> str:
+    """The paper's cut-off on the sample: the share of the exact rows found when only k candidates are verified."""
+    measured = json.loads((EXPERIMENTS / "candidates" / "recall.json").read_text())
+    cutoffs = list(next(iter(measured.values()))["recall_of_what_fits"])
+    rows = [(name, *(f"{found['recall_of_what_fits'][k]:.2f}" for k in cutoffs)) for name, found in measured.items()]
+    return markdown(("embedder", *(f"k = {k}" for k in cutoffs)), rows)
+
+
+TABLES = {
+    "questions": questions,
+    "local-reader": local_reader,
+    "local-yes-no": local_yes_no,
+    "local-parser": local_parser,
+    "candidates": candidates,
+}

@@ -1,0 +1,77 @@
+"""Queries with text functions: laws, calls, time."""
+
+from __future__ import annotations
+
+import json
+
+from measured.results import ROOT, markdown
+
+
+def laws() -> str:
+    """Generated queries compared with the database itself, with text functions as plain functions called per row."""
+    found = json.loads((ROOT / "tests" / "laws" / "results.json").read_text())
+    rows = [
+        (
+            f"{run['first_seed']:,} – {run['last_seed']:,}",
+            f"{run['compared']:,}",
+            str(run["differ"]),
+            f"{run['text_calls']:,}",
+            f"{run['naive_text_calls']:,}",
+        )
+        for run in found["runs"]
+    ]
+    return markdown(("seeds", "queries compared", "differ", "text calls", "naive text calls"), rows)
+
+
+def calls() -> str:
+    """Model calls of the benchmark's tasks, beside those of other plans for the same rows."""
+    tasks = json.loads((ROOT / "benchmarks" / "text_calls" / "results.json").read_text())["tasks"]
+    rows = [
+        (
+            task["task"],
+            *(str(task.get(key, "–")) for key in ("naive", "dnf", "floor")),
+            str(task["speculation_1"]["calls"]),
+            str(task["default"]["calls"]),
+        )
+        for task in tasks
+    ]
+    return markdown(("task", "naive", "DNF (the paper's)", "floor", "ours, speculation 1", "ours, default"), rows)
+
+
+def overhead() -> str:
+    """Our time and memory without the model over the database's own, on a million rows."""
+    measured = json.loads((ROOT / "benchmarks" / "overhead" / "results.json").read_text())["a_million_rows"]
+    rows = []
+    for case in (value for value in measured.values() if isinstance(value, dict)):
+        own, ours = case["database"], case["table"]
+        times = (f"{own['median_ms']:.1f} ms", f"{ours['median_ms']:.1f} ms", f"{ours['time_ratio']:.2f}")
+        rows.append((f"`{case['predicate']}`", *times, f"{ours['memory_ratio']:.2f}"))
+    return markdown(("structured predicate", "database", "with a text predicate", "time ratio", "memory ratio"), rows)
+
+
+def engines() -> str:
+    """Text predicates over 10 million rows in PostgreSQL: rows that leave it, and seconds beside plain SQL."""
+    measured = json.loads((ROOT / "benchmarks" / "engines" / "results.json").read_text())
+    rows = [
+        (
+            query["query"],
+            query["order"],
+            str(query["rows_to_client"]),
+            str(query["text_calls"]),
+            f"{query['seconds']:.3f}",
+            f"{query['bare_seconds']:.3f}",
+            f"{query['ratio_to_bare']:.2f}",
+            f"{query['read_seconds']:.3f}",
+        )
+        for query in measured["queries"]
+    ]
+    head = ("query", "order", "rows to the client", "text calls", "seconds", "without the text predicate", "ratio")
+    return markdown((*head, "only reading the same rows"), rows)
+
+
+TABLES = {
+    "laws": laws,
+    "calls": calls,
+    "overhead": overhead,
+    "engines": engines,
+}

@@ -1,0 +1,115 @@
+"""Table retrieval: rows of datasets, the learned weights, field sets, the paper's table 2."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+from measured.results import BY_DATABASE, DATASETS, EXPERIMENTS, ROOT, by_system, figure, markdown, ranked
+
+SIGHTS = {"short": "hybrid", "rows": "rerank", "lexical": "without vectors"}
+COLUMNS = ("held_out", "in_sample", "other_datasets", "untuned")
+KINDS = {
+    "titled": "with titles",
+    "untitled": "header, cells",
+    "databases": "all fields",
+    "bare-databases": "without description",
+}
+PAGE_PAIRS = {"recall@1 / @10": ("recall@1", "recall@10")}
+DATABASE_PAIRS = {
+    "database first / routed": ("database_recall@1", "routed_database_recall@1"),
+    "all gold in 5 / in 10": ("complete_recall@5", "complete_recall@10"),
+}
+WEIGHTS = ROOT / "src" / "almanaq" / "retrieval" / "weights.json"
+
+
+def retrieval() -> str:
+    """Table retrieval: a row for each retriever, a column for each dataset, and the best published figures."""
+    published = json.loads((EXPERIMENTS / "published.json").read_text())
+    found = by_system("table-retrieval")
+    names = [name for name in DATASETS if any(name in results for results in found.values())]
+    head = ("retriever", *(f"{name} {'DB R' if name in BY_DATABASE else 'R'}@1 / @10" for name in names))
+    rows = [(system, *(_pair(found[system].get(name)) for name in names)) for system in ranked(found)]
+    best = (f"{figure(each['@1'])} / {figure(each['@10'])} ({each['split']})" if each else "–"
+            for each in map(published.get, names))  # fmt: skip
+    return markdown(head, [*rows, ("*best published*", *best)])
+
+
+def _pair(result: dict[str, Any] | None) -> str:
+    if result is None:
+        return "–"
+    measure = "database_recall" if result["dataset"] in BY_DATABASE else "recall"
+    return " / ".join(figure(result["metrics"].get(f"{measure}@{k}")) for k in (1, 10))
+
+
+def target_table_2() -> str:
+    """The lexical rows of the TARGET paper's table 2, each beside the printed figure."""
+    with (ROOT / "src/almanaq/benchmark/published/target-table-2.toml").open("rb") as file:
+        published = tomllib.load(file)
+    found = by_system("table-retrieval-published")
+    names = [name for name in DATASETS if name in published["measures"]]
+    head = ("row of the paper", "retriever", *(f"{n} {published['measures'][n]['retrieval']}" for n in names))
+    rows = []
+    for row in published["rows"]:
+        if row["retriever"] in found:
+            cells = []
+            for name in names:
+                result = found[row["retriever"]].get(name)
+                ours = figure(result["metrics"].get(published["measures"][name]["retrieval"])) if result else "–"
+                printed = row.get("printed", {}).get(name)
+                cells.append(f"{ours} ({figure(printed)})" if printed is not None else ours)
+            rows.append((row["method"], f"`{row['retriever']}`", *cells))
+    return markdown(head, rows)
+
+
+def learned() -> str:
+    """What the learned weights give on held-out tables, in sample, learned elsewhere, and untuned."""
+    measured = json.loads(WEIGHTS.read_text())["provenance"]["measured"]
+    kinds = [(f"{kind}-{sight}", seen, name) for kind, seen in KINDS.items() for sight, name in SIGHTS.items()]
+    rows = []
+    for kind, seen, retriever in kinds:
+        for dataset, told in measured[kind].items():
+            pairs = DATABASE_PAIRS if "database_recall@1" in told["held_out"] else PAGE_PAIRS
+            for name, pair in pairs.items():
+                figures = (" / ".join(figure(told[column][each]) for each in pair) for column in COLUMNS)
+                rows.append((dataset, seen, retriever, name, *figures))
+    return markdown(("dataset", "fields", "retriever", "measure", *(name.replace("_", " ") for name in COLUMNS)), rows)
+
+
+def doubt() -> str:
+    """How well it is known that no table fits: on held-out tables, by dataset and size of the corpus."""
+    measured = json.loads(WEIGHTS.read_text())["provenance"]["doubt_measured"]
+    rows = []
+    for name in ("titled-short", "titled-statements-short", "untitled-short", "databases-short"):
+        for group, told in measured[name].items():
+            if group != "calibration":
+                figures = (figure(told[column]) for column in ("refused_answerable", "recall", "precision"))
+                rows.append((name.split("-")[0], group, *figures))
+    head = ("tables", "corpus", "answerable refused", "unanswerable refused (recall)", "precision of a refusal")
+    return markdown(head, rows)
+
+
+def ablation() -> str:
+    """Recall by field set and retriever, with intervals."""
+    measured = json.loads((EXPERIMENTS / "ablation" / "fields.json").read_text())["measured"]
+    retrievers = list(dict.fromkeys(r for sets in measured.values() for own in sets.values() for r in own))
+    rows = [
+        (dataset, fields, *(_interval(own[name]) if name in own else "–" for name in retrievers))
+        for dataset, sets in measured.items()
+        for fields, own in sets.items()
+    ]
+    return markdown(("dataset", "fields", *retrievers), rows)
+
+
+def _interval(cell: dict[str, list[float]]) -> str:
+    return " / ".join(f"{mean:.3f} ({low:.3f}–{high:.3f})" for mean, low, high in cell.values())
+
+
+TABLES = {
+    "retrieval": retrieval,
+    "target-table-2": target_table_2,
+    "learned": learned,
+    "doubt": doubt,
+    "ablation": ablation,
+}

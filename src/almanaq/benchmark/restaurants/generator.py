@@ -1,0 +1,156 @@
+"""The restaurants task behind the benchmark's seam to generators: a reply is a whole conversation, turn by turn."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from pathlib import Path
+
+from almanaq.agent.conversation import Agent
+from almanaq.benchmark.generation.agent import AgentGenerator
+from almanaq.benchmark.generation.protocol import Asked, Reply
+from almanaq.benchmark.restaurants.dataset import RestaurantsData
+from almanaq.benchmark.restaurants.linearize import Linearized, LinearizedDialogue
+from almanaq.benchmark.restaurants.play import Dialogue, play, to_text
+from almanaq.benchmark.restaurants.suql import SuqlDialogue
+from almanaq.benchmark.restaurants.wanted import Conversation
+from almanaq.connection import connect
+from almanaq.errors import UsageError, suggest
+from almanaq.models.prompts import prompt_file
+from almanaq.models.protocols import Embedder, LanguageModel, Models
+from almanaq.models.registry import models_of, open_models
+from almanaq.retrieval.vectors import VectorStore
+
+NAMES = ("local", "openai:MODEL", "linearize@1", "linearize@3", "linearize@3:openai:MODEL")
+_LINEARIZE = re.compile(r"linearize@([1-9]\d?)(?::(openai:.+))?")
+
+Opener = Callable[[str], LanguageModel]
+Dialogues = Callable[[Conversation], AbstractContextManager[Dialogue]]
+"""Opens a system for one conversation. Only a stand-in that is to be right looks at the turns beforehand."""
+
+
+class RestaurantsGenerator:
+    """A Generator whose replies are conversations, judged.
+
+    Args:
+        name, model: what it goes by; prompts: the versions of its prompt files.
+        conversations: by id, all that will be asked.
+        open_dialogue: opens the system for each.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        data: RestaurantsData,
+        split: str,
+        open_dialogue: Dialogues,
+        *,
+        model: str = "",
+        prompts: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name, self.model, self.prompts = name, model, dict(prompts or {})
+        self._restaurants = data.restaurants
+        self._conversations = {each.id: each for each in data.conversations(split)}
+        self._open = open_dialogue
+
+    async def reply(self, asked: Asked) -> Reply:
+        """Give what became of every turn of a conversation."""
+        return await asyncio.to_thread(self._play, self._conversations[asked.id])
+
+    def _play(self, conversation: Conversation) -> Reply:
+        with self._open(conversation) as dialogue:
+            records, usage = play(conversation, dialogue, self._restaurants)
+        return Reply(to_text(records), usage=usage)
+
+
+def open_restaurants_generator(
+    name: str,
+    data: RestaurantsData,
+    split: str,
+    *,
+    language: Opener | None,
+    embedder: Callable[[], Embedder],
+    cache: Path | None,
+) -> RestaurantsGenerator:
+    """Give the generator of a name: the agent, or the baseline that searches linearized rows.
+
+    Args:
+        language: opens language models by name, within a budget that all calls of the run share.
+        embedder: opens what the baseline searches with, and what `local` reads with; `cache` is the folder of the
+            baseline's vectors.
+
+    Raises:
+        UsageError: there is no such generator for this task.
+    """
+    baseline = _LINEARIZE.fullmatch(name)
+    if baseline:
+        model = _language(baseline[2], language) if baseline[2] else None
+        rows = _Baseline(data, embedder(), cache, model, int(baseline[1]))
+        version = {"linearize": prompt_file("linearize").version} if model else {}
+        return RestaurantsGenerator(name, data, split, rows.dialogue, model=rows.model, prompts=version)
+    if name != "local" and not name.startswith("openai:"):
+        raise UsageError(f"the restaurants task has no generator {name!r}{suggest(name, NAMES)}")
+    models = open_models("local", embedder=embedder()) if name == "local" else models_of(_language(name, language))
+    prompts = AgentGenerator(models).prompts
+    model_name = f"local, {models.embedder.name}" if name == "local" else models.name
+    return RestaurantsGenerator(name, data, split, agent_dialogues(data, models), model=model_name, prompts=prompts)
+
+
+def agent_dialogues(data: RestaurantsData, models: Models, reader: Models | None = None) -> Dialogues:
+    """Give what opens the agent for a conversation; `reader` reads the texts, if `models` do not."""
+
+    def opened(_: Conversation) -> AbstractContextManager[Dialogue]:
+        return _AgentDialogue(data, models, reader or models)
+
+    return opened
+
+
+class _AgentDialogue:
+    """A context in which the agent has a connection of its own."""
+
+    def __init__(self, data: RestaurantsData, models: Models, reader: Models) -> None:
+        self._data, self._models, self._connection = data, models, connect(data.source, model=reader)
+
+    def __enter__(self) -> Dialogue:
+        agent = Agent(self._connection.engine, self._models)
+        return SuqlDialogue(agent, self._data.restaurants)
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+
+class _Baseline:
+    """Opens the baseline for conversations; rows are embedded when the first one comes."""
+
+    def __init__(
+        self, data: RestaurantsData, embedder: Embedder, cache: Path | None, language: LanguageModel | None, k: int
+    ) -> None:
+        self._data, self._embedder, self._cache, self._language, self._k = data, embedder, cache, language, k
+        self._lock = threading.Lock()
+
+    @property
+    def model(self) -> str:
+        """What writes the queries, and what makes the vectors."""
+        return f"{self._language.name if self._language else 'local'}, {self._embedder.name}"
+
+    @cached_property
+    def _rows(self) -> Linearized:
+        return Linearized(self._data.restaurants, VectorStore(self._cache, self._embedder))
+
+    def dialogue(self, _: Conversation) -> AbstractContextManager[Dialogue]:
+        """Give the baseline, which has heard nothing yet."""
+        with self._lock:
+            rows = self._rows
+        return nullcontext(LinearizedDialogue(rows, self._k, self._language))
+
+
+def _language(name: str, language: Opener | None) -> LanguageModel:
+    if language is not None:
+        return language(name)
+    model = open_models(name, embedder="lexical").language
+    assert model is not None
+    return model

@@ -1,0 +1,106 @@
+"""The paper's baseline: rows as text, the nearest to a search query that is written from the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from almanaq.agent.prompting import complete
+from almanaq.agent.replies import json_object
+from almanaq.agent.responder import Found, LocalResponder, PromptedResponder, Responder
+from almanaq.agent.small_talk import small_talk
+from almanaq.benchmark.restaurants.dataset import cell_text
+from almanaq.benchmark.restaurants.play import Said
+from almanaq.benchmark.restaurants.truth import Restaurants
+from almanaq.errors import ModelCallError
+from almanaq.models.prompts.schemas import task_prompt
+from almanaq.models.protocols import LanguageModel, Usage
+from almanaq.retrieval.vectors import VectorStore
+
+_LONGEST = 2000
+
+Exchanges = Sequence[tuple[str, str]]
+"""What was said and replied before, the oldest first."""
+
+
+class QueryWriter(Protocol):
+    """Writes the search query of a turn; "" where there is nothing to search for."""
+
+    def write(self, words: str, before: Exchanges) -> tuple[str, Usage]: ...
+
+
+class LocalQueryWriter:
+    """Takes the message with all before it, which on the halves `-dev` found more than fewer did; no small talk."""
+
+    def write(self, words: str, before: Exchanges) -> tuple[str, Usage]:
+        """Give what was said, as it was said."""
+        if small_talk(words) is not None:
+            return "", Usage()
+        said = [said for said, _ in before if small_talk(said) is None]
+        return " ".join([*said, words]), Usage()
+
+
+class PromptedQueryWriter:
+    """Asks a language model, by the prompt `linearize`."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+
+    def write(self, words: str, before: Exchanges) -> tuple[str, Usage]:
+        """Give the model's query. Raises ModelCallError where its reply cannot be read."""
+        history = [{"question": said[:_LONGEST], "answer": answer[:_LONGEST]} for said, answer in before]
+        completion = complete(self._model, task_prompt("linearize", {"history": history, "question": words[:_LONGEST]}))
+        text = (json_object(completion.text) or {}).get("text")
+        if not isinstance(text, str):
+            raise ModelCallError(f"{self._model.name} wrote no search query: {completion.text[:60]!r}")
+        return text.strip(), completion.usage
+
+
+class Linearized:
+    """The rows of a table as one text each, its cell values between commas, and their vectors.
+
+    Args:
+        vectors: gives unit vectors of texts.
+    """
+
+    def __init__(self, restaurants: Restaurants, store: VectorStore) -> None:
+        self.restaurants, self._store = restaurants, store
+        self._ids = tuple(restaurants.rows)
+        texts = [", ".join(map(cell_text, row.values())) for row in restaurants.rows.values()]
+        self._vectors = store.vectors(texts)
+
+    def nearest(self, query: str, k: int) -> tuple[int, ...]:
+        """Give the ids of the k rows nearest to a query, the nearest first; none for an empty query."""
+        if not query:
+            return ()
+        likeness = self._vectors @ self._store.vectors([query])[0]
+        return tuple(self._ids[place] for place in np.argsort(-likeness, kind="stable")[:k])
+
+
+class LinearizedDialogue:
+    """A Dialogue that replies with the k rows nearest to its query."""
+
+    def __init__(self, rows: Linearized, k: int, language: LanguageModel | None) -> None:
+        self._rows, self._k = rows, k
+        self._writer: QueryWriter = LocalQueryWriter() if language is None else PromptedQueryWriter(language)
+        self._responder: Responder = LocalResponder() if language is None else PromptedResponder(language)
+        self._before: list[tuple[str, str]] = []
+
+    def say(self, words: str) -> Said:
+        """Give the nearest rows; a call that fails is this turn's fault."""
+        try:
+            query, usage = self._writer.write(words, self._before)
+        except ModelCallError as error:
+            self._before.append((words, ""))
+            return Said("", searched=True, fault=str(error))
+        ids = self._rows.nearest(query, self._k)
+        answer = self._worded(words, query, ids) if ids else ""
+        self._before.append((words, answer))
+        return Said(answer, ids, ids, searched=bool(query), query=query, usage=usage)
+
+    def _worded(self, words: str, query: str, ids: Sequence[int]) -> str:
+        rows: list[dict[str, Any]] = [dict(self._rows.restaurants.rows[i]) for i in ids]
+        values = tuple(tuple(row.values()) for row in rows)
+        return "".join(self._responder.found(Found(words, query, tuple(rows[0]), values)))

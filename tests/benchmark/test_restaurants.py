@@ -1,0 +1,344 @@
+"""The restaurants task: what is right for a turn, turns that are broken, the baseline, and a model behind a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from almanaq.benchmark.data import datasets_in, find_dataset
+from almanaq.benchmark.generation.replies import read_replies
+from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.restaurants.dataset import RestaurantsData, bundled_restaurants, open_restaurants
+from almanaq.benchmark.restaurants.linearize import Linearized, LinearizedDialogue
+from almanaq.benchmark.restaurants.play import Said, TurnRecord, from_text, play, to_text
+from almanaq.benchmark.restaurants.score import score_turns
+from almanaq.benchmark.restaurants.wanted import Conversation, Wanted, half_of, read_conversations
+from almanaq.benchmark.runner import run
+from almanaq.benchmark.score import score
+from almanaq.errors import BenchmarkError, SourceError, UsageError
+from almanaq.models.lexical import LexicalEmbedder
+from almanaq.retrieval.vectors import VectorStore
+from almanaq.testing import Faults, ScriptedModel, StandInServer
+
+PLACES = [
+    {
+        "id": 1,
+        "name": "Oven",
+        "cuisines": ["pizza"],
+        "price": "cheap",
+        "rating": 4.0,
+        "reviews": ["Candles, so sweet."],
+    },
+    {"id": 2, "name": "Basil", "cuisines": ["pizza"], "price": "moderate", "rating": 4.5, "reviews": ["Loud crowd."]},
+    {"id": 3, "name": "Lemon", "cuisines": ["thai"], "price": "cheap", "rating": 4.5, "reviews": ["Candles at night."]},
+    {
+        "id": 4,
+        "name": "Ginger",
+        "cuisines": ["thai"],
+        "price": "luxury",
+        "rating": 3.0,
+        "reviews": ["Bright and loud."],
+    },
+]
+SCHEMA = """
+[restaurants]
+key = ["id"]
+[restaurants.columns.cuisines]
+kind = "enum"
+values = ["pizza", "thai"]
+[restaurants.columns.reviews]
+kind = "free_text"
+"""
+PIZZA = "'pizza' = ANY(cuisines)"
+THAI = "'thai' = ANY(cuisines)"
+SINGLES = [
+    {"question": "Which places have pizza?", "where": PIZZA},
+    {"question": "Any Thai place with candles?", "where": THAI, "attributes": {"candles": True}},
+    {"question": "How many Thai places are there?", "where": THAI, "expect": "count"},
+]
+TALK = {
+    "name": "dinner",
+    "turns": [
+        {"say": "Hi!", "kind": "talk"},
+        {"say": "Thai please", "where": THAI},
+        {"say": "something cheaper?", "kind": "compare", "column": "price", "more": False},
+        {"say": "a place I like", "right": [2], "text": True},
+    ],
+}
+
+
+def lines(*entries: Mapping[str, Any] | str) -> str:
+    return "".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in entries)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder in the documented layout."""
+    made = tmp_path / "data" / "yelp"
+    made.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(PLACES), made / "restaurants.parquet")
+    (made / "restaurants.parquet.almanaq.toml").write_text(SCHEMA)
+    truth = [{"id": p["id"], "candles": "Candles" in p["reviews"][0]} for p in PLACES]
+    (made / "truth.jsonl").write_text(lines(*truth))
+    (made / "single-turn.jsonl").write_text(lines(*SINGLES))
+    (made / "conversations.jsonl").write_text(lines(TALK))
+    return made
+
+
+def request(folder: Path, split: str, **changes: Any) -> RunRequest:
+    out = folder.parents[1] / "run"
+    made = RunRequest("restaurants", folder.name, folder.parent, split, "oracle", out, LexicalEmbedder)
+    return replace(made, **changes)
+
+
+class Speaker:
+    """A Dialogue of written replies."""
+
+    def __init__(self, *replies: Said) -> None:
+        self.replies, self.heard = list(replies), []
+
+    def say(self, words: str) -> Said:
+        self.heard.append(words)
+        return self.replies.pop(0)
+
+
+def gave(*ids: int) -> Said:
+    return Said("", ids, ids, searched=True)
+
+
+def turns(*wanted: Wanted) -> Conversation:
+    return Conversation("c", "c", wanted)
+
+
+def judged(data: RestaurantsData, conversation: Conversation, *replies: Said) -> list[TurnRecord]:
+    return play(conversation, Speaker(*replies), data.restaurants)[0]
+
+
+def test_turns_are_judged_by_what_was_shown_before_them(folder: Path) -> None:
+    data = open_restaurants(folder)
+    wanted = turns(
+        Wanted("thai", where=THAI),
+        Wanted("cheaper", "compare", column="price"),
+        Wanted("more", "another"),
+        Wanted("best rated", "best", order="rating DESC"),
+        Wanted("pizza", "replace", where=PIZZA),
+        Wanted("the second", "detail", row=2),
+        Wanted("the last", "detail", row=-1, attribute="candles"),
+        Wanted("any other", "another"),
+    )
+    found = judged(data, wanted, gave(4), gave(3), gave(), gave(3), gave(1, 2), gave(2), gave(1), gave(1))
+    assert [turn.right for turn in found] == [(3, 4), (3,), (), (3,), (1, 2), (2,), (2,), ()]
+    assert [turn.good for turn in found] == [True, True, True, True, True, True, False, False]
+    assert [turn.needs for turn in found[-2:]] == ["combined", "structured"]
+
+
+def test_top_turns_accept_whatever_ties_with_the_last_of_them(folder: Path) -> None:
+    restaurants = open_restaurants(folder).restaurants
+    wanted = Wanted("best", where="", expect="top", order="rating DESC", limit=1)
+    assert set(restaurants.right(wanted, [])) == {2, 3}
+
+
+def test_turn_accuracy_is_over_entities_and_false_negatives_over_searches() -> None:
+    def turn(given: tuple[int, ...], right: tuple[int, ...], needs: str = "structured") -> TurnRecord:
+        return TurnRecord("", "new", "entities", needs, given, right)
+
+    found = score_turns(
+        [turn((1, 2, 3), (1, 2)), turn((), (4,), "combined"), turn((), ()), turn((5,), (5, 6), "combined")]
+    )
+    assert found["turn_accuracy"] == 3 / 4
+    assert found["false_negatives"] == 1 / 4
+    assert (found["turn_accuracy_structured"], found["turn_accuracy_combined"]) == (2 / 3, 1)
+    assert (found["false_negatives_structured"], found["false_negatives_combined"]) == (0, 1 / 2)
+    assert "turn_accuracy" not in score_turns([turn((), ())])
+
+
+def test_only_three_entities_of_a_turn_are_judged_but_later_turns_may_mean_the_fourth(folder: Path) -> None:
+    data = open_restaurants(folder)
+    found = judged(data, turns(Wanted("all", where=""), Wanted("4th", "detail", row=4)), gave(1, 2, 3, 4), gave(4))
+    assert (found[0].given, found[1].right) == ((1, 2, 3), (4,))
+
+
+BROKEN = [
+    ("{", "not JSON"),
+    ("[1]", "not a JSON object"),
+    ({"name": "x", "turns": []}, "list of"),
+    ({"question": "?", "whre": ""}, "where"),
+    ({"question": "?", "where": 3}, "wrong type"),
+    ({"question": "?", "kind": "nw"}, "unknown kind"),
+    ({"where": PIZZA}, "say"),
+    ({"question": "?", "kind": "compare"}, "column"),
+    ({"question": "?", "where": "", "expect": "top"}, "order"),
+    ({"question": "?", "right": ["Oven"]}, "whole numbers"),
+    ({"name": "x", "turns": ["hi"]}, "JSON object"),
+]
+
+
+@pytest.mark.parametrize(("line", "fault"), BROKEN)
+def test_a_broken_turn_says_why_and_loses_no_other(tmp_path: Path, line: Any, fault: str) -> None:
+    file = tmp_path / "conversations.jsonl"
+    file.write_text(lines(TALK, line, {**TALK, "name": "lunch"}))
+    first, broken, last = read_conversations(file)
+    assert (len(first.turns), len(last.turns)) == (4, 4)
+    assert not any(turn.fault for each in (first, last) for turn in each.turns)
+    assert [turn.fault for turn in broken.turns if fault in turn.fault]
+
+
+def test_broken_turns_are_counted_and_the_conversation_goes_on(folder: Path) -> None:
+    said = [
+        *TALK["turns"][:2],
+        {"kind": "new"},
+        {"say": "?", "where": "no_such = 1"},
+        {"say": "x", "attributes": {"c": True}},
+    ]
+    more = [{"say": "and?", "kind": "nw"}, {"say": "others?", "kind": "another"}, {"say": "so?"}]
+    entry = {"name": "dinner", "turns": [*said, *more, *TALK["turns"][3:]]}
+    (folder / "conversations.jsonl").write_text(lines(entry, "{"))
+    found = run(request(folder, "conversations", generator="linearize@1"))
+    assert found.queries == 2
+    assert found.metrics["turns"] == 10
+    assert (found.metrics["broken_turns"], found.metrics["unjudged_turns"]) == (4, 3)
+    assert found.metrics["search_turns"] == 2
+    assert "3 broken turns" in found.config.counts
+    assert '"say" is missing' in found.config.counts
+    replies = {reply.query_id: from_text(reply.text) for reply in read_replies(folder.parents[1] / "run/replies.jsonl")}
+    assert any("no_such" in turn.fault for turn in replies["dinner"])
+
+
+def test_a_folder_runs_through_runner_score_and_resume(folder: Path) -> None:
+    assert datasets_in(folder.parent) == ["yelp"]
+    wanted = request(folder, "single-turn", generator="local")
+    found = run(wanted)
+    assert found.metrics["turn_accuracy_structured"] == 1.0
+    assert found.metrics["count_accuracy"] == 1.0
+    assert score(wanted.out).metrics == found.metrics
+    file = wanted.out / "replies.jsonl"
+    whole = file.read_text()
+    first = whole.splitlines(keepends=True)[0]
+    file.write_text(first + "{")
+    assert run(replace(wanted, resume=True)).metrics == found.metrics
+    assert file.read_text() == whole
+
+
+def test_the_bundled_questions_can_all_be_judged_and_their_halves_part_them(tmp_path: Path) -> None:
+    data = find_dataset(tmp_path, "restaurants")
+    assert isinstance(data, RestaurantsData)
+    for kind, count, in_turns in (("single-turn", 110, 110), ("conversations", 24, 140)):
+        every = data.conversations(kind)
+        halves = [{each.id for each in data.conversations(f"{kind}-{half}")} for half in ("dev", "held-out")]
+        assert (len(every), sum(len(each.turns) for each in every)) == (count, pytest.approx(in_turns, abs=30))
+        assert halves[0].isdisjoint(halves[1])
+        assert halves[0] | halves[1] == {each.id for each in every}
+        for turn in (turn for each in every for turn in each.turns):
+            assert not turn.fault
+            if turn.where is not None:
+                data.restaurants.right(turn, [[1]])
+    with pytest.raises(UsageError, match="single-turn"):
+        data.conversations("single-turm")
+
+
+def test_halves_hang_on_names_alone() -> None:
+    made = [Conversation(str(n), f"name {n}", ()) for n in range(9)]
+    assert half_of(made, True) == half_of(reversed(made), True)
+    assert (len(half_of(made, False)), len(half_of(made, True))) == (5, 4)
+
+
+def test_the_baseline_joins_cells_and_gives_as_many_rows_as_asked(folder: Path) -> None:
+    texts: list[str] = []
+
+    class Watching(LexicalEmbedder):
+        def embed(self, given: Any) -> Any:
+            texts.extend(given)
+            return super().embed(given)
+
+    restaurants = open_restaurants(folder).restaurants
+    rows = Linearized(restaurants, VectorStore(None, Watching()))
+    assert texts[0] == "1, Oven, pizza, cheap, 4.0, Candles, so sweet."
+    assert rows.nearest("luxury thai ginger", 3)[0] == 4
+    assert len(rows.nearest("luxury thai ginger", 3)) == 3
+    dialogue = LinearizedDialogue(rows, 1, None)
+    assert dialogue.say("Thank you!").entities == ()
+    assert dialogue.say("luxury thai ginger").entities == (4,)
+    assert dialogue.say("with loud guests").query == "luxury thai ginger with loud guests"
+
+
+def test_a_language_model_writes_the_search_query_from_the_conversation(folder: Path) -> None:
+    model = ScriptedModel(
+        {"linearize": [{"text": "pizza Basil"}, {"text": ""}, "no json"], "respond": "Basil is what you want."}
+    )
+    rows = Linearized(open_restaurants(folder).restaurants, VectorStore(None, LexicalEmbedder()))
+    dialogue = LinearizedDialogue(rows, 1, model)
+    first, second, third = dialogue.say("pizza?"), dialogue.say("thanks"), dialogue.say("what?")
+    assert (first.entities, first.answer) == ((2,), "Basil is what you want.")
+    assert (second.searched, second.fault) == (False, "")
+    assert "no search query" in third.fault
+    asked = [prompt for prompt in model.prompts if prompt.name == "linearize"]
+    assert "Earlier message: pizza?" in asked[1].messages[-1].content
+    assert "Basil is what you want." in asked[1].messages[-1].content
+
+
+QUERIES = {
+    "Which places have pizza?": f"SELECT name FROM restaurants WHERE {PIZZA} LIMIT 3",
+    "Any Thai place with candles?": f"SELECT name FROM restaurants WHERE {THAI} "
+    "AND answer(reviews, 'are there candles?') = 'Yes' LIMIT 3",
+    "How many Thai places are there?": f"SELECT COUNT(*) FROM restaurants WHERE {THAI}",
+}
+
+
+def reply(sent: Mapping[str, Any]) -> Mapping[str, Any] | str:
+    text = sent["messages"][-1]["content"]
+    if "Request: " in text and "Searched: " not in text:
+        suql = next(suql for question, suql in QUERIES.items() if question in text)
+        return {"reasoning": "", "suql": suql, "needs_data": True, "clarify": None}
+    if "[passage 1]" in text:
+        answer = "yes" if "Candles" in text else "no"
+        return {"value": answer, "verdicts": {"Yes": answer}, "quotes": []}
+    return "Here you are."
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., StandInServer]:
+    def opened(**settings: Any) -> StandInServer:
+        made = StandInServer(reply, **settings)
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path / "cache"))
+        return made
+
+    return opened
+
+
+def test_a_model_behind_a_server_runs_with_one_flag(
+    folder: Path, server: Callable[..., StandInServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server(faults=Faults(["error", None, "malformed"])) as opened:
+        monkeypatch.setenv("OPENAI_BASE_URL", opened.url)
+        found = run(request(folder, "single-turn", generator="openai:any"))
+    assert (found.metrics["turn_accuracy"], found.metrics["false_negatives"]) == (1.0, 0.0)
+    assert (found.metrics["count_accuracy"], found.metrics["failed_turns"]) == (1.0, 0)
+    assert found.config.model == "openai:any"
+    assert found.config.prompts["parse"]
+
+
+def test_what_is_no_generator_or_no_data_of_the_task_is_told(folder: Path) -> None:
+    with pytest.raises(UsageError, match="linearize@3"):
+        run(request(folder, "single-turn", generator="linearise@3"))
+    (folder / "truth.jsonl").write_text('{"id": 1, "candles": true}\n{"id": 2, "dark": true}\n')
+    with pytest.raises(SourceError, match="line 2: it names other attributes"):
+        run(request(folder, "single-turn"))
+    with pytest.raises(BenchmarkError, match="holds no turns"):
+        from_text("Here you are.")
+
+
+def test_turns_survive_their_record() -> None:
+    record = TurnRecord("Où?", "new", "entities", "combined", (1,), (1, 2), True, "SELECT", "yes", "")
+    assert from_text(to_text([record])) == [record]
+
+
+def test_the_bundled_data_need_no_folder() -> None:
+    assert bundled_restaurants().splits[0] == "single-turn"
