@@ -42,7 +42,7 @@ _PASS = 512  # tokens that go through the model at once
 
 
 class StaticEmbedder:
-    """An Embedder of summed word vectors. They are distilled at the first use ever: half a minute of two processors.
+    """An Embedder of summed word vectors. They are distilled at the first use ever: a minute of one processor.
 
     Args:
         folder: where the distilled vectors are kept: 16 MB.
