@@ -69,6 +69,8 @@ def test_find_lists_the_nearest_where_none_fits_only_when_asked(data: Path) -> N
         str(data / "films"),
         "--embedder",
         "lexical",
+        "--retriever",
+        "rerank",
     )
     refused = call(*arguments, "--json")
     assert json.loads(refused.stdout) == []
