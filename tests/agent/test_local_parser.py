@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import sqlglot
 from sqlglot import exp
 
+import almanaq
 from almanaq.agent.local import LocalParser
 from almanaq.suql.catalog.relations import Catalog
 
@@ -248,3 +251,11 @@ def test_any_text_gives_a_valid_query_or_none(sources, question):
 def test_an_empty_catalog_gives_no_query():
     parsed = LocalParser(lambda relation, column, limit: []).parse("cheap restaurants", Catalog(()))
     assert parsed.status == "no_query"
+
+
+def test_elements_of_arrays_are_values(tmp_path):
+    """Also where no schema file says that the column is an enumeration."""
+    rows = {"name": ["Roma", "Kyoto"], "cuisines": [["pizza", "italian"], ["sushi"]], "rating": [4.1, 4.5]}
+    pq.write_table(pa.table(rows), tmp_path / "places.parquet")
+    with almanaq.connect(tmp_path / "places.parquet", embedder="lexical") as con:
+        assert con.ask("Which pizza places are there?").rows == (("Roma", ["pizza", "italian"], 4.1),)

@@ -192,14 +192,17 @@ class Engine:
         return why_not(result)
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:
-        """Give distinct values of a column as text, the most frequent first."""
+        """Give distinct values of a column, or of the elements of its arrays, as text, the most frequent first."""
         found = self.catalog.relation(relation)
         dialect = self._database.dialect
-        name = exp.to_identifier(column, quoted=True)
-        text = exp.cast(exp.Column(this=name), "text").sql(dialect)
+        name = exp.to_identifier(column, quoted=True).sql(dialect)
         place = ".".join(exp.to_identifier(part, quoted=True).sql(dialect) for part in found.location)
+        shown = found.column(column)
+        if shown is not None and shown.array:
+            place, name = f"(SELECT unnest({name}) AS e FROM {place}) AS elements", "e"
+        text = exp.cast(exp.to_column(name, dialect=dialect), "text").sql(dialect)
         sql = (
-            f"SELECT {text} AS v FROM {place} WHERE {name.sql(dialect)} IS NOT NULL "
+            f"SELECT {text} AS v FROM {place} WHERE {name} IS NOT NULL "
             f"GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {int(limit)}"
         )
         with self._database.session() as session:
