@@ -217,6 +217,19 @@ def test_limit_above_an_aggregate_over_nothing(town: Asked) -> None:
         assert len(town.rows(f"SELECT id FROM places WHERE stars >= ({nothing}) OR id <> 5 LIMIT 1")) == 1
 
 
+def test_an_aggregate_that_nobody_reads_gives_one_row(town: Asked) -> None:
+    said = "SELECT answer(string_agg(body, ' '), 'calm?') AS said FROM places WHERE id > {}"
+    assert town.rows(f"SELECT count(*) FROM ({said.format(5)}) AS d") == [(1,)]
+    assert town.rows(f"SELECT count(*) FROM ({said.format(99)}) AS d") == [(1,)]
+    assert town.rows(f"SELECT 1 WHERE EXISTS ({said.format(99)})") == [(1,)]
+
+
+def test_a_constant_output_that_orders_an_aggregate(town: Asked) -> None:
+    constant = f"SELECT id, 'x' AS c FROM places WHERE {CALM}"
+    assert town.rows(f"SELECT string_agg(d.c, ',' ORDER BY d.c) FROM ({constant}) AS d") == [("x,x,x,x",)]
+    assert town.rows(f"SELECT string_agg(d.id::text, ',' ORDER BY d.c, d.id) FROM ({constant}) AS d") == [("1,3,4,6",)]
+
+
 def test_limit_counts_the_rows_that_unnest_makes(town: Asked) -> None:
     sql = "SELECT who, unnest(notes) AS note, answer(notes, 'calm?') AS calm FROM visits WHERE place < 4 ORDER BY who"
     assert town.rows(f"{sql} LIMIT 2")[0][0] == "Ann"

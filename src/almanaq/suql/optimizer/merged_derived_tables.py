@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
-from almanaq.suql.plan.blocks import sets_in
+from almanaq.suql.plan.blocks import drop_constant_keys, sets_in
 from almanaq.suql.plan.joins import has_outer_join
 from almanaq.suql.syntax.text_functions import has_text
 
@@ -22,4 +22,9 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
     """
     recursive = any(with_.args.get("recursive") for with_ in tree.find_all(exp.With))
     sets = any(sets_in(block.expressions) for block in tree.find_all(exp.Select))
-    return tree if recursive or sets or has_outer_join(tree) or not has_text(tree) else merge_subqueries(tree)
+    if recursive or sets or has_outer_join(tree) or not has_text(tree):
+        return tree
+    merged = merge_subqueries(tree)
+    for order in [node for node in merged.find_all(exp.Order) if isinstance(node.parent, exp.AggFunc)]:
+        drop_constant_keys(order)  # outputs that are constants, now in their place
+    return merged

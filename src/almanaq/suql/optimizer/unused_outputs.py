@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from almanaq.suql.catalog.sources import find_cte, find_source
-from almanaq.suql.plan.blocks import sets_in
+from almanaq.suql.plan.blocks import is_aggregated, sets_in
 from almanaq.suql.syntax.text_functions import has_text, outermost_text_calls
 
 
@@ -15,8 +15,9 @@ def unused_outputs(tree: exp.Query) -> exp.Query:
     Before: `SELECT count(*) FROM (SELECT id, answer(…) AS a FROM t) AS d` asks for every row of t.
     After: `SELECT count(*) FROM (SELECT id, NULL AS a FROM t) AS d` asks nothing; so does the SELECT list of an EXISTS.
 
-    Only text calls become NULL, so every block keeps its grouping, its columns and its number of rows. Blocks under
-    DISTINCT or in a set operation are left alone: there, outputs decide which rows there are.
+    Only text calls become NULL, or an aggregate of it where they read aggregates, so every block keeps its grouping, its
+    columns and its number of rows. Blocks under DISTINCT or in a set operation are left alone: there, outputs decide
+    which rows there are.
     """
     while _drop_unread_members(tree) or _drop_unread_outputs(tree):
         pass
@@ -43,13 +44,17 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
         distinct = block.args.get("distinct")
         if read is None or (distinct is not None and distinct.args.get("on") is None):
             continue
+        aggregated = is_aggregated(block)
         for item in block.expressions:
             if item.alias_or_name not in read and not _decides_rows(item, block) and not sets_in([item]):
                 for call in outermost_text_calls(item):
                     around = call.find_ancestor(exp.AggFunc, exp.Query)
                     if block.args.get("group") is not None and (around is block or isinstance(around, exp.Grouping)):
                         continue  # part of a grouping key, which the output must go on to equal
-                    call.replace(exp.cast(exp.null(), "text"))
+                    nothing = exp.cast(exp.null(), "text")
+                    call.replace(nothing)
+                    if aggregated and not is_aggregated(block):  # it read the only aggregate: one row, not one for each
+                        nothing.replace(exp.Max(this=nothing.copy()))
                     changed = True
     return changed
 

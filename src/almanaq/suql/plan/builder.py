@@ -298,8 +298,9 @@ class _Builder:
             return
         name = self._name("rows")
         _keep_grouped_verdicts(block, own_text_calls(block))
-        outside = [call for call in own_text_calls(block) if not _in_where(call, block)]
         above = [part for part in conjuncts(where_of(block)) if any(has_text(q) for q in nested_queries(part))]
+        outside = [call for call in own_text_calls(block) if not _in_where(call, block)]
+        outside += [call for part in above for call in own_text_calls(part)]
         one_will_do = isinstance(block.parent, exp.Exists) and not above and not blocks.is_cut_or_grouped(block)
         inner = blocks.derive(block, name, [text_unit(call) for call in outside], above)
         first = inner.args.get("from_")
