@@ -156,10 +156,7 @@ class _Builder:
 
     def _decorrelate(self, block: exp.Select) -> None:
         """Give each nested query with text the rows of its surroundings as a table, keyed by ROW."""
-        for join in list(block.args.get("joins") or ()):
-            if isinstance(join.this, exp.Lateral) and has_text(join.this):
-                rows = self._materialize_rows(block, before=join)
-                self._correlate(join.this.this, rows)
+        self._decorrelate_laterals(block)
         nested = [query for query in nested_queries(block) if has_text(query) and is_correlated(query)]
         if nested:
             rows = self._materialize_rows(block)
@@ -168,6 +165,14 @@ class _Builder:
                 if isinstance(within, exp.Select):
                     within.where(*matters_under(query, block), copy=False)
                 self._correlate(query, rows)
+
+    def _decorrelate_laterals(self, block: exp.Select, before: exp.Join | None = None) -> None:
+        for join in list(block.args.get("joins") or ()):
+            if join is before:
+                break
+            if isinstance(join.this, exp.Lateral) and has_text(join.this):
+                rows = self._materialize_rows(block, before=join)
+                self._correlate(join.this.this, rows)
 
     def _pair_outer_joins(self, block: exp.Select) -> None:
         """Find the matches of an outer join whose condition asks about both sides before the join.
@@ -181,6 +186,7 @@ class _Builder:
                 continue
             if not isinstance(item, exp.Table | exp.Subquery):
                 raise UnsupportedError("text functions in the ON of an outer join to a LATERAL item are not supported")
+            self._decorrelate_laterals(block, before=join)
             left = self._materialize_rows(block, before=join, filtered=False)
             right = self._materialize_item(block, item)
             pairs = exp.Select(
