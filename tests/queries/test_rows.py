@@ -202,6 +202,14 @@ def test_an_answer_compared_with_a_nested_query_in_a_nested_query(town: Asked) -
     assert town.rows(f"SELECT id, ({alike}) FROM places p WHERE id < 4 ORDER BY id") == [(1, 1), (2, 1), (3, 2)]
 
 
+def test_a_nested_query_that_refers_to_its_surroundings_as_a_grouping_key(town: Asked) -> None:
+    key = "(SELECT count(*) FROM places q WHERE q.city = p.city AND answer(q.body, 'calm?') = 'Yes')"
+    assert town.rows(f"SELECT {key} AS n, count(*) FROM places p GROUP BY {key} ORDER BY n") == [(0, 1), (2, 7)]
+    sometimes = f"CASE WHEN stars > 3 THEN {key} END"
+    sql = f"SELECT {sometimes} AS n, count(*) FROM places p WHERE id < 7 GROUP BY {sometimes} ORDER BY n"
+    assert town.rows(sql) == [(2, 3), (None, 3)]
+
+
 def test_exists_stops_at_its_first_row(town: Asked) -> None:
     inner = "SELECT 1 FROM places q WHERE q.id <> p.id AND answer(q.body, 'calm?') = 'Yes'"
     assert (

@@ -160,11 +160,18 @@ class _Builder:
         nested = [query for query in nested_queries(block) if has_text(query) and is_correlated(query)]
         if nested:
             rows = self._materialize_rows(block)
+            alike: dict[tuple[bool, str], list[exp.Query]] = {}
             for query in nested:
-                within = query.this if isinstance(query, exp.Subquery) else query
-                if isinstance(within, exp.Select):
-                    within.where(*matters_under(query, block), copy=False)
-                self._correlate(query, rows)
+                alike.setdefault((isinstance(query.parent, exp.Exists), query.sql()), []).append(query)
+            for first, *others in alike.values():  # equal ones stay equal: one may be a key of GROUP BY
+                within = first.this if isinstance(first, exp.Subquery) else first
+                matters = [matters_under(query, block) for query in (first, *others)]
+                if isinstance(within, exp.Select) and all(matters):
+                    either = {condition.sql(): condition for condition in (exp.and_(*each) for each in matters)}
+                    within.where(exp.or_(*either.values()), copy=False)
+                self._correlate(first, rows)
+                for other in others:
+                    other.replace(first.copy())
 
     def _decorrelate_laterals(self, block: exp.Select, before: exp.Join | None = None) -> None:
         for join in list(block.args.get("joins") or ()):
