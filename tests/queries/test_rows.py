@@ -196,6 +196,20 @@ def test_a_nested_query_in_a_nested_query(town: Asked) -> None:
     assert town.rows(f"SELECT id FROM places p WHERE id IN ({places}) ORDER BY 1") == [(1,), (3,), (4,)]
 
 
+def test_an_answer_compared_with_a_nested_query_in_a_nested_query(town: Asked) -> None:
+    calm = "SELECT answer(r.body, 'calm?') FROM places r WHERE r.stars = q.stars AND r.id <> q.id"
+    alike = f"SELECT count(*) FROM places q WHERE q.city = p.city AND answer(q.body, 'calm?') IN ({calm})"
+    assert town.rows(f"SELECT id, ({alike}) FROM places p WHERE id < 4 ORDER BY id") == [(1, 1), (2, 1), (3, 2)]
+
+
+def test_a_nested_query_that_refers_to_its_surroundings_as_a_grouping_key(town: Asked) -> None:
+    key = "(SELECT count(*) FROM places q WHERE q.city = p.city AND answer(q.body, 'calm?') = 'Yes')"
+    assert town.rows(f"SELECT {key} AS n, count(*) FROM places p GROUP BY {key} ORDER BY n") == [(0, 1), (2, 7)]
+    sometimes = f"CASE WHEN stars > 3 THEN {key} END"
+    sql = f"SELECT {sometimes} AS n, count(*) FROM places p WHERE id < 7 GROUP BY {sometimes} ORDER BY n"
+    assert town.rows(sql) == [(2, 3), (None, 3)]
+
+
 def test_exists_stops_at_its_first_row(town: Asked) -> None:
     inner = "SELECT 1 FROM places q WHERE q.id <> p.id AND answer(q.body, 'calm?') = 'Yes'"
     assert (
@@ -280,6 +294,13 @@ def test_lateral(town: Asked) -> None:
     inner = f"SELECT v.who FROM visits v WHERE {where} ORDER BY v.who DESC LIMIT 1"
     sql = f"SELECT p.id, l.who FROM places p LEFT JOIN LATERAL ({inner}) l ON TRUE WHERE p.id < 4 ORDER BY 1"
     assert town.rows(sql) == [(1, "Bob"), (2, None), (3, "Ann")]
+
+
+def test_an_outer_join_that_asks_about_an_answer_of_a_lateral(town: Asked) -> None:
+    lateral = "LATERAL (SELECT answer(q.body, 'calm?') AS calm FROM places q WHERE q.id = v.place) AS l ON TRUE"
+    asks = "LEFT JOIN places AS p ON p.id = v.place AND answer(p.body || ';x=' || l.calm, 'x?') = 'Yes'"
+    sql = f"SELECT v.place, l.calm, p.id FROM visits v LEFT JOIN {lateral} {asks} WHERE v.who <> 'Bob' ORDER BY 1, 2"
+    assert town.rows(sql) == [(1, "Yes", 1), (3, "Yes", 3), (9, None, None), (None, None, None)]
 
 
 def test_set_operations_keep_their_multiplicity(town: Asked) -> None:

@@ -15,9 +15,9 @@ def unused_outputs(tree: exp.Query) -> exp.Query:
     Before: `SELECT count(*) FROM (SELECT id, answer(…) AS a FROM t) AS d` asks for every row of t.
     After: `SELECT count(*) FROM (SELECT id, NULL AS a FROM t) AS d` asks nothing; so does the SELECT list of an EXISTS.
 
-    Only text calls become NULL, or an aggregate of it where they read aggregates, so every block keeps its grouping, its
-    columns and its number of rows. Blocks under DISTINCT or in a set operation are left alone: there, outputs decide
-    which rows there are.
+    Only text calls become NULL (an aggregate of it where they read the only aggregates), so every block keeps its
+    grouping, its columns and its number of rows. Blocks under DISTINCT or in a set operation are left alone: there,
+    outputs decide which rows there are.
     """
     while _drop_unread_members(tree) or _drop_unread_outputs(tree):
         pass

@@ -156,18 +156,30 @@ class _Builder:
 
     def _decorrelate(self, block: exp.Select) -> None:
         """Give each nested query with text the rows of its surroundings as a table, keyed by ROW."""
-        for join in list(block.args.get("joins") or ()):
-            if isinstance(join.this, exp.Lateral) and has_text(join.this):
-                rows = self._materialize_rows(block, before=join)
-                self._correlate(join.this.this, rows)
+        self._decorrelate_laterals(block)
         nested = [query for query in nested_queries(block) if has_text(query) and is_correlated(query)]
         if nested:
             rows = self._materialize_rows(block)
+            alike: dict[tuple[bool, str], list[exp.Query]] = {}
             for query in nested:
-                within = query.this if isinstance(query, exp.Subquery) else query
-                if isinstance(within, exp.Select):
-                    within.where(*matters_under(query, block), copy=False)
-                self._correlate(query, rows)
+                alike.setdefault((isinstance(query.parent, exp.Exists), query.sql()), []).append(query)
+            for first, *others in alike.values():  # equal ones stay equal: one may be a key of GROUP BY
+                within = first.this if isinstance(first, exp.Subquery) else first
+                matters = [matters_under(query, block) for query in (first, *others)]
+                if isinstance(within, exp.Select) and all(matters):
+                    either = {condition.sql(): condition for condition in (exp.and_(*each) for each in matters)}
+                    within.where(exp.or_(*either.values()), copy=False)
+                self._correlate(first, rows)
+                for other in others:
+                    other.replace(first.copy())
+
+    def _decorrelate_laterals(self, block: exp.Select, before: exp.Join | None = None) -> None:
+        for join in list(block.args.get("joins") or ()):
+            if join is before:
+                break
+            if isinstance(join.this, exp.Lateral) and has_text(join.this):
+                rows = self._materialize_rows(block, before=join)
+                self._correlate(join.this.this, rows)
 
     def _pair_outer_joins(self, block: exp.Select) -> None:
         """Find the matches of an outer join whose condition asks about both sides before the join.
@@ -181,6 +193,7 @@ class _Builder:
                 continue
             if not isinstance(item, exp.Table | exp.Subquery):
                 raise UnsupportedError("text functions in the ON of an outer join to a LATERAL item are not supported")
+            self._decorrelate_laterals(block, before=join)
             left = self._materialize_rows(block, before=join, filtered=False)
             right = self._materialize_item(block, item)
             pairs = exp.Select(
