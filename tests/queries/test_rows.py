@@ -242,6 +242,10 @@ def test_a_constant_output_that_orders_an_aggregate(town: Asked) -> None:
     constant = f"SELECT id, 'x' AS c FROM places WHERE {CALM}"
     assert town.rows(f"SELECT string_agg(d.c, ',' ORDER BY d.c) FROM ({constant}) AS d") == [("x,x,x,x",)]
     assert town.rows(f"SELECT string_agg(d.id::text, ',' ORDER BY d.c, d.id) FROM ({constant}) AS d") == [("1,3,4,6",)]
+    latest = "SELECT d.id FROM (SELECT id, 'x' AS c FROM places) AS d ORDER BY d.c, d.id DESC LIMIT 5"
+    assert town.rows(f"SELECT id FROM places WHERE id IN ({latest}) AND {CALM} ORDER BY id") == [(4,), (6,)]
+    outer = f"({constant}) AS d LEFT JOIN visits AS v ON v.place = d.id WHERE v.who = 'Bob'"
+    assert town.rows(f"SELECT string_agg(d.c, ',' ORDER BY d.c) FROM {outer}") == [("x,x",)]
 
 
 def test_limit_counts_the_rows_that_unnest_makes(town: Asked) -> None:

@@ -25,6 +25,17 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
     if recursive or sets or has_outer_join(tree) or not has_text(tree):
         return tree
     merged = merge_subqueries(tree)
-    for order in [node for node in merged.find_all(exp.Order) if isinstance(node.parent, exp.AggFunc)]:
-        drop_constant_keys(order)  # outputs that are constants, now in their place
+    for block in merged.find_all(exp.Select):
+        drop_constant_keys(block)
+    for key in merged.find_all(exp.Ordered):
+        _cast_constant(key)
     return merged
+
+
+def _cast_constant(key: exp.Ordered) -> None:
+    """Cast an output that is a constant, now in its place: an aggregate's ORDER BY may hold no bare one in DuckDB."""
+    constant = key.this.unnest()
+    of_rows = key.find_ancestor(exp.AggFunc, exp.WithinGroup, exp.Query) is key.find_ancestor(exp.Query)
+    if of_rows or constant.is_number or not isinstance(constant, exp.Literal | exp.Null | exp.Boolean):
+        return
+    key.set("this", exp.cast(constant, "boolean" if isinstance(constant, exp.Boolean) else "text"))

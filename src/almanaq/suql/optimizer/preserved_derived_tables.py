@@ -62,8 +62,9 @@ def _merge_first(block: exp.Select, tree: exp.Query) -> bool:
         return False  # nothing to stop or to filter by: a table by itself is read without being copied
     outputs = {output.alias_or_name: output.unalias() for output in inner.expressions}
     read = [c for c in own_columns(block) if find_source(c.table, c) is item]
-    clauses = [block.args[name] for name in ("group", "order", "distinct") if block.args.get(name) is not None]
-    sorted_by = {id(c) for clause in clauses for c in clause.find_all(exp.Column)}
+    clauses = [block.args[name] for name in ("group", "distinct") if block.args.get(name) is not None]
+    orders = block.find_all(exp.Order)  # also those of aggregates
+    sorted_by = {id(c) for clause in (*clauses, *orders) for c in clause.find_all(exp.Column)}
     if any(id(c) in sorted_by and isinstance(outputs[c.name], _CONSTANTS) for c in read):
         return False
     for reference in read:

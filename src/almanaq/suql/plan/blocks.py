@@ -56,19 +56,18 @@ def expand_output_names(block: exp.Select) -> None:
         for name in list(clause.find_all(exp.Column)) if clause is not None else ():
             if not name.table and name.name in outputs and name.find_ancestor(exp.Query) is block:
                 name.replace(outputs[name.name].copy())
-    if block.args.get("order") is not None:
-        drop_constant_keys(block.args["order"])
+    drop_constant_keys(block)
 
 
-def drop_constant_keys(order: exp.Order) -> None:
-    """Leave constants out of ORDER BY: they order nothing, and a number would be taken for a position."""
-    constants = (exp.Literal, exp.Null, exp.Boolean)
-    kept = [node for node in order.expressions if not isinstance(node.this.unnest(), constants)]
-    order.set("expressions", kept)
-    if not kept and order.this is not None:  # inside an aggregate
-        order.replace(order.this)
-    elif not kept:
-        order.pop()
+def drop_constant_keys(block: exp.Select) -> None:
+    """Leave constants out of a block's ORDER BY: they order nothing, and a number would be taken for a position."""
+    order = block.args.get("order")
+    if order is not None:
+        constants = (exp.Literal, exp.Null, exp.Boolean)
+        kept = [node for node in order.expressions if not isinstance(node.this.unnest(), constants)]
+        order.set("expressions", kept)
+        if not kept:
+            order.pop()
 
 
 def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.Expr] | None = None) -> exp.Select:
