@@ -353,3 +353,10 @@ def test_an_empty_relation_gives_no_rows_and_no_calls() -> None:
     assert asked.rows(f"SELECT id FROM t WHERE {CALM}") == []
     assert asked.rows(f"SELECT count(*), max(answer(body, 'x')) FROM t WHERE {CALM}") == [(0, None)]
     assert asked.model.calls == 0
+
+
+def test_nested_queries_in_the_list_of_an_exists_are_not_asked() -> None:
+    asked = Asked(t={"id": [1, 2], "body": texts("calm=Yes", "calm=No")})
+    inner = f"(SELECT count(*) FILTER (WHERE {CALM}) FROM t AS c WHERE c.body <> a.body)"
+    block = f"SELECT {inner} FROM t AS b WHERE b.id = a.id AND answer(b.body, 'calm?') = 'Yes'"
+    assert asked.rows(f"SELECT a.id FROM t AS a WHERE EXISTS ({block})") == [(1,)]

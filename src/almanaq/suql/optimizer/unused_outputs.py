@@ -47,6 +47,8 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
         aggregated = is_aggregated(block)
         for item in block.expressions:
             if item.alias_or_name not in read and not _decides_rows(item, block) and not sets_in([item]):
+                if not aggregated:
+                    changed |= _drop_nested(item)
                 for call in outermost_text_calls(item):
                     around = call.find_ancestor(exp.AggFunc, exp.Query)
                     if block.args.get("group") is not None and (around is block or isinstance(around, exp.Grouping)):
@@ -57,6 +59,14 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
                         nothing.replace(exp.Max(this=nothing.copy()))
                     changed = True
     return changed
+
+
+def _drop_nested(item: exp.Expr) -> bool:
+    """Make NULL of an output that nobody reads where it has nested queries with text; say whether it had."""
+    if not any(has_text(query) for query in item.find_all(exp.Query)):
+        return False
+    item.unalias().replace(exp.null())
+    return True
 
 
 def _outputs_read(block: exp.Select, tree: exp.Query) -> set[str] | None:
