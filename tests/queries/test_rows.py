@@ -360,3 +360,14 @@ def test_nested_queries_in_the_list_of_an_exists_are_not_asked() -> None:
     inner = f"(SELECT count(*) FILTER (WHERE {CALM}) FROM t AS c WHERE c.body <> a.body)"
     block = f"SELECT {inner} FROM t AS b WHERE b.id = a.id AND answer(b.body, 'calm?') = 'Yes'"
     assert asked.rows(f"SELECT a.id FROM t AS a WHERE EXISTS ({block})") == [(1,)]
+
+
+def test_a_computed_key_of_a_derived_table_is_found_in_other_clauses() -> None:
+    asked = Asked(t={"id": [1, 2, 3], "body": texts("who=Ann", "who=Bob", "who=Ann")})
+    inner = "SELECT answer(body, 'who') || '!' AS who, id FROM t"
+    sql = f"SELECT d.who, count(*) FROM ({inner}) AS d WHERE d.who ILIKE '%n%' GROUP BY d.who ORDER BY d.who"
+    assert asked.rows(sql) == [("Ann!", 2)]
+    assert asked.rows("SELECT answer(body, 'who') || '!' FROM t GROUP BY (answer(body, 'who') || '!') ORDER BY 1") == [
+        ("Ann!",),
+        ("Bob!",),
+    ]

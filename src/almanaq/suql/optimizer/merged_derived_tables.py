@@ -25,11 +25,22 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
     if recursive or sets or has_outer_join(tree) or not has_text(tree):
         return tree
     merged = merge_subqueries(tree)
+    _drop_parentheses(merged)
     for block in merged.find_all(exp.Select):
         drop_constant_keys(block)
     for key in merged.find_all(exp.Ordered):
         _cast_constant(key)
     return merged
+
+
+def _drop_parentheses(tree: exp.Query) -> None:
+    """Drop the parentheses that merging puts around an output where they change nothing: a key of GROUP BY is found in
+    the other clauses by its form."""
+    for paren in list(tree.find_all(exp.Paren)):
+        within = paren.parent
+        alone = isinstance(within, exp.Alias | exp.Group | exp.Ordered | exp.Select | exp.Func)
+        if alone and not isinstance(within, exp.Binary):
+            paren.replace(paren.this)
 
 
 def _cast_constant(key: exp.Ordered) -> None:
