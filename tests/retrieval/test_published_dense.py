@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+import typer
 from small_corpora import CORPUS, FILMS, RIVERS, table
+from typer.testing import CliRunner
 
+from almanaq.cli import find
 from almanaq.errors import BudgetExceeded, ModelError, UsageError
 from almanaq.models.budget import Budget
 from almanaq.models.tokens import estimate_tokens
@@ -100,6 +103,16 @@ def test_a_budget_refuses_before_the_first_call(server, tmp_path: Path, name: st
     budget = Budget(0, setting="--max-calls")
     with pytest.raises(BudgetExceeded, match="--max-calls"):
         open_retriever(name, parts(tmp_path, [], budget=budget)).retriever.index(CORPUS, [])
+    assert server.ledger.calls == 0
+
+
+@pytest.mark.parametrize("name", ["openai-embedding", "llm-summary"])
+def test_find_keeps_to_its_budget_too(server, tmp_path: Path, name: str) -> None:
+    (tmp_path / "films.csv").write_text("title,year\nRan,1985\n")
+    app = typer.Typer()
+    find.register(app)
+    asked = ["which films?", "--corpus", str(tmp_path / "films.csv"), "--retriever", name, "--max-calls", "0"]
+    assert isinstance(CliRunner().invoke(app, asked).exception, BudgetExceeded)
     assert server.ledger.calls == 0
 
 

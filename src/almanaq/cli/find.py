@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from almanaq.corpus.table import Corpus, TableId
+    from almanaq.models.budget import Budget
     from almanaq.models.protocols import Embedder, LanguageModel
     from almanaq.retrieval.segments import Named
 
 DEFAULT_FIELDS = "title,section,header,cells"
-DEFAULT_MAX_CALLS = 1000
 
 
 def register(app: typer.Typer) -> None:
@@ -139,7 +139,13 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
     def tell(message: str) -> None:
         print(f"almanaq: {message}", file=sys.stderr)
 
-    parts = Parts(embedder_opener(how.embedder), default_cache_folder(), model=model_opener(how.max_calls), tell=tell)
+    parts = Parts(
+        embedder_opener(how.embedder),
+        default_cache_folder(),
+        model=model_opener(how.max_calls),
+        tell=tell,
+        budget=open_budget(how.max_calls),
+    )
     opened = open_retriever(how.retriever, parts)
     if opened.note:
         tell(opened.note)
@@ -175,20 +181,26 @@ def model_opener(max_calls: int | None = None) -> Callable[[str], LanguageModel]
     """Give what opens a language model by name, within a budget: the flag, else the settings, else 1,000 calls."""
 
     def opened(name: str) -> LanguageModel:
-        from almanaq.models.budget import Budget
         from almanaq.models.registry import ModelSettings, open_models
-        from almanaq.settings import read_settings
 
-        settings = read_settings(max_calls=max_calls)
-        settings.export()
-        calls = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls
-        limits = ModelSettings(budget=Budget(calls, setting="--max-calls or ALMANAQ_MAX_CALLS"))
+        limits = ModelSettings(budget=open_budget(max_calls))
         model = open_models(name, embedder="lexical", settings=limits).language
         if model is None:
             raise UsageError(f"{name!r} is no language model")
         return model
 
     return opened
+
+
+def open_budget(max_calls: int | None) -> Budget:
+    """Give a budget of calls: the flag, else the settings, else 1,000."""
+    from almanaq.models.budget import DEFAULT_MAX_CALLS, Budget
+    from almanaq.settings import read_settings
+
+    settings = read_settings(max_calls=max_calls)
+    settings.export()
+    calls = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls
+    return Budget(calls, setting="--max-calls or ALMANAQ_MAX_CALLS")
 
 
 def read_tables(source: str) -> Corpus:

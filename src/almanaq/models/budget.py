@@ -7,6 +7,9 @@ import threading
 from almanaq.errors import BudgetExceeded
 from almanaq.models.protocols import Usage
 
+DEFAULT_MAX_CALLS = 1000
+"""Model calls that cost money, where nobody says how many may be made."""
+
 
 class Budget:
     """A limit on calls, tokens (read and written) and US dollars, shared by any number of threads and loops.

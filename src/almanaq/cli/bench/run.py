@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from almanaq.cli.bench.output import Json, counter, cutoffs, find_modules_here, print_scores, tell
-from almanaq.cli.find import DEFAULT_FIELDS, DEFAULT_MAX_CALLS, embedder_opener, model_opener
+from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener, model_opener, open_budget
 from almanaq.cli.options import MaxCalls
 
 
@@ -113,7 +113,7 @@ def run(
         evidence=evidence,
         schema="retrieved" if schema is Schema.retrieved else "all",
         tell=tell,
-        max_calls=DEFAULT_MAX_CALLS if max_calls is None else max_calls,
+        max_calls=open_budget(max_calls).calls,
     )
     scores = runner.run(request, progress=counter("questions"))
     tell(scores.config.note)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from almanaq.errors import BudgetExceeded, RefusedQueryError
+from almanaq.models.budget import DEFAULT_MAX_CALLS
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Session
@@ -15,8 +16,6 @@ from almanaq.suql.options import Options
 from almanaq.suql.plan.estimate import estimate
 from almanaq.suql.plan.references import aliased, column, quoted
 from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
-
-DEFAULT_MAX_CALLS = 1000
 
 
 def call_budget(options: Options, models: Models) -> int | None:
