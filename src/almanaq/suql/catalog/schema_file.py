@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,21 @@ def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
     said = {name.casefold(): entry for name, entry in schema.relations.items()}
     nothing = RelationSchema()
     return Catalog(tuple(_apply(r, said.get(r.name.casefold(), nothing), schema.name) for r in catalog.relations))
+
+
+def check_keys(catalog: Catalog, schema: Schema, holds: Callable[[Relation, tuple[str, ...]], bool]) -> None:
+    """Check the keys that the schema declares against the rows; raises SourceError for one that does not hold.
+
+    Args:
+        holds: whether columns of a relation are unique and not null together, as the database finds.
+    """
+    for name, said in schema.relations.items():
+        relation = catalog.relation(name)
+        if said.key and not holds(relation, relation.key):
+            raise SourceError(
+                f"{schema.name}, [{relation.name}]: the key ({', '.join(relation.key)}) is not unique or has nulls; "
+                "name columns that tell every row apart, or leave the key out"
+            )
 
 
 def describe(catalog: Catalog) -> str:

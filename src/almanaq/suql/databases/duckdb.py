@@ -14,7 +14,7 @@ import duckdb
 from almanaq.corpus.inference import LoadReport
 from almanaq.errors import SourceError, UsageError
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.catalog.schema_file import Schema, apply_schema
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.databases.duckdb_catalog import CatalogReader
 from almanaq.suql.databases.duckdb_session import DuckDBSession, quote
 
@@ -104,14 +104,7 @@ class DuckDBDatabase:
     def _read(self, reader: CatalogReader) -> Catalog:
         """Read the catalog, apply the schema file, check its keys and complete its ENUMs."""
         catalog = apply_schema(apply_schema(reader.read(), self._declared), self._schema)
-        for name, said in self._schema.relations.items():
-            relation = catalog.relation(name)
-            if said.key and not reader.key_holds(relation, relation.key):
-                key = ", ".join(relation.key)
-                raise SourceError(
-                    f"{self._schema.name}, [{relation.name}]: the key ({key}) is not unique or has nulls; "
-                    "name columns that tell every row apart, or leave the key out"
-                )
+        check_keys(catalog, self._schema, reader.key_holds)
         return Catalog(tuple(_with_values(reader, relation) for relation in catalog.relations))
 
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from almanaq.errors import DatabaseError, MissingExtraError, SourceError, UsageError
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.schema_file import Schema, apply_schema
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.databases.ibis_catalog import IbisCatalogReader
 from almanaq.suql.databases.ibis_engines import MARIADB, Engine, find_engine
 from almanaq.suql.databases.ibis_session import IbisSession, Link
@@ -83,13 +83,7 @@ class IbisDatabase:
 
         reader = IbisCatalogReader(session.backend, self.dialect, rows)
         catalog = apply_schema(reader.read(), self._schema)
-        for name, said in self._schema.relations.items():
-            relation = catalog.relation(name)
-            if said.key and not reader.key_holds(relation, relation.key):
-                raise SourceError(
-                    f"{self._schema.name}, [{relation.name}]: the key ({', '.join(relation.key)}) is not unique or has "
-                    "nulls; name columns that tell every row apart, or leave the key out"
-                )
+        check_keys(catalog, self._schema, reader.key_holds)
         return Catalog(tuple(reader.completed(relation) for relation in catalog.relations))
 
     def _link(self, backend: Any) -> Link:

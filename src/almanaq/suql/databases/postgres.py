@@ -15,7 +15,7 @@ from almanaq.errors import SourceError
 from almanaq.suql.catalog.infer import ColumnSample, infer_kind
 from almanaq.suql.catalog.reading import declared_column, flatten, relation_names, shown_samples
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.catalog.schema_file import ForeignKey, Schema, apply_schema
+from almanaq.suql.catalog.schema_file import ForeignKey, Schema, apply_schema, check_keys
 from almanaq.suql.databases.postgres_driver import connect, driver, first_line, register_enums
 from almanaq.suql.databases.postgres_session import PostgresSession, quote
 
@@ -139,13 +139,7 @@ class PostgresDatabase:
 
     def _read(self, reader: _CatalogReader) -> Catalog:
         catalog = apply_schema(reader.read(), self._schema)
-        for name, said in self._schema.relations.items():
-            relation = catalog.relation(name)
-            if said.key and not reader.key_holds(relation, relation.key):
-                raise SourceError(
-                    f"{self._schema.name}, [{relation.name}]: the key ({', '.join(relation.key)}) is not unique or has "
-                    "nulls; name columns that tell every row apart, or leave the key out"
-                )
+        check_keys(catalog, self._schema, reader.key_holds)
         return Catalog(tuple(reader.with_enum_values(relation) for relation in catalog.relations))
 
 
