@@ -13,7 +13,7 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -221,8 +221,3 @@ def _opened(request: urllib.request.Request, repository: str) -> Any:
 def _sha256(file: Path) -> str:
     with file.open("rb") as data:
         return hashlib.file_digest(data, "sha256").hexdigest()
-
-
-def source_record(card: Card) -> dict[str, object] | None:
-    """Give the card's source for `bench list --json`."""
-    return asdict(card.source) if card.source is not None else None

@@ -83,8 +83,7 @@ class PaperRetriever:
         """Hand the corpus over, in the batches of the paper's code. Raises SourceError where it is empty."""
         tables = _at_least_one(corpus)
         dataset = self.dataset or _content_name(tables)
-        embed = _told(self.found.embed_corpus, dataset)
-        embed(_entries(tables, str(getattr(self.found, "expected_corpus_format", "nested array"))))
+        _told(self.found.embed_corpus, dataset)(_entries(tables, _form_of(self.found)))
         return _Asked(_told(self.found.retrieve, dataset), self.name)
 
 
@@ -101,7 +100,7 @@ class PaperEmbedder:
         tables = _at_least_one(corpus)
         dataset = self.dataset or _content_name(tables)
         embed = _told(self.found.embed_corpus, dataset)
-        form = str(getattr(self.found, "expected_corpus_format", "nested array"))
+        form = _form_of(self.found)
         ids = [table.id for table in tables]
         vectors = normalised(np.array([np.ravel(embed(_entry(table, form))) for table in tables]))
         asked = _told(self.found.embed_query, dataset)
@@ -111,6 +110,11 @@ class PaperEmbedder:
             return [(*ids[place], float(scores[place])) for place in top_k(scores, k)]
 
         return _Asked(search, self.name)
+
+
+def _form_of(found: Any) -> str:
+    """Give the form in which an object of the paper's kinds wants its tables."""
+    return str(getattr(found, "expected_corpus_format", "nested array"))
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,9 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
         aggregated = is_aggregated(block)
         for item in block.expressions:
             if item.alias_or_name not in read and not _decides_rows(item, block) and not sets_in([item]):
-                if not aggregated:
-                    changed |= _drop_nested(item)
+                if not aggregated and _drop_nested(item):
+                    changed = True
+                    continue
                 for call in outermost_text_calls(item):
                     around = call.find_ancestor(exp.AggFunc, exp.Query)
                     if block.args.get("group") is not None and (around is block or isinstance(around, exp.Grouping)):
