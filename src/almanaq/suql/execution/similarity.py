@@ -23,16 +23,19 @@ class EmbedderSimilarity:
 
     def vector(self, constraint: str) -> NDArray[np.float32]:
         """Give the vector of a text constraint, for a database that compares it with its own."""
-        vector: NDArray[np.float32] = self._embed([constraint])[0]
+        vector: NDArray[np.float32] = self._vectors_of([constraint])[0]
         return vector
 
     def scores(self, constraint: str, passages: Sequence[str]) -> NDArray[np.float32]:
         """Give one score per passage."""
-        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in passages]
-        missing = {key: text for key, text in zip(keys, passages, strict=True) if key not in self._vectors}
+        # One product is too small to be worth the threads that `@` wakes.
+        scores: NDArray[np.float32] = np.einsum("ij,j->i", self._vectors_of(passages), self.vector(constraint))
+        return scores
+
+    def _vectors_of(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Give the vectors of texts, each embedded once."""
+        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._vectors}
         if missing:
             self._vectors.update(zip(missing, self._embed(list(missing.values())), strict=True))
-        vectors = np.stack([self._vectors[key] for key in keys])
-        # One product is too small to be worth the threads that `@` wakes.
-        scores: NDArray[np.float32] = np.einsum("ij,j->i", vectors, self.vector(constraint))
-        return scores
+        return np.stack([self._vectors[key] for key in keys])
