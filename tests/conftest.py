@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 
 import pytest
 
 from engines import PostgresServer
 from postgres_server import find_binaries, run_server
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the run a cache folder of its own: nothing kept by an earlier run is seen, nor the user's cache touched.
+
+    Workers of a parallel run inherit the folder, so that costly files (static vectors) are made once.
+    """
+    if hasattr(config, "workerinput"):
+        return
+    folder = tempfile.mkdtemp(prefix="almanaq-tests-")
+    os.environ["ALMANAQ_CACHE_DIR"] = folder
+    os.environ.pop("ALMANAQ_CACHE", None)
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ def reply(request):
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setenv("ALMANAQ_CACHE", str(tmp_path / "replies.sqlite"))
+    monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("ALMANAQ_PRICES", str(tmp_path / "prices.toml"))
     monkeypatch.delenv("ALMANAQ_MODEL", raising=False)
     (tmp_path / "prices.toml").write_text('["gpt-4o-mini"]\ninput = 0.15\noutput = 0.6\n')
