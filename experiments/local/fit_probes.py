@@ -28,10 +28,13 @@ from almanaq.models.extractive.polarity import matters
 from almanaq.models.local_embedder import LocalEmbedder
 from almanaq.sample import load
 from almanaq.sample.grammar import read_toml
+from almanaq.sample.truth import load_truth
 
 BAD = frozenset(("wait", "noise"))
 """Concepts that are bad when they hold."""
 RIDGE = 0.1
+UNMENTIONED = 1_000
+"""How many clauses that express no attribute are learned from, as examples of what no probe shall take for its own."""
 SHOWN = 3
 """How many mentions of a wording are learned from: they differ in their slots."""
 
@@ -54,7 +57,7 @@ def main() -> None:
     cues, wordings, meaning = [*_cues(), *_exemplars()], _wordings(), Meaning(LocalEmbedder())
     filler = [
         text for kind in read_toml("filler.toml").values() for text in kind if "{" not in text and "[" not in text
-    ]
+    ] + _unmentioned()
     seen, attributes, sides, found, taken = [], [], [], [], []
     names = sorted({said.wording for said in wordings})
     random.Random(0).shuffle(names)
@@ -186,6 +189,27 @@ def _wordings() -> list[Said]:
         name, inverse = _concept(mention["attribute"])
         found[Said(name, mention["polarity"] is not inverse, text, mention["attribute"], mention["wording"])] = None
     return list(found)
+
+
+def _unmentioned() -> list[str]:
+    """Give clauses of development restaurants that express no attribute: they speak of dishes, people and the day."""
+    truth = load_truth()
+    said: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for mention in truth.mentions:
+        said.setdefault((mention.restaurant_id, mention.review), []).append((mention.start, mention.end))
+    rows = load("restaurants").tables["restaurants"].select(["id", "reviews"]).to_pylist()
+    found = {
+        clause.text
+        for row in rows
+        if row["id"] not in truth.held_out
+        for number, review in enumerate(row["reviews"])
+        for clause in clauses(review)
+        if not any(
+            clause.start < end and start < clause.start + len(clause.text)
+            for start, end in said.get((row["id"], number), ())
+        )
+    }
+    return random.Random(1).sample(sorted(found), UNMENTIONED)
 
 
 def _concept(attribute: str) -> tuple[str, bool]:

@@ -10,7 +10,12 @@ from measured.results import EXPERIMENTS, markdown
 def questions() -> str:
     """The main job on the bundled sample: how many questions get the right restaurants, before tuning and now."""
     rows = []
-    for name, when in (("twelve_questions_first", "before any tuning"), ("twelve_questions", "now")):
+    runs = (
+        ("twelve_questions_first", "before any tuning"),
+        ("twelve_questions_unseen", "tuned, their wordings unseen"),
+        ("twelve_questions", "now, seen"),
+    )
+    for name, when in runs:
         path = EXPERIMENTS / "local" / f"{name}.json"
         if path.exists():
             record = json.loads(path.read_text())

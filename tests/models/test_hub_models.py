@@ -110,3 +110,5 @@ def test_another_kind_of_model_and_none_at_all_are_refused(transformers, tmp_pat
         HubReader(str(make(transformers, tmp_path / "plain", "BertModel"))).evaluate(call)
     with pytest.raises(ModelError, match="cannot be loaded"):
         HubReader(str(tmp_path / "nothing")).evaluate(call)
+    with pytest.raises(ModelError, match=f"did you mean '{tmp_path / 'plain'}'"):
+        HubReader(str(tmp_path / "plian")).evaluate(call)

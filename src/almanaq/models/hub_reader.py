@@ -6,9 +6,10 @@ import asyncio
 import re
 import threading
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from almanaq.errors import MissingExtraError, ModelError
+from almanaq.errors import MissingExtraError, ModelError, suggest
 from almanaq.models.extractive import LocalReader
 from almanaq.models.extractive.clauses import clauses
 from almanaq.models.extractive.reader import is_yes_or_no, yes_or_no_reply
@@ -104,8 +105,18 @@ def _load(path: str) -> _Loaded:
             tokenizer = transformers.AutoTokenizer.from_pretrained(path)
             model = getattr(transformers, kind).from_pretrained(path)
         except (OSError, ValueError, AttributeError) as problem:
-            raise ModelError(f"the model local:{path} cannot be loaded ({problem}): change --model") from problem
+            near = suggest(path, _at_hand(path))
+            raise ModelError(f"the model local:{path} cannot be loaded ({problem}): change --model{near}") from problem
     return _Loaded(tokenizer, model.eval(), answers)
+
+
+def _at_hand(path: str) -> list[str]:
+    """Give the models in the folder that a path lies in, and those of the hub that were downloaded before."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    beside = Path(path).parent.glob("*/config.json")
+    kept = Path(HF_HUB_CACHE).glob("models--*")
+    return [*(str(found.parent) for found in beside), *("/".join(found.name.split("--")[1:]) for found in kept)]
 
 
 def _answer(loaded: _Loaded, call: TextCall) -> TextReply:
