@@ -30,11 +30,15 @@ class Similarity(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One row of a text stage's source; `number` is its place in source order."""
+    """One row of a text stage's source; `number` is its place in source order.
+
+    `brought` holds what the result shows of it: rows, and which of them it is; None where nothing was brought along.
+    """
 
     number: int
     row: Any
     values: dict[str, Any]
+    brought: tuple[pa.RecordBatch, int] | None = None
 
 
 def passages_of(document: object) -> tuple[str, ...]:
@@ -73,8 +77,17 @@ class CandidateStream:
     It is no async generator, since the event loop would close one a second time when it shuts down early.
     """
 
-    def __init__(self, session: Session, sql: str, batch_rows: int = _BATCH, first_rows: int | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        sql: str,
+        batch_rows: int = _BATCH,
+        first_rows: int | None = None,
+        *,
+        brought: tuple[str, ...] = (),
+    ) -> None:
         self._session, self._sql, self._batch_rows, self._first_rows = session, sql, batch_rows, first_rows
+        self._brought = brought
         self._batches: Any = None
         self._rows: Iterator[Candidate] = iter(())
         self._number = 0
@@ -90,7 +103,7 @@ class CandidateStream:
             batch = await in_thread(self._next_batch)
             if batch is None:
                 raise StopAsyncIteration
-            self._rows = iter(_rows(batch, self._number))
+            self._rows = iter(_rows(batch, self._number, self._brought))
             self._number += batch.num_rows
 
     async def take(self, count: int) -> list[Candidate]:
@@ -101,7 +114,7 @@ class CandidateStream:
     def _pull(self, count: int) -> list[Candidate]:
         found: list[Candidate] = []
         while len(found) < count and (batch := self._next_batch()) is not None:
-            found.extend(_rows(batch, self._number))
+            found.extend(_rows(batch, self._number, self._brought))
             self._number += batch.num_rows
         self._rows = iter(found[count:])
         return found[:count]
@@ -145,8 +158,16 @@ class MostSimilarFirst:
     misleads costs at most three times the rows of table order, and one that helps half as many again as by itself.
     """
 
-    def __init__(self, session: Session, sql: str, inputs: Sequence[SiteInput], similarity: Similarity) -> None:
-        self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH, LOOKED_AT + _LOOKED_AT_ONCE)
+    def __init__(
+        self,
+        session: Session,
+        sql: str,
+        inputs: Sequence[SiteInput],
+        similarity: Similarity,
+        brought: tuple[str, ...] = (),
+    ) -> None:
+        first = LOOKED_AT + _LOOKED_AT_ONCE
+        self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH, first, brought=brought)
         self._inputs, self._similarity = inputs, similarity
         self._best: list[tuple[float, int]] = []
         self._waiting: dict[int, Candidate] = {}  # by number, the longest first
@@ -230,11 +251,12 @@ def _best_scores(item: SiteInput, candidates: list[Candidate], similarity: Simil
     return best
 
 
-def _rows(batch: pa.RecordBatch, first: int) -> list[Candidate]:
+def _rows(batch: pa.RecordBatch, first: int, brought: tuple[str, ...]) -> list[Candidate]:
     names = batch.schema.names
     columns = [column.to_pylist() for column in batch.columns]
     row = names.index(ROW)
+    shown = batch.select([*brought, ROW]) if brought else None
     return [
-        Candidate(first + i, values[row], dict(zip(names, values, strict=True)))
+        Candidate(first + i, values[row], dict(zip(names, values, strict=True)), None if shown is None else (shown, i))
         for i, values in enumerate(zip(*columns, strict=True))
     ]
