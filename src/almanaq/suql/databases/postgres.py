@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 import weakref
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -88,6 +89,9 @@ class PostgresDatabase:
             self._enums = connection.execute(
                 "SELECT typname, oid, typarray FROM pg_type WHERE typtype = 'e'"
             ).fetchall()
+            started = time.monotonic()
+            connection.execute("")
+            self._round_trip = time.monotonic() - started
         connection.close()
 
     def catalog(self) -> Catalog:
@@ -112,7 +116,9 @@ class PostgresDatabase:
             connection = connect(self._url)
             connection.autocommit = True  # the session writes BEGIN itself
             register_enums(connection, self._enums)
-        return PostgresSession(connection, arrays, self._give_back, deadline, standby=self._standby)
+        return PostgresSession(
+            connection, arrays, self._give_back, deadline, standby=self._standby, round_trip=self._round_trip
+        )
 
     def close(self) -> None:
         """Close the connections that lie idle."""

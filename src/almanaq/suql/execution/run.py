@@ -41,6 +41,9 @@ from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.sites import Site
 from almanaq.suql.plan.stages import ROW, Materialize, Plan, Stage, TextStage
 
+_FEWEST_ROWS = 8
+"""Rows that are asked for at first under a LIMIT, if not twice as many as it wants."""
+
 
 @dataclass(frozen=True)
 class Means:
@@ -240,7 +243,8 @@ class Run:
             return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most))
         if by_similarity:
             return MostSimilarFirst(self._session, sql, stage.inputs, similarity, brought)
-        return CandidateStream(self._session, sql, brought=brought)
+        surely = None if stage.enough is None else max(_FEWEST_ROWS, 2 * stage.enough)
+        return CandidateStream(self._session, sql, first_rows=surely, brought=brought)
 
     def _table(self, stage: TextStage, rows: list[StageRow]) -> pa.Table:
         """Give a stage's rows as the table that later SQL joins on ROW."""
