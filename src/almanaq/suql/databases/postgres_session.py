@@ -172,7 +172,8 @@ class PostgresSession:
         with self._using:
             try:
                 if self._status() != "IDLE":
-                    self._connection.execute("ROLLBACK")
+                    closing = [f"CLOSE {name}" for name in self._closing if self._status() == "INTRANS"]
+                    self._connection.execute("; ".join([*closing, "ROLLBACK"]))
             except self._faults:
                 self._connection.close()
         self._give_back(self._connection)

@@ -16,7 +16,7 @@ from almanaq.suql.databases.protocol import Session
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import ROW, SiteInput
 
-_BATCH = 2048
+_BATCH, _READ_AT_ONCE = 2048, 16
 LOOKED_AT, LOOKED_FURTHER = 200, 5
 """Rows that are looked at before the first is tried in order of similarity, and more for each that was tried."""
 _LOOKED_AT_ONCE, _LOOKED_AT_BATCH = 50, 128
@@ -103,7 +103,7 @@ class CandidateStream:
             batch = await in_thread(self._next_batch)
             if batch is None:
                 raise StopAsyncIteration
-            self._rows = iter(_rows(batch, self._number, self._brought))
+            self._rows = _rows(batch, self._number, self._brought)
             self._number += batch.num_rows
 
     async def take(self, count: int) -> list[Candidate]:
@@ -114,10 +114,10 @@ class CandidateStream:
     def _pull(self, count: int) -> list[Candidate]:
         found: list[Candidate] = []
         while len(found) < count and (batch := self._next_batch()) is not None:
-            found.extend(_rows(batch, self._number, self._brought))
+            self._rows = _rows(batch, self._number, self._brought)
             self._number += batch.num_rows
-        self._rows = iter(found[count:])
-        return found[:count]
+            found.extend(itertools.islice(self._rows, count - len(found)))
+        return found
 
     async def aclose(self) -> None:
         """Stop the database."""
@@ -251,12 +251,15 @@ def _best_scores(item: SiteInput, candidates: list[Candidate], similarity: Simil
     return best
 
 
-def _rows(batch: pa.RecordBatch, first: int, brought: tuple[str, ...]) -> list[Candidate]:
+def _rows(batch: pa.RecordBatch, first: int, brought: tuple[str, ...]) -> Iterator[Candidate]:
+    """Yield the rows of a batch; they are read from it little by little, since a LIMIT may need few."""
     names = batch.schema.names
-    columns = [column.to_pylist() for column in batch.columns]
     row = names.index(ROW)
     shown = batch.select([*brought, ROW]) if brought else None
-    return [
-        Candidate(first + i, values[row], dict(zip(names, values, strict=True)), None if shown is None else (shown, i))
-        for i, values in enumerate(zip(*columns, strict=True))
-    ]
+    start, size = 0, _READ_AT_ONCE
+    while start < batch.num_rows:
+        columns = [column.to_pylist() for column in batch.slice(start, size).columns]
+        for i, values in enumerate(zip(*columns, strict=True), start):
+            found = dict(zip(names, values, strict=True))
+            yield Candidate(first + i, values[row], found, None if shown is None else (shown, i))
+        start, size = start + size, 2 * size
