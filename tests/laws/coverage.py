@@ -208,7 +208,7 @@ def measure(queries: Iterable[tuple[Case, bool]]) -> dict[str, object]:
 
 def main() -> None:
     """Write the coverage of the first seeds beside this file."""
-    from .run import cases
+    from .check import cases
 
     options = argparse.ArgumentParser(description=main.__doc__)
     options.add_argument("--count", type=int, default=5000)

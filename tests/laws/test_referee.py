@@ -14,10 +14,10 @@ from sqlglot import exp
 
 from almanaq.testing import FunctionModel
 
+from .check import Ready, cases, check
 from .compare import Expected, difference
 from .coverage import CLAUSES
 from .oracle import Oracle, document_text, linked, parse, translate
-from .run import Ready, cases, check
 
 Mutation = Callable[[exp.Query], exp.Query]
 
