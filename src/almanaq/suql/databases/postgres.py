@@ -16,7 +16,7 @@ from almanaq.suql.catalog.infer import ColumnSample, infer_kind
 from almanaq.suql.catalog.reading import declared_column, flatten, relation_names, shown_samples
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey, Schema, apply_schema, check_keys
-from almanaq.suql.databases.postgres_driver import connect, driver, first_line, register_enums
+from almanaq.suql.databases.postgres_driver import connect, driver, first_line, is_alive, register_enums
 from almanaq.suql.databases.postgres_session import PostgresSession, quote
 
 if TYPE_CHECKING:
@@ -105,19 +105,13 @@ class PostgresDatabase:
     def session(self, deadline: float | None = None) -> PostgresSession:
         """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
         arrays = frozenset(array for _, _, array in self._enums)
-        while (connection := self._take_idle()) is not None:
-            try:
-                return PostgresSession(connection, arrays, self._give_back, deadline, standby=self._standby)
-            except driver().Error:  # it was lost while it lay idle
-                connection.close()
-        connection = connect(self._url)
-        connection.autocommit = True  # the session writes BEGIN itself
-        try:
-            register_enums(connection, self._enums)
-            return PostgresSession(connection, arrays, self._give_back, deadline, standby=self._standby)
-        except driver().Error as error:
+        while (connection := self._take_idle()) is not None and not is_alive(connection):
             connection.close()
-            raise SourceError(f"{self.name} gives no transaction: {first_line(error)}") from error
+        if connection is None:
+            connection = connect(self._url)
+            connection.autocommit = True  # the session writes BEGIN itself
+            register_enums(connection, self._enums)
+        return PostgresSession(connection, arrays, self._give_back, deadline, standby=self._standby)
 
     def close(self) -> None:
         """Close the connections that lie idle."""

@@ -56,6 +56,16 @@ def connect(url: str) -> Connection:
     return connection
 
 
+def is_alive(connection: Connection) -> bool:
+    """Say whether a connection that lay idle was not lost, as far as can be told without asking the server."""
+    try:
+        for _ in range(2):  # first its last words, then the end
+            connection.pgconn.consume_input()
+    except driver().Error:
+        return False
+    return not connection.closed and not connection.broken
+
+
 def register_enums(connection: Connection, enums: list[tuple[str, int, int]]) -> None:
     """Make arrays of enums known to a connection, which then gives them as lists of text."""
     from psycopg.types import TypeInfo
