@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from small_hybrid import HEADER, LINKS, PASSAGES, ROWS, write_hybrid
 
 import almanaq
 from almanaq.benchmark.generation import protocol
@@ -33,20 +32,6 @@ from almanaq.models.registry import ModelSettings, open_models
 from almanaq.testing import FunctionModel, ScriptedModel, StandInServer, replies_from
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prompts" / "hybridqa_write.txt"
-HEADER = ["Rank", "Athlete", "Country", "Time"]
-ROWS = [
-    ["1", "Ada Berg", "Norway", "2:13.32"],
-    ["2", "Bo Lund", "Sweden", "2:14.10"],
-    ["3", "Cy Rask", "Norway", "2:15.90"],
-]
-LINKS = [[[], ["/ada"], ["/no"], []], [[], ["/bo"], ["/se"], []], [[], ["/cy"], ["/no"], []]]
-PASSAGES = {
-    "/ada": "Ada Berg ( born 1 May 1980 ) is a runner . She was trained by Liv Dahl .",
-    "/bo": "Bo Lund ( born 2 June 1975 ) is a runner nicknamed The Moose .",
-    "/cy": "Cy Rask ( born 3 July 1990 ) is a runner and a baker .",
-    "/no": "Norway is a country . Its capital is Oslo .",
-    "/se": "Sweden is a country . Its capital is Stockholm .",
-}
 
 
 def relation() -> HybridRelation:
@@ -233,35 +218,8 @@ def test_the_first_stage_that_lost_an_answer_is_named(answer: str, tried: str, m
     )
 
 
-def folder(path: Path) -> Path:
-    table = {"database_id": "0", "table_id": "race_0", "header": HEADER, "rows": ROWS, "links": LINKS}
-    pq.write_table(pa.Table.from_pylist([table]), path / "corpus.parquet")
-    texts = [{"table_id": "race_0", "link": link, "text": text} for link, text in PASSAGES.items()]
-    pq.write_table(pa.Table.from_pylist(texts), path / "passages.parquet")
-    base = {"database_id": "0", "table_id": "race_0"}
-    node = {"text": "", "row": 1, "col": 3, "link": None, "where": "table"}
-    asked = [
-        {
-            **base,
-            "query_id": "a",
-            "query": "What was the time of Bo Lund ?",
-            "answer": "2:14.10",
-            "answer_nodes": [node],
-        },
-        {
-            **base,
-            "query_id": "b",
-            "query": "Who trained the runner who finished with a time of 2:13.32 ?",
-            "answer": "Liv",
-            "answer_nodes": [],
-        },
-    ]
-    pq.write_table(pa.Table.from_pylist(asked), path / "queries_test.parquet")
-    return path
-
-
 def test_records_say_where_answers_lie_and_are_scored_by_it(tmp_path: Path) -> None:
-    data = open_dataset(folder(tmp_path))
+    data = open_dataset(write_hybrid(tmp_path))
     tables = LinkedTables(data)
     made = HybridPipeline(open_models(FunctionModel(reader), embedder="lexical"), LocalProposer())
     records = [answer_question(made, question, tables) for question in data.questions("test")]
@@ -283,8 +241,7 @@ def test_records_say_where_answers_lie_and_are_scored_by_it(tmp_path: Path) -> N
 
 
 def test_the_runner_asks_the_best_table_and_scores_by_place(tmp_path: Path) -> None:
-    (tmp_path / "small").mkdir()
-    folder(tmp_path / "small")
+    write_hybrid(tmp_path / "small")
     request = RunRequest(
         "hybrid-qa",
         "small",
@@ -317,7 +274,7 @@ def test_many_questions_at_once_share_a_model_over_http(tmp_path: Path, monkeypa
             return {"reasoning": "", "suql": "SELECT answer(\"Athlete_Info\", 'who trained her?') FROM race_0 LIMIT 1"}
         return {"answer": "Liv Dahl"} if name == "short_answer" else read(request)
 
-    data = open_dataset(folder(tmp_path))
+    data = open_dataset(write_hybrid(tmp_path))
     assert isinstance(data, DatasetFolder)
     with StandInServer(reply) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from almanaq.benchmark.generation.protocol import Asked, Reply
+from almanaq.benchmark.hybridqa.expected import expected_usage
 from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
 from almanaq.benchmark.hybridqa.pipeline import TRIES, HybridPipeline, Prediction
 from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShortener, prompt_versions
@@ -54,8 +55,24 @@ class HybridGenerator:
         return LinkedTables(self._folder)
 
     @cached_property
+    def _opened(self) -> Models:
+        return self._models()
+
+    @cached_property
     def _pipeline(self) -> HybridPipeline:
-        return open_pipeline(self._models())
+        return open_pipeline(self._opened)
+
+    def expected(self, asked: Sequence[Asked]) -> Usage:
+        """Give what the answers to these questions are expected to take; nothing by `local`."""
+        if self.name == "local" or self._opened.language is None:
+            return Usage()
+        proposer = PromptedProposer(self._opened.language)
+        each = (
+            expected_usage(one.question, make_relation(self._tables.get(one.tables[0].id)), proposer)
+            for one in asked
+            if one.tables
+        )
+        return sum(each, Usage())
 
     async def reply(self, asked: Asked) -> Reply:
         """Give the short answer, with the queries that led to it as the reasoning."""
