@@ -31,7 +31,8 @@ _ASKING = word_set(
 )
 _CLAUSE = word_set("that which who where with in for on at near , ; ?")
 _SUMMARY = re.compile(
-    r"\b(summar\w+|tell me (?:more )?about|what(?:'s| is| was) .+ about|what do (?:people|they|reviewers) (?:say|think))\b",
+    r"\b(summar\w+|tell me (?:more )?about|what(?:'s| is| was) .+ about|"
+    r"what do (?:people|they|reviewers) (?:say|think))\b",
     re.IGNORECASE,
 )
 

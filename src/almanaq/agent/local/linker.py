@@ -279,7 +279,7 @@ def _kin(links: Links, index: SchemaIndex) -> None:
 
 
 def _verbs(links: Links, index: SchemaIndex) -> None:
-    """Link verbs that share their root with a column's name: "directed" speaks of `director`, "hired" of `hire_date`."""
+    """Link verbs that share their root with a column's name: "directed" to `director`, "hired" to `hire_date`."""
     for i, word in enumerate(links.words):
         if not links.free(i, i + 1) or word.folded in IGNORED or not word.folded.isalpha() or i == 0:
             continue

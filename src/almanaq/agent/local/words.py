@@ -93,8 +93,9 @@ def identifier_stems(identifier: str) -> tuple[str, ...]:
 
 
 PAST = {
-    "wrote": "write", "written": "write", "sang": "sing", "sung": "sing", "sold": "sell", "bought": "buy", "led": "lead",
-    "taught": "teach", "built": "build", "won": "win", "drew": "draw", "drawn": "draw", "drove": "drive", "ran": "run",
+    "wrote": "write", "written": "write", "sang": "sing", "sung": "sing", "sold": "sell", "bought": "buy",
+    "led": "lead", "taught": "teach", "built": "build", "won": "win", "drew": "draw", "drawn": "draw",
+    "drove": "drive", "ran": "run",
 }  # fmt: skip
 _ENDINGS = ("ing", "ed", "er", "or", "e")
 
