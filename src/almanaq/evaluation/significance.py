@@ -114,10 +114,16 @@ def pairs(names: Sequence[str]) -> list[tuple[str, str]]:
 def _cliques(
     chosen: set[str], open_: set[str], closed: set[str], alike: Mapping[str, set[str]]
 ) -> Iterator[frozenset[str]]:
-    """Give the maximal sets of systems that are all alike (Bron and Kerbosch 1973)."""
+    """Give the maximal sets of systems that are all alike (Bron and Kerbosch 1973).
+
+    A set that leaves out the pivot has one that is not like it, or it could take the pivot in: it is enough to begin
+    with those. Without it, n systems that are all alike would take 2ⁿ steps.
+    """
     if not open_ and not closed:
         yield frozenset(chosen)
-    for name in sorted(open_):
+        return
+    pivot = max(sorted(open_ | closed), key=lambda name: len(alike[name] & open_))
+    for name in sorted(open_ - alike[pivot]):
         yield from _cliques(chosen | {name}, open_ & alike[name], closed & alike[name], alike)
         open_ = open_ - {name}
         closed = closed | {name}
