@@ -186,7 +186,7 @@ def _tested(parts: Sequence[Mapping[str, PerQuery[Any]]]) -> dict[tuple[str, str
 
 
 def _drafts(found: Mapping[str, PerQuery[Any]]) -> Iterator[tuple[tuple[str, str], list[Difference]]]:
-    """Yield each measure's difference for every pair of runs, not yet corrected; many pairs at once, by the same draws."""
+    """Yield each measure's difference for every pair, not yet corrected; many pairs at once, by the same draws."""
     first = next(iter(found.values()))
     means = {name: [round(mean, _DIGITS) for mean in each.means()] for name, each in found.items()}
     wide = len(first.measures)
