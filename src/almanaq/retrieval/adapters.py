@@ -44,13 +44,14 @@ class TableText:
     metadata: Mapping[str, str]
 
 
-def adapt(found: object, name: str, *, dataset: str | None = None) -> Retriever:
+def adapt(found: object, name: str, *, dataset: str | None = None, batch: int = BATCH) -> Retriever:
     """Give an object of one of the kinds above, or a class of such objects, as a retriever; ours as it is.
 
     Args:
         name: what the retriever is called in results.
         dataset: the name that the paper's methods are told; None makes one from the corpus' content, as they may keep
             vectors by it.
+        batch: how many tables one entry of the corpus holds that the paper's `embed_corpus` is given.
 
     Raises:
         UsageError: the object is of no kind that is known, or its class cannot be made without arguments.
@@ -59,7 +60,7 @@ def adapt(found: object, name: str, *, dataset: str | None = None) -> Retriever:
     if _has(made, "index"):
         return made  # type: ignore[return-value]
     if _has(made, "embed_corpus", "retrieve"):
-        return PaperRetriever(made, name, dataset)
+        return PaperRetriever(made, name, dataset, batch)
     if _has(made, "embed_corpus", "embed_query"):
         return PaperEmbedder(made, name, dataset)
     if _has(made, "retrieve") or _has(made, "invoke"):
@@ -79,12 +80,13 @@ class PaperRetriever:
     found: Any
     name: str
     dataset: str | None = None
+    batch: int = BATCH
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
         """Hand the corpus over, in the batches of the paper's code. Raises SourceError where it is empty."""
         tables = _at_least_one(corpus)
         dataset = self.dataset or _content_name(tables)
-        _told(self.found.embed_corpus, dataset)(_entries(tables, _form_of(self.found)))
+        _told(self.found.embed_corpus, dataset)(_entries(tables, _form_of(self.found), self.batch))
         return _Asked(_told(self.found.retrieve, dataset), self.name)
 
 
@@ -272,10 +274,10 @@ def _told(method: Callable[..., Any], dataset: str) -> Callable[..., Any]:
     return lambda *arguments: method(*arguments[:place], dataset, *arguments[place:])
 
 
-def _entries(tables: Sequence[Table], form: str) -> Iterator[dict[str, list[object]]]:
+def _entries(tables: Sequence[Table], form: str, batch: int) -> Iterator[dict[str, list[object]]]:
     """Give the corpus in the paper's form: batches, each a list per column."""
-    for start in range(0, len(tables), BATCH):
-        entries = [_entry(table, form) for table in tables[start : start + BATCH]]
+    for start in range(0, len(tables), batch):
+        entries = [_entry(table, form) for table in tables[start : start + batch]]
         yield {key: [entry[key] for entry in entries] for key in entries[0]}
 
 
