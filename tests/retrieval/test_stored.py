@@ -41,7 +41,7 @@ def test_it_ranks_and_scores_as_the_index_in_memory(tmp_path: Path) -> None:
 
 def test_it_keeps_what_is_shown(tmp_path: Path) -> None:
     index = build_index(CORPUS, tmp_path / "i", FIELDS)
-    ((named, _),) = index.find("Kurosawa", 5)
+    ((named, _),) = index.best("Kurosawa", 5)
     assert (named.id, named.title, named.header) == (FILMS.id, FILMS.title, FILMS.header)
 
 
@@ -132,8 +132,8 @@ def test_bad_input(tmp_path: Path) -> None:
         ("{", "cannot read"),
         ("[]", "is not an index"),
         ('{"format": "else"}', "is not an index"),
-        ('{"format": "almanaq-table-index", "version": 99}', "version 99, this almanaq reads 2"),
-        ('{"format": "almanaq-table-index", "version": 2}', "is damaged"),
+        ('{"format": "almanaq-table-index", "version": 99}', "version 99, this almanaq reads 3"),
+        ('{"format": "almanaq-table-index", "version": 3}', "is damaged"),
     ],
 )
 def test_foreign_and_damaged_indexes(tmp_path: Path, manifest: str, message: str) -> None:

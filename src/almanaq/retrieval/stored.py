@@ -30,7 +30,7 @@ from almanaq.retrieval.segments import Named, Segment, SegmentWriter, count_term
 from almanaq.retrieval.vectors import VectorStore
 from almanaq.retrieval.words import Analyzer
 
-FORMAT, VERSION = "almanaq-table-index", 2
+FORMAT, VERSION = "almanaq-table-index", 3
 MANIFEST = "manifest.json"
 _MOST_SEGMENTS = 16
 _MUCH = 0.25  # share of changed tables from which building anew is no dearer than keeping the dead
@@ -74,11 +74,13 @@ class StoredIndex:
 
     Attributes:
         recipe: what was indexed of each table, and how.
+        several: its tables are of several databases.
         dead: per segment, the tables that count no more.
     """
 
     folder: Path
     recipe: Recipe
+    several: bool
     means: Mapping[str, float]
     segments: Sequence[Segment]
     dead: Sequence[NDArray[np.int64]]
@@ -89,9 +91,9 @@ class StoredIndex:
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
         """Give for each question the k best of the tables that share a term with it."""
-        return [tuple(Hit(named.id, score) for named, score in self.find(question, k)) for question in questions]
+        return [tuple(Hit(named.id, score) for named, score in self.best(question, k)) for question in questions]
 
-    def find(self, question: str, k: int) -> list[tuple[Named, float]]:
+    def best(self, question: str, k: int) -> list[tuple[Named, float]]:
         """Give the k best tables with what is shown of them, best first."""
         check_k(k)
         places, scores = best_tables(self.terms(question), self.size, k, self.gone())
@@ -151,14 +153,16 @@ def build_index(
     _check_folder(folder)
     recipe = Recipe(parse_fields(fields), language, store.embedder.name if store else "")
     writer = SegmentWriter(recipe.fields, recipe.options, store=store)
+    databases = set[str]()
     for number, table in enumerate(distinct(corpus), 1):
         writer.add(table)
+        databases.add(table.id.database)
         if progress is not None:
             progress(number, len(corpus))
     if not len(writer):
         raise SourceError("the corpus holds no table")
     name, means = _write(writer, folder)
-    _write_manifest(folder, recipe, means, [name], [np.zeros(0, np.int64)])
+    _write_manifest(folder, recipe, len(databases) > 1, means, [name], [np.zeros(0, np.int64)])
     return open_index(folder)
 
 
@@ -207,7 +211,8 @@ def update_index(
     if len(writer):
         names.append(_write(writer, folder)[0])
         dead.append(np.zeros(0, np.int64))
-    _write_manifest(folder, recipe, index.means, names, dead)
+    several = len({table.database for table in seen}) > 1
+    _write_manifest(folder, recipe, several, index.means, names, dead)
     return open_index(folder), change
 
 
@@ -222,11 +227,12 @@ def open_index(folder: Path) -> StoredIndex:
         segments = [open_segment(folder / entry["name"]) for entry in told["segments"]]
         dead = [np.array(entry["dead"], dtype=np.int64) for entry in told["segments"]]
         recipe, means = Recipe(parse_fields(told["fields"]), told["language"], told["embedder"]), dict(told["means"])
+        several = bool(told["several"])
         if recipe.embedder and any(segment.vectors is None for segment in segments):
             raise ValueError("a segment lacks its vectors")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SourceError(f"the index {folder} is damaged ({error}): build it again with `almanaq index`") from error
-    return StoredIndex(folder, recipe, means, segments, dead, Analyzer(recipe.language))
+    return StoredIndex(folder, recipe, several, means, segments, dead, Analyzer(recipe.language))
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -294,6 +300,7 @@ def _write(writer: SegmentWriter, folder: Path) -> tuple[str, Mapping[str, float
 def _write_manifest(
     folder: Path,
     recipe: Recipe,
+    several: bool,
     means: Mapping[str, float],
     names: Sequence[str],
     dead: Sequence[NDArray[np.int64]],
@@ -305,6 +312,7 @@ def _write_manifest(
         "fields": list(map(str, recipe.fields)),
         "language": recipe.language,
         "embedder": recipe.embedder,
+        "several": several,
         "means": dict(means),
         "segments": [{"name": n, "dead": d.tolist()} for n, d in zip(names, dead, strict=True)],
     }

@@ -179,11 +179,13 @@ def _check_tables(tree: exp.Query, catalog: Catalog, text: str) -> None:
         if isinstance(table.this, exp.Func) or find_cte(table) is not None:
             continue
         name = ".".join(part.name for part in table.parts)
-        if catalog.find(name) is None:
-            known = [r.name for r in catalog.relations]
-            raise UnknownNameError(f"no relation named {name!r}{suggest(name, known)}", **_place(table.this, text))
+        found = catalog.find(name)
+        if found is None:
+            raise UnknownNameError(catalog.unknown(name), **_place(table.this, text))
         if len(table.parts) > 1:
-            table.set("this", exp.to_identifier(name, quoted=True))
+            if not table.alias:
+                table.set("alias", exp.TableAlias(this=table.this.copy()))
+            table.set("this", exp.to_identifier(found.name.lower(), quoted=True))
             table.set("db", None)
             table.set("catalog", None)
 
