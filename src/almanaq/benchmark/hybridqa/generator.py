@@ -19,7 +19,8 @@ from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation
 from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.linked import LinkedTables
 from almanaq.corpus.table import TableId
-from almanaq.models.protocols import LanguageModel, Models, Usage
+from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
 from almanaq.models.registry import models_of, open_models
 from almanaq.models.spending import spending
 
@@ -50,8 +51,8 @@ class HybridGenerator:
 
     @property
     def model(self) -> str:
-        """The language model's name; "" for `local`."""
-        return "" if self.name == "local" else self.name.partition(":")[2]
+        """The language model's name; of `local`, that of its embedder beside."""
+        return f"local, {self._opened.embedder.name}" if self.name == "local" else self.name.partition(":")[2]
 
     @property
     def prompts(self) -> Mapping[str, str]:
@@ -110,17 +111,19 @@ def open_hybrid_generator(
     folder: DatasetFolder,
     language: Callable[[str], LanguageModel] | None = None,
     questions: Sequence[Question] = (),
+    *,
+    embedder: Callable[[], Embedder] = LexicalEmbedder,
 ) -> HybridGenerator | None:
     """Give the generator of a name; None for one that is none of ours, and sees tables without their passages.
 
     Args:
         language: opens language models by name, within a budget that all calls of the run share.
-        questions: see HybridGenerator.
+        questions: see HybridGenerator; embedder: opens what `local` reads with.
     """
     if name != "local" and not name.startswith("openai:"):
         return None
     if name == "local" or language is None:
-        return HybridGenerator(name, folder, lambda: open_models(name, embedder="lexical"), questions)
+        return HybridGenerator(name, folder, lambda: open_models(name, embedder=embedder()), questions)
     return HybridGenerator(name, folder, lambda: models_of(language(name)), questions)
 
 
