@@ -19,13 +19,12 @@ from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
 from almanaq.benchmark.hybridqa.pipeline import Asked, HybridPipeline, Prediction, Proposal, Tried
 from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShortener
 from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
-from almanaq.benchmark.hybridqa.task import answer_question, read_hybrid_records, score_records
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.corpus.dataset import DatasetFolder, open_dataset
-from almanaq.corpus.linked import LinkedTable, LinkedTables
+from almanaq.corpus.linked import LinkedTable
 from almanaq.corpus.table import Table, TableId
-from almanaq.errors import BenchmarkError, ModelError, UsageError
+from almanaq.errors import ModelError, UsageError
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import TextCall, TextReply
 from almanaq.models.registry import ModelSettings, open_models
@@ -218,28 +217,6 @@ def test_the_first_stage_that_lost_an_answer_is_named(answer: str, tried: str, m
     )
 
 
-def test_records_say_where_answers_lie_and_are_scored_by_it(tmp_path: Path) -> None:
-    data = open_dataset(write_hybrid(tmp_path))
-    tables = LinkedTables(data)
-    made = HybridPipeline(open_models(FunctionModel(reader), embedder="lexical"), LocalProposer())
-    records = [answer_question(made, question, tables) for question in data.questions("test")]
-    file = tmp_path / "records.jsonl"
-    file.write_text("".join(f"{record.to_json()}\n" for record in records) + '{"query_id": "c"', encoding="utf-8")
-    assert [json.loads(r.to_json()) for r in read_hybrid_records(file)] == [json.loads(r.to_json()) for r in records]
-    scores = score_records(records)
-    assert [(r.place, r.nodes, r.stage) for r in records] == [("table", 1, "right"), ("nowhere", 0, "format")]
-    assert (scores["all"]["exact_match"], scores["all"]["substring"]) == (50.0, 100.0)
-    assert scores["by_place"]["table"]["exact_match"] == scores["by_nodes"]["1"]["exact_match"] == 100.0
-    assert scores["stages"]["format"] == 1
-    other = answer_question(
-        made, replace(data.questions("test")[0], gold=(TableId("0", "x"),)), tables, TableId("0", "race_0")
-    )
-    assert other.stage == "right"  # the same words, though of another table
-    file.write_text("{}\n", encoding="utf-8")
-    with pytest.raises(BenchmarkError, match="line 1: not a record"):
-        list(read_hybrid_records(file))
-
-
 def test_the_runner_asks_the_best_table_and_scores_by_place(tmp_path: Path) -> None:
     write_hybrid(tmp_path / "small")
     request = RunRequest(
@@ -257,9 +234,11 @@ def test_the_runner_asks_the_best_table_and_scores_by_place(tmp_path: Path) -> N
     assert (found["task"], found["queries"]) == ("hybrid-qa", 2)
     assert found["metrics"]["exact_match_table"] == 1.0
     assert {"exact_match", "f1", "mutual_substring", "f1_nowhere"} <= set(found["metrics"])
-    (first, _) = read_replies(tmp_path / "run" / "replies.jsonl")
+    (first, second) = read_replies(tmp_path / "run" / "replies.jsonl")
     assert (first.text, first.slice) == ("2:14.10", "table")
-    assert json.loads(first.reasoning)[0]["suql"].startswith('SELECT "Time" FROM race_0')
+    assert json.loads(first.reasoning)["tried"][0]["suql"].startswith('SELECT "Time" FROM race_0')
+    assert [(each.nodes, each.stage) for each in (first, second)] == [("1", "right"), ("0", "format")]
+    assert (found["metrics"]["exact_match_1_places"], found["metrics"]["lost_format"]) == (1.0, 1.0)
     (tmp_path / "small" / "passages.parquet").unlink()
     with pytest.raises(UsageError, match=r"small has no passages\.parquet"):
         run(replace(request, out=tmp_path / "other"))

@@ -102,7 +102,10 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
         if not questions:
             raise BenchmarkError(f"no question of {request.dataset} {request.split} can be run: {left_out}")
     if task.name == "hybrid-qa" and request.replies is None and isinstance(data.dataset, DatasetFolder):
-        request = replace(request, replies=open_hybrid_generator(request.generator, data.dataset, request.model))
+        made = open_hybrid_generator(
+            request.generator, data.dataset, request.model, questions, embedder=request.embedder
+        )
+        request = replace(request, replies=made)
     if task.name == "restaurants":
         request, left_out = _restaurants(request, data)
     generator = request.replies or open_generator(request.generator, questions, request.model)

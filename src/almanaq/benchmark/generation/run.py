@@ -15,7 +15,7 @@ from almanaq.benchmark.generation.context import database_of, pack, read_tables,
 from almanaq.benchmark.generation.expected import Expecting, sample_of, times
 from almanaq.benchmark.generation.protocol import Asked, Generator, Reply, Role
 from almanaq.benchmark.generation.replies import ReplyRecord, read_replies
-from almanaq.benchmark.hybridqa.places import answer_place
+from almanaq.benchmark.hybridqa.places import answer_count, answer_place
 from almanaq.benchmark.records import RECORDS, REPLIES, TIMINGS, Appender, Record, read_records
 from almanaq.benchmark.sql.accuracy import (
     Pair,
@@ -215,4 +215,6 @@ def _record(question: Question, asked: Asked, reply: Reply, judged: Judged | Non
         reason,
         judged is not None and execution_accuracy(judged),
         judged is not None and strict_execution_accuracy(judged, question.answer),
+        reply.stage,
+        answer_count(question),
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from almanaq.agent.conversation import Agent
 from almanaq.benchmark.generation.agent import AgentGenerator
 from almanaq.benchmark.generation.protocol import Asked, Reply
+from almanaq.benchmark.restaurants.analysis import Analysis, nearest_stage
 from almanaq.benchmark.restaurants.dataset import RestaurantsData
 from almanaq.benchmark.restaurants.expected import Expected, expected_of_agent, expected_of_baseline
 from almanaq.benchmark.restaurants.linearize import Linearized, LinearizedDialogue
@@ -56,6 +57,7 @@ class RestaurantsGenerator:
         expected: Callable[[], Expected] | None = None,
     ) -> None:
         self._expected = expected
+        self._find_stage = nearest_stage if _LINEARIZE.fullmatch(name) else Analysis(data).find_stage
         self.name, self.model, self.prompts = name, model, dict(prompts or {})
         self._restaurants = data.restaurants
         self._conversations = {each.id: each for each in data.conversations(split)}
@@ -74,7 +76,7 @@ class RestaurantsGenerator:
 
     def _play(self, conversation: Conversation) -> Reply:
         with self._open(conversation) as dialogue:
-            records, usage = play(conversation, dialogue, self._restaurants)
+            records, usage = play(conversation, dialogue, self._restaurants, self._find_stage)
         return Reply(to_text(records), usage=usage)
 
 
