@@ -18,6 +18,8 @@ from almanaq.suql.catalog.relations import Catalog, Column
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
 from almanaq.suql.syntax.text_functions import is_text_call
 
+_NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
+
 
 @dataclass(frozen=True, slots=True)
 class BoundQuery:
@@ -39,8 +41,7 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
         UnknownNameError: no such relation or column, or an ambiguous one; points at the place and suggests.
         QueryTypeError: a text function over something that is not text, or with wrong arguments.
     """
-    spelled = tree.copy()
-    tree = _lower_names(tree)
+    spelled, tree = tree, _lower_names(tree)
     _alias_subqueries(tree)
     _number_output_names(tree)
     _check_tables(tree, catalog, text)
@@ -179,11 +180,13 @@ def _check_tables(tree: exp.Query, catalog: Catalog, text: str) -> None:
         if isinstance(table.this, exp.Func) or find_cte(table) is not None:
             continue
         name = ".".join(part.name for part in table.parts)
-        if catalog.find(name) is None:
-            known = [r.name for r in catalog.relations]
-            raise UnknownNameError(f"no relation named {name!r}{suggest(name, known)}", **_place(table.this, text))
+        found = catalog.find(name)
+        if found is None:
+            raise UnknownNameError(catalog.unknown(name), **_place(table.this, text))
         if len(table.parts) > 1:
-            table.set("this", exp.to_identifier(name, quoted=True))
+            if not table.alias:
+                table.set("alias", exp.TableAlias(this=table.this.copy()))
+            table.set("this", exp.to_identifier(found.name.lower(), quoted=True))
             table.set("db", None)
             table.set("catalog", None)
 
@@ -251,9 +254,9 @@ def _find_name(tree: exp.Query, message: str) -> dict[str, int | None]:
 
 
 def _is_no_text(kind: exp.DataType | None) -> bool:
-    if kind is not None and kind.is_type("array") and kind.expressions:
+    if kind is not None and kind.this is exp.DType.ARRAY and kind.expressions:
         kind = kind.expressions[0]
-    return kind is not None and bool(kind.is_type(*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, "boolean"))
+    return kind is not None and kind.this in _NO_TEXT
 
 
 def _check_text_call(call: exp.Anonymous, text: str) -> None:

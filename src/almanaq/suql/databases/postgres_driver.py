@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -16,7 +19,17 @@ if TYPE_CHECKING:
 OLDEST = 12
 """The first version that goes to rows by their addresses in a join, which fetching rows by row id rests on."""
 _RANGES = ("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange")
-_AS_TEXT = ("json", "jsonb", "uuid", "xml", "inet", "cidr", *_RANGES)
+_MULTIRANGES = tuple(name.replace("range", "multirange") for name in _RANGES)
+_AS_TEXT = ("json", "jsonb", "uuid", "xml", "inet", "cidr", "timetz", "record", *_RANGES, *_MULTIRANGES)
+_WATCHED_SINCE = 140_000
+_OWN_ARRAYS = """
+    WITH RECURSIVE elements (array_, name, element, delimiter) AS (
+        SELECT t.typarray, t.typname, t.oid, t.typdelim::text FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
+        WHERE t.typarray <> 0 AND t.oid >= 16384 AND (c.oid IS NULL OR c.relkind = 'c')
+        UNION ALL SELECT e.array_, e.name, t.typbasetype, e.delimiter
+                  FROM elements e JOIN pg_type t ON t.oid = e.element AND t.typtype = 'd')
+    SELECT e.array_, e.name, e.element, e.delimiter FROM elements e JOIN pg_type t ON t.oid = e.element
+    WHERE t.typtype <> 'd' ORDER BY e.array_"""
 _PASSWORD = re.compile(r"://[^:/@]*:(?P<url>.+)@|[?&\s]password=(?P<parameter>[^\s&]+)")
 _RESERVED = re.compile(r"[/@:?#\[\]\s]")
 
@@ -66,12 +79,40 @@ def is_alive(connection: Connection) -> bool:
     return not connection.closed and not connection.broken
 
 
-def register_enums(connection: Connection, enums: list[tuple[str, int, int]]) -> None:
-    """Make arrays of enums known to a connection, which then gives them as lists of text."""
-    from psycopg.types import TypeInfo
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """An array type that this database has and others have not: of an enum, a domain, an extension's type.
 
-    for name, oid, array in enums:
-        TypeInfo(name, oid, array).register(connection)
+    Attributes:
+        element: the id of the elements' type; of a domain, that of the type beneath.
+        delimiter: what stands between two elements in the array's text.
+    """
+
+    oid: int
+    name: str
+    element: int
+    delimiter: str
+
+
+def read_arrays(connection: Connection) -> tuple[ArrayType, ...]:
+    """Give the array types of a database's own, but those of its tables' rows."""
+    return tuple(ArrayType(*row) for row in connection.execute(_OWN_ARRAYS).fetchall())
+
+
+def prepare(connection: Connection, arrays: Iterable[ArrayType]) -> None:
+    """Make a new connection ready for sessions: their own array types come as lists, and nothing outlives the client.
+
+    A server that can (14 or later) then looks whether the client is still there while a statement runs; else a killed
+    process would leave its statement running to the end.
+    """
+    from psycopg.types import TypeInfo
+    from psycopg.types.array import register_array
+
+    for array in arrays:
+        register_array(TypeInfo(array.name, array.element, array.oid, delimiter=array.delimiter), connection)
+    if connection.info.server_version >= _WATCHED_SINCE:
+        with suppress(driver().errors.InvalidParameterValue):  # the server's platform cannot
+            connection.execute("SET client_connection_check_interval = '1s'")
 
 
 def check_version(number: int) -> None:

@@ -13,7 +13,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -66,7 +66,7 @@ class PostgresSession:
     Args:
         connection: not in a transaction; the session gives it back rolled back, or closed.
         give_back: takes the connection at the end.
-        text_arrays: ids of array types whose elements come as text (those of enums).
+        elements: the id of the elements' type of each array type of the database's own.
         standby: whether the server is one, where nothing at all is written: queries that need a temporary table fail.
         round_trip: seconds that a message takes which gives the server nothing to do.
     """
@@ -74,7 +74,7 @@ class PostgresSession:
     def __init__(
         self,
         connection: Connection,
-        text_arrays: frozenset[int],
+        elements: Mapping[int, int],
         give_back: Callable[[Connection], None],
         deadline: float | None = None,
         *,
@@ -83,7 +83,7 @@ class PostgresSession:
     ) -> None:
         self._give_back, self._standby = give_back, standby
         self._quick = _QUICK_SECONDS + 2 * round_trip
-        self._connection, self._text_arrays = connection, text_arrays
+        self._connection, self._elements = connection, elements
         self._ends = None if deadline is None else time.monotonic() + deadline
         self._prefix = f"t{uuid.uuid4().hex[:12]}_"
         self._numbers = count(1)
@@ -218,7 +218,7 @@ class PostgresSession:
                 self._closing.append(name)  # with the next message; between two, a cursor takes nothing
 
     def _batch(self, cursor: Any) -> pa.RecordBatch:
-        return to_batch(cursor.description or (), cursor.fetchall(), self._text_arrays)
+        return to_batch(cursor.description or (), cursor.fetchall(), self._elements)
 
     @contextmanager
     def _statement(self, sql: str, *, write: bool = False, release: bool = True) -> Iterator[Any]:

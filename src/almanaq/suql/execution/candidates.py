@@ -45,12 +45,10 @@ def passages_of(document: object) -> tuple[str, ...]:
     """Give the passages of a document: the text itself, or the elements of a text[] that are not blank."""
     if document is None:
         return ()
-    parts = document if isinstance(document, list) else [document]
-    return tuple(part for part in map(_as_text, parts) if part is not None and part.strip())
-
-
-def _as_text(part: object) -> str | None:
-    return part if part is None or isinstance(part, str) else str(part)
+    if isinstance(document, list):
+        return tuple(passage for part in document for passage in passages_of(part))
+    text = document if isinstance(document, str) else str(document)
+    return (text,) if text.strip() else ()
 
 
 class PassageSelection:
