@@ -48,9 +48,9 @@ OUTER = "_outer"
 
 
 def build_plan(tree: exp.Query, names: Sequence[str], catalog: Catalog, links: tuple[Link, ...] = ()) -> LogicalPlan:
-    """Give the logical plan of a bound query; evaluates nothing and asks neither a database nor a model."""
+    """Give the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model."""
     builder = _Builder(catalog)
-    root = exp.Subquery(this=tree.copy())
+    root = exp.Subquery(this=tree)
     compiled = builder.query(root.this)
     output, evidence = number_outputs(compiled, builder.blocks)
     stages = tuple(builder.common.attach_to_stage(stage) for stage in builder.stages)
