@@ -16,7 +16,7 @@ from almanaq.errors import SourceError
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.databases.postgres_catalog import CatalogReader
-from almanaq.suql.databases.postgres_driver import connect, driver, first_line, prepare, read_arrays
+from almanaq.suql.databases.postgres_driver import connect, driver, first_line, is_alive, prepare, read_arrays
 from almanaq.suql.databases.postgres_session import PostgresSession
 
 if TYPE_CHECKING:
@@ -54,25 +54,23 @@ class PostgresDatabase:
             if self._catalog is None:
                 with self._asking(f"read the catalog of {self.name}") as connection:
                     connection.read_only = True
-                    self._catalog = self._read(CatalogReader(connection), connection.info.user)
+                    self._catalog = self._read(CatalogReader(connection))
             return self._catalog
 
     def session(self, deadline: float | None = None) -> PostgresSession:
         """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
         elements = {array.oid: array.element for array in self._arrays}
-        while (connection := self._take_idle()) is not None:
-            try:
-                return PostgresSession(connection, elements, self._give_back, deadline, standby=self._standby)
-            except driver().Error:  # it was lost while it lay idle
-                connection.close()
-        connection = connect(self._url)
-        connection.autocommit = True  # the session writes BEGIN itself
-        try:
-            prepare(connection, self._arrays)
-            return PostgresSession(connection, elements, self._give_back, deadline, standby=self._standby)
-        except driver().Error as error:
+        while (connection := self._take_idle()) is not None and not is_alive(connection):
             connection.close()
-            raise SourceError(f"{self.name} gives no transaction: {first_line(error)}") from error
+        if connection is None:
+            connection = connect(self._url)
+            connection.autocommit = True  # the session writes BEGIN itself
+            try:
+                prepare(connection, self._arrays)
+            except driver().Error as error:
+                connection.close()
+                raise SourceError(f"cannot open a session on {self.name}: {first_line(error)}") from error
+        return PostgresSession(connection, elements, self._give_back, deadline, standby=self._standby)
 
     def close(self) -> None:
         """Close the connections that lie idle."""
@@ -103,14 +101,8 @@ class PostgresDatabase:
         finally:
             connection.close()
 
-    def _read(self, reader: CatalogReader, role: str) -> Catalog:
-        found = reader.read()
-        if found.hidden and not found.relations:
-            raise SourceError(
-                f"the role {role!r} may read none of the {len(found.hidden)} tables and views of {self.name}: "
-                f"GRANT USAGE ON SCHEMA … and GRANT SELECT ON … TO {role}"
-            )
-        catalog = apply_schema(found, self._schema)
+    def _read(self, reader: CatalogReader) -> Catalog:
+        catalog = apply_schema(reader.read(), self._schema)
         check_keys(catalog, self._schema, reader.key_holds)
         return replace(catalog, relations=tuple(reader.with_enum_values(relation) for relation in catalog.relations))
 

@@ -69,6 +69,16 @@ def connect(url: str) -> Connection:
     return connection
 
 
+def is_alive(connection: Connection) -> bool:
+    """Say whether a connection that lay idle was not lost, as far as can be told without asking the server."""
+    try:
+        for _ in range(2):  # first its last words, then the end
+            connection.pgconn.consume_input()
+    except driver().Error:
+        return False
+    return not connection.closed and not connection.broken
+
+
 @dataclass(frozen=True, slots=True)
 class ArrayType:
     """An array type that this database has and others have not: of an enum, a domain, an extension's type.

@@ -71,8 +71,8 @@ class CandidateStream:
     It is no async generator, since the event loop would close one a second time when it shuts down early.
     """
 
-    def __init__(self, session: Session, sql: str, batch_rows: int = _BATCH) -> None:
-        self._session, self._sql, self._batch_rows = session, sql, batch_rows
+    def __init__(self, session: Session, sql: str, batch_rows: int = _BATCH, first_rows: int | None = None) -> None:
+        self._session, self._sql, self._batch_rows, self._first_rows = session, sql, batch_rows, first_rows
         self._batches: Any = None
         self._rows: Iterator[Candidate] = iter(())
         self._number = 0
@@ -112,7 +112,7 @@ class CandidateStream:
 
     def _next_batch(self) -> pa.RecordBatch | None:
         if self._batches is None:
-            self._batches = self._session.stream(self._sql, self._batch_rows)
+            self._batches = self._session.stream(self._sql, self._batch_rows, self._first_rows)
         return next(self._batches, None)
 
 
@@ -144,7 +144,7 @@ class MostSimilarFirst:
     """
 
     def __init__(self, session: Session, sql: str, inputs: Sequence[SiteInput], similarity: Similarity) -> None:
-        self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH)
+        self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH, LOOKED_AT + _LOOKED_AT_ONCE)
         self._inputs, self._similarity = inputs, similarity
         self._best: list[tuple[float, int]] = []
         self._waiting: dict[int, Candidate] = {}  # by number, the longest first

@@ -32,6 +32,7 @@ from almanaq.suql.execution.guards import call_budget, count_distinct_texts, exp
 from almanaq.suql.execution.linker import link_literals
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.result import Trace
+from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import ordered_by_vectors, tries_by_similarity
@@ -75,10 +76,14 @@ class RunReport:
 class Run:
     """One run: the session, the calls, and what is known so far."""
 
-    def __init__(self, means: Means, plan: Plan, options: Options, session: Session) -> None:
+    def __init__(
+        self, means: Means, plan: Plan, options: Options, session: Session, statements: Statements | None = None
+    ) -> None:
         self._means, self._plan, self._options, self._session = means, plan, options, session
         database = means.database
-        self._renderer = Renderer(session, means.catalog, database.dialect, collation=database.collation)
+        self._renderer = Renderer(
+            session, means.catalog, database.dialect, collation=database.collation, statements=statements
+        )
         reader, budget = means.models.reader, call_budget(options, means.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency)
