@@ -133,7 +133,7 @@ def test_a_number_that_is_none_is_read(con: almanaq.Connection) -> None:
 
 
 def test_a_value_that_cannot_be_read_says_what_to_do(con: almanaq.Connection) -> None:
-    with pytest.raises(DatabaseError, match="infinity.*cast it to text"):
+    with pytest.raises(DatabaseError, match=r"infinity.*cast it to text"):
         con.sql("SELECT 'infinity'::timestamp FROM odd")
     assert con.sql("SELECT 'infinity'::timestamp::text FROM odd").rows == [("infinity",)]
 
