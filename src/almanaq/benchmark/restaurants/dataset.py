@@ -112,7 +112,7 @@ class RestaurantsData:
         if self.sample:
             from almanaq.sample.truth import load_truth
 
-            told: Attributes = {restaurant: attributes for restaurant, attributes in load_truth().values.items()}
+            told: Attributes = dict(load_truth().values.items())
             return Restaurants(self.restaurants_file, told)
         return Restaurants(self.restaurants_file, read_attributes(self.truth_file))
 
