@@ -17,6 +17,7 @@ from almanaq.benchmark import search
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.benchmark.score import score, unfinished
+from almanaq.cli.bench.output import print_scores
 from almanaq.errors import AlmanaqError, BenchmarkError, SourceError, UsageError
 from almanaq.evaluation.measures import MEASURES
 from almanaq.retrieval.protocols import Hit
@@ -132,6 +133,30 @@ def test_a_folder_with_other_files_is_left_alone(request_: RunRequest) -> None:
 @pytest.mark.parametrize(("name", "recall"), [("none", 0.0), ("oracle", 1.0)])
 def test_bounds(request_: RunRequest, name: str, recall: float) -> None:
     assert run(replace(request_, retriever=name)).metrics["recall@1"] == recall
+
+
+class Empty:
+    """A retriever that finds nothing for most questions, and little for the others."""
+
+    def embed_corpus(self, corpus):
+        self.tables = [table for batch in corpus for table in zip(batch["database_id"], batch["table_id"], strict=True)]
+
+    def retrieve(self, query, top_k):
+        return self.tables[:3] if query == "what is item4?" else []
+
+
+def test_questions_without_any_table_are_said(request_: RunRequest, capsys: pytest.CaptureFixture[str]) -> None:
+    scores = run(replace(request_, retriever=f"{__name__}:Empty"))
+    nothing, few = scores.warnings
+    assert "19 of 20 questions got no table from" in nothing
+    assert "1 of 20 questions got fewer than the 20 tables asked for, the least 3" in few
+    assert scores.to_dict()["warnings"] == [nothing, few]
+    print_scores(scores, as_json=True)
+    told = capsys.readouterr()
+    assert nothing in told.err
+    assert json.loads(told.out)["metrics"]["recall@1"] == 0
+    for bound in ("none", "oracle", "random"):
+        assert run(replace(request_, retriever=bound, out=request_.out / bound)).warnings == ()
 
 
 def test_limit_asks_the_first_questions(request_: RunRequest) -> None:

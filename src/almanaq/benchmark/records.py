@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -49,6 +50,8 @@ def read_records(file: Path) -> Iterator[Record]:
         try:
             fields: dict[str, Any] = json.loads(line)
             hits = tuple(Hit(TableId(database, table), score) for database, table, score in fields["hits"])
+            if not math.isfinite(sum(hit.score for hit in hits)):
+                raise ValueError("a score is no number")
             gold = tuple(TableId(*table) for table in fields["gold"])
             yield Record(fields["query_id"], gold, hits, fields["question"])
         except (ValueError, KeyError, TypeError) as error:

@@ -204,7 +204,9 @@ def term_hash(term: str) -> int:
 
 def digest(table: Table, fields: Sequence[Field]) -> bytes:
     """Give the hash of what is indexed and shown of a table."""
-    shown = [table.title, table.section, list(table.header), [field_text(table, name) for name in fields]]
+    # Cells one by one: a value that moves to another column is a change.
+    held = [table.rows if name is Field.CELLS else field_text(table, name) for name in fields]
+    shown = [table.title, table.section, table.header, held]
     told = json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(told, digest_size=DIGEST_BYTES).digest()
 

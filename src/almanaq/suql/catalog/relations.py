@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from almanaq.errors import UnknownNameError, suggest
+from almanaq.errors import SourceError, UnknownNameError, suggest
+
+_FIXED = re.compile(
+    r"boolean|smallint|integer|bigint|real|double precision|date|time|timestamp|timestamptz|(?:numeric|decimal)\(.*\)"
+)
+"""Types whose values are small and come as the same Arrow type from every batch of rows."""
 
 
 class ColumnKind(Enum):
@@ -39,6 +45,14 @@ class Column:
     samples: tuple[str, ...] = ()
     vectors: str = ""
     private: bool = False
+
+    @property
+    def is_light(self) -> bool:
+        """Whether its values are small as far as is known: of a fixed size, or text without a long sample."""
+        if self.array or self.kind is ColumnKind.FREE_TEXT:
+            return False
+        short = bool(self.samples) and not any(sample.endswith("…") for sample in self.samples)
+        return self.kind is ColumnKind.ENUM or bool(_FIXED.fullmatch(self.type)) or (self.type == "text" and short)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +117,14 @@ class Catalog:
         if name.casefold() in {part for hidden in self.hidden for part in _endings(hidden.split("."))}:
             return f"no relation named {name!r} that may be read: it is there, and this role has no right to it"
         return f"no relation named {name!r}{suggest(name, [r.name for r in self.relations])}"
+
+    def check_readable(self) -> None:
+        """Raise SourceError where there are relations and the user may read none."""
+        if self.hidden and not self.relations:
+            raise SourceError(
+                f"this role may read none of the {len(self.hidden)} tables and views: "
+                "GRANT USAGE ON SCHEMA … and GRANT SELECT ON … to it"
+            )
 
 
 def _qualified(relation: Relation) -> list[str]:

@@ -6,6 +6,7 @@ It is spoken to directly and not through ibis, which collects or infers schemas 
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ class PostgresDatabase:
     """A Database on a PostgreSQL server; sessions read one snapshot each and write nothing but temporary tables."""
 
     dialect = "postgres"
+    typed = True  # but for numbers without declared digits
 
     def __init__(self, url: str, *, schema: Schema | None = None) -> None:
         self._url, self._schema = url, schema or Schema()
@@ -47,6 +49,9 @@ class PostgresDatabase:
             self.collation = None if locale is not None and locale[0] in _BYTEWISE else "C"
             self._standby = locale is not None and bool(locale[1])
             self._arrays = read_arrays(connection)
+            started = time.monotonic()
+            connection.execute("")
+            self._round_trip = time.monotonic() - started
 
     def catalog(self) -> Catalog:
         """Give what the user may read, read once; raises SourceError when the schema file does not fit it."""
@@ -54,7 +59,7 @@ class PostgresDatabase:
             if self._catalog is None:
                 with self._asking(f"read the catalog of {self.name}") as connection:
                     connection.read_only = True
-                    self._catalog = self._read(CatalogReader(connection), connection.info.user)
+                    self._catalog = self._read(CatalogReader(connection))
             return self._catalog
 
     def session(self, deadline: float | None = None) -> PostgresSession:
@@ -69,8 +74,10 @@ class PostgresDatabase:
                 prepare(connection, self._arrays)
             except driver().Error as error:
                 connection.close()
-                raise SourceError(f"{self.name} gives no session: {first_line(error)}") from error
-        return PostgresSession(connection, elements, self._give_back, deadline, standby=self._standby)
+                raise SourceError(f"cannot open a session on {self.name}: {first_line(error)}") from error
+        return PostgresSession(
+            connection, elements, self._give_back, deadline, standby=self._standby, round_trip=self._round_trip
+        )
 
     def close(self) -> None:
         """Close the connections that lie idle."""
@@ -101,14 +108,8 @@ class PostgresDatabase:
         finally:
             connection.close()
 
-    def _read(self, reader: CatalogReader, role: str) -> Catalog:
-        found = reader.read()
-        if found.hidden and not found.relations:
-            raise SourceError(
-                f"the role {role!r} may read none of the {len(found.hidden)} tables and views of {self.name}: "
-                f"GRANT USAGE ON SCHEMA … and GRANT SELECT ON … TO {role}"
-            )
-        catalog = apply_schema(found, self._schema)
+    def _read(self, reader: CatalogReader) -> Catalog:
+        catalog = apply_schema(reader.read(), self._schema)
         check_keys(catalog, self._schema, reader.key_holds)
         return replace(catalog, relations=tuple(reader.with_enum_values(relation) for relation in catalog.relations))
 

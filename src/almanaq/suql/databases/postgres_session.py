@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 _INSIST_SECONDS = 0.02
 _FIRST_ROWS = 32
-"""Rows of a stream's first batch; each later one is twice as large. Under a LIMIT few are ever needed."""
+"""Rows of a stream's first batch; while they come quickly, each later one is twice as large."""
+_QUICK_SECONDS = 0.004
+"""A batch that takes the server no longer came quickly: where rows are rare, few that nobody needs are looked for."""
 _BLOCKING = (exp.Order, exp.Group, exp.Distinct, exp.Window, exp.AggFunc, exp.Join, exp.SetOperation)
 """What may have to see all rows before it gives the first; without any of these a cursor gives rows at once."""
 _COSTS = re.compile(r"cost=([\d.]+)\.\.([\d.]+)")
@@ -44,10 +46,14 @@ _BEGIN = (
     "SET LOCAL IntervalStyle = 'postgres'",
     "SET LOCAL synchronize_seqscans = off",
     "SET LOCAL statement_timeout = 0",
+    "SET LOCAL idle_in_transaction_session_timeout = 0",
+    "SAVEPOINT reading",
 )
 """What the first statement's message begins with. Moments and their texts do not depend on how a server is set up: they
-are in UTC, as from every engine here. Rows of a large table come in its order, not from where another query is."""
-_SAVE, _READ_ONLY, _RELEASE = "SAVEPOINT reading", "SET LOCAL transaction_read_only = on", "RELEASE SAVEPOINT reading"
+are in UTC, as from every engine here. Rows of a large table come in its order, not from where another query is. The
+server waits for as long as a model does."""
+_READ_ONLY, _KEEP = "SET LOCAL transaction_read_only = on", "RELEASE SAVEPOINT reading; SAVEPOINT reading"
+"""A savepoint always stands, also where a message fails before it begins: as a whole, by a mistake in its syntax."""
 _OTHER_FAULTS = (pa.ArrowException, OverflowError, ValueError)
 
 
@@ -66,6 +72,7 @@ class PostgresSession:
         give_back: takes the connection at the end.
         elements: the id of the elements' type of each array type of the database's own.
         standby: whether the server is one, where nothing at all is written: queries that need a temporary table fail.
+        round_trip: seconds that a message takes which gives the server nothing to do.
     """
 
     def __init__(
@@ -76,8 +83,10 @@ class PostgresSession:
         deadline: float | None = None,
         *,
         standby: bool = False,
+        round_trip: float = 0.0,
     ) -> None:
         self._give_back, self._standby = give_back, standby
+        self._quick = _QUICK_SECONDS + 2 * round_trip
         self._connection, self._elements = connection, elements
         self._ends = None if deadline is None else time.monotonic() + deadline
         self._prefix = f"t{uuid.uuid4().hex[:12]}_"
@@ -100,12 +109,14 @@ class PostgresSession:
         work = self._begin()
         try:
             declare = f"DECLARE {name} NO SCROLL CURSOR FOR {query}"
+            started = time.monotonic()
             with self._step(work, declare, f"FETCH FORWARD {size} FROM {name}") as cursor:
                 first = self._batch(cursor)
         except BaseException:
             self._forget(work)
             raise
-        return self._batches(work, name, first, size, batch_rows)
+        following = self._next_size(size, batch_rows, started)
+        return self._batches(work, name, first, size, following, batch_rows)
 
     def fetch(self, sql: str) -> pa.Table:
         """Give all rows of a SELECT."""
@@ -165,7 +176,8 @@ class PostgresSession:
         with self._using:
             try:
                 if self._status() != "IDLE":
-                    self._connection.execute("ROLLBACK")
+                    closing = [f"CLOSE {name}" for name in self._closing if self._status() == "INTRANS"]
+                    self._connection.execute("; ".join([*closing, "ROLLBACK"]))
             except self._faults:
                 self._connection.close()
         self._give_back(self._connection)
@@ -187,17 +199,23 @@ class PostgresSession:
             costs = _COSTS.search(cursor.fetchall()[0][0])
         return costs is not None and float(costs[1]) > float(costs[2]) / 2
 
-    def _batches(self, work: _Work, name: str, first: pa.RecordBatch, size: int, most: int) -> Iterator[pa.RecordBatch]:
+    def _next_size(self, size: int, most: int, started: float) -> int:
+        """Give how many rows to fetch after so many, which were asked for at a moment."""
+        return min(2 * size, most) if time.monotonic() - started < self._quick else min(size, most)
+
+    def _batches(
+        self, work: _Work, name: str, first: pa.RecordBatch, size: int, following: int, most: int
+    ) -> Iterator[pa.RecordBatch]:
         batch, alive = first, True
         try:
             while batch.num_rows:
                 yield batch
                 if batch.num_rows < size:
                     return
-                size, alive = min(2 * size, most), False  # an error closes the cursor
+                size, alive, started = following, False, time.monotonic()  # an error closes the cursor
                 with self._step(work, f"FETCH FORWARD {size} FROM {name}") as cursor:
                     batch = self._batch(cursor)
-                alive = True
+                following, alive = self._next_size(size, most, started), True
         finally:
             self._forget(work)
             if alive:
@@ -244,12 +262,12 @@ class PostgresSession:
             try:
                 with self._connection.cursor() as cursor:
                     sent = [*self._before(write=write), *sql]
-                    cursor.execute(";\n".join([*sent, _RELEASE] if release else sent))
+                    cursor.execute(";\n".join([*sent, _KEEP] if release else sent))
                     for _ in sent[1:]:
                         cursor.nextset()
                     yield cursor
                     if not release:
-                        cursor.execute(_RELEASE)
+                        cursor.execute(_KEEP)
             except self._faults as error:
                 raise self._named(error) from error
             finally:
@@ -263,14 +281,15 @@ class PostgresSession:
         said = [part.format(mode="READ ONLY" if self._standby else "READ WRITE") for part in _BEGIN if begin]
         if self._ends is not None:
             said.append(f"SET LOCAL statement_timeout = {self._milliseconds(self._ends)}")
-        said += [_SAVE] if write else [_SAVE, _READ_ONLY]
+        said += [] if write else [_READ_ONLY]
         closing, self._closing = self._closing, []
         return said + [f"CLOSE {name}" for name in closing]
 
     def _recover(self) -> None:
         """Undo the failed subtransaction, if one failed: the transaction and its other cursors live on."""
         if not self._connection.closed and self._status() == "INERROR":
-            self._connection.execute("ROLLBACK TO SAVEPOINT reading; RELEASE SAVEPOINT reading")
+            with suppress(driver().Error):  # it was lost: the next statement says so
+                self._connection.execute("ROLLBACK TO SAVEPOINT reading")
 
     def _status(self) -> str:
         return str(self._connection.info.transaction_status.name)
@@ -293,8 +312,10 @@ class PostgresSession:
         with self._state:
             if self._busy is None or not self._busy.stopped or self._connection.closed:
                 return False
-            self._connection.cancel_safe(timeout=5)
-            return True
+            with suppress(driver().Error):  # the server is gone, and the statement with it
+                self._connection.cancel_safe(timeout=5)
+                return True
+            return False
 
     def _insist(self) -> None:
         while self._cancel_stopped():
@@ -306,10 +327,12 @@ class PostgresSession:
             if self._ends is not None and time.monotonic() >= self._ends - 0.05:
                 return DeadlineExceeded("the query ran longer than its deadline and was stopped")
             return DatabaseError("the query was interrupted")
-        if self._connection.closed or self._connection.broken:
-            return DatabaseError("the connection to PostgreSQL was lost while the query ran; run it again")
         said = first_line(error).replace(self._prefix, "")
-        if "temporary tables in database" in said:
+        if self._connection.closed or self._connection.broken:
+            return DatabaseError(f"the connection to PostgreSQL was lost while the query ran: {said}; run it again")
+        if getattr(error, "sqlstate", None) is None:  # not the server, but the driver or Arrow
+            said = f"a value cannot be read here: {said}; cast it to text"
+        elif "temporary tables in database" in said:
             said += ": many rows between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
         elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in said:
             said = "a read-only standby makes no temporary tables, in which many rows between steps are kept"
