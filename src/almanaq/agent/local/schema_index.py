@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
+from almanaq.agent.local.joins import Hop, edges
 from almanaq.agent.local.lexicon import ROLE_WORDS, SYNONYMS
 from almanaq.agent.local.words import distance, identifier_stems, stem, stems, tolerance
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
@@ -87,6 +89,11 @@ class SchemaIndex:
         for places in self.places.values():
             for one in places:
                 self._add(one, values)
+
+    @cached_property
+    def hops(self) -> dict[str, list[Hop]]:
+        """The hops from every relation to others."""
+        return edges(self.catalog)
 
     def all_places(self) -> Iterable[Place]:
         """Yield every column of every relation."""
