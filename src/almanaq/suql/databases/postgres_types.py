@@ -40,7 +40,6 @@ _WRITTEN = (
     (pa.types.is_binary, "bytea"),
     (pa.types.is_large_binary, "bytea"),
     (pa.types.is_duration, "interval"),
-    (pa.types.is_interval, "interval"),
     (pa.types.is_null, "text"),
 )
 
