@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,12 +23,16 @@ from sklearn.linear_model import LogisticRegression
 
 from almanaq.corpus.dataset import Question, open_dataset
 from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import Table
+from almanaq.corpus.table import Table, TableId
 from almanaq.models.registry import open_embedder
 from almanaq.retrieval.abstain import MORE_FIGURES
 from almanaq.retrieval.aspects import ROWS, Aspects
+from almanaq.retrieval.company import Databases, group_by_database
 from almanaq.retrieval.features import FEATURES
-from almanaq.retrieval.rerank import Rerank, RerankIndex, Scored
+from almanaq.retrieval.rerank import Rerank, Scored
+from almanaq.retrieval.stored import build_index
+from almanaq.retrieval.stored_hybrid import StoredHybrid
+from almanaq.retrieval.stored_rerank import StoredRerank
 from almanaq.retrieval.vectors import VectorStore, default_cache_folder
 from almanaq.retrieval.weights import is_statement
 
@@ -59,19 +64,40 @@ def cases(data: Path, kind: str, sight: str, store: VectorStore) -> dict[bool, C
     """Give the cases of a kind of corpus by style: of statements, and of questions."""
     made = {False: Cases(), True: Cases()}
     datasets, fields = KINDS[kind]
-    aspects = None if sight == "lexical" else Aspects(store, rows=ROWS if sight == "rows" else 0)
-    retriever = Rerank(aspects=aspects)
     for name in datasets:
         tables = list(open_dataset(data / name).corpus("validation"))
         asked = asked_of(data, name, QUESTIONS)
         several = len({table.id.database for table in tables}) > 1
         for size, piece in _pieces(tables, several):
-            index = retriever.index(piece, parse_fields(fields))
+            index = indexed(piece, fields, sight, store)
             for question, own in _asked_here(asked, piece, size, name):
                 style = is_statement(question.text) and not several
                 for figures, fits in _both(index, question, own):
                     made[style].add(figures, fits, f"{name}, {size} tables", fold_of(question, several))
     return made
+
+
+@dataclass
+class Indexed:
+    """A piece of a corpus, indexed; tables are numbered in its order."""
+
+    ids: Sequence[TableId]
+    databases: Databases
+    scored: Callable[[Sequence[str]], Iterator[tuple[Scored, np.ndarray]]]
+
+
+def indexed(tables: Sequence[Table], fields: str, sight: str, store: VectorStore) -> Indexed:
+    """Index tables in memory, or on disk where the sight is that of an index on disk."""
+    ids = [table.id for table in tables]
+    if sight.startswith("stored"):
+        with tempfile.TemporaryDirectory() as folder:
+            # The files stay mapped when their folder is gone.
+            kept = build_index(tables, Path(folder), parse_fields(fields), store=store if sight == "stored" else None)
+        dense = StoredHybrid(kept, store.embedder) if sight == "stored" else None
+        return Indexed(ids, group_by_database(ids), StoredRerank(kept, dense).scored)
+    aspects = None if sight == "lexical" else Aspects(store, rows=ROWS if sight == "rows" else 0)
+    made = Rerank(aspects=aspects).index(tables, parse_fields(fields))
+    return Indexed(ids, made.searches.databases, made.scored)
 
 
 def _pieces(tables: Sequence[Table], several: bool) -> Iterator[tuple[str, Sequence[Table]]]:
@@ -101,18 +127,20 @@ def _asked_here(
         yield from ((question, False) for question in drawn[: len(inside)])
 
 
-def _both(index: RerankIndex, question: Question, own: bool) -> Iterator[tuple[dict[str, float], bool]]:
+def _both(index: Indexed, question: Question, own: bool) -> Iterator[tuple[dict[str, float], bool]]:
     """Give the figures as the corpus is, and, where it holds the right tables, as it were without them."""
     ((scored, _),) = index.scored([question.text])
+    if not len(scored.tables):
+        return  # nothing shares a word: there is nothing to doubt
     if not own:
         yield scored.figures(len(index.ids)), False
         return
     right = {table for table, name in enumerate(index.ids) if name in question.gold}
-    several = len(index.searches.databases.starts) > 2
+    several = len(index.databases.starts) > 2
     if right.intersection(scored.tables[:AMONG].tolist()):
         yield scored.figures(len(index.ids)), True
-    home = index.searches.databases.of[next(iter(right))]
-    gone = [index.searches.databases.of[table] == home if several else int(table) in right for table in scored.tables]
+    home = index.databases.of[next(iter(right))]
+    gone = [index.databases.of[table] == home if several else int(table) in right for table in scored.tables]
     if not all(gone):
         yield _without(scored, np.array(gone)).figures(len(index.ids)), False
 
@@ -199,7 +227,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--cache", type=Path, default=default_cache_folder())
     options.add_argument("--kinds", default="titled,untitled,databases")
-    options.add_argument("--sights", default="lexical,short")
+    options.add_argument("--sights", default="lexical,short,stored-words,stored")
     asked = options.parse_args()
     store = VectorStore(asked.cache, open_embedder("local"))
     record = json.loads(asked.out.read_text())

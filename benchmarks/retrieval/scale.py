@@ -31,6 +31,7 @@ from almanaq.models.registry import open_embedder
 from almanaq.retrieval.protocols import TableIndex
 from almanaq.retrieval.stored import build_index, open_index, update_index
 from almanaq.retrieval.stored_hybrid import StoredHybrid
+from almanaq.retrieval.stored_rerank import StoredRerank
 from almanaq.retrieval.vectors import VectorStore
 
 FIELDS = ("title", "section", "header", "cells")
@@ -52,8 +53,11 @@ def main() -> None:
         index = open_index(folder)
         told["open_ms"] = round((time.perf_counter() - started) * 1e3, 1)
         told["lexical"] = searches(corpus, index)
+        told["lexical_anew"] = searches(corpus, StoredRerank(index))
         if store is not None:
-            told["hybrid"] = searches(corpus, StoredHybrid(index, store.embedder))
+            dense = StoredHybrid(index, store.embedder)
+            told["hybrid_untuned"] = searches(corpus, dense)
+            told["hybrid"] = searches(corpus, StoredRerank(index, dense))
         if new or len(sys.argv) > 4:
             told |= update(Changed(corpus, CHANGED, *sys.argv[4:5]), folder, store)
     print(json.dumps(told | {"peak_memory_gb_whole_run": peak(), "load": round(os.getloadavg()[0], 1)}))

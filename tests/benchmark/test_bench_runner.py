@@ -366,8 +366,8 @@ def test_folders_of_other_versions_and_half_written_ones(request_: RunRequest) -
     run(request_)
     config = request_.out / "config.json"
     text = config.read_text()
-    config.write_text(text.replace('"format": 2', '"format": 9'))
-    with pytest.raises(BenchmarkError, match="in format 9; this one reads format 2: run it again"):
+    config.write_text(text.replace('"format": 3', '"format": 9'))
+    with pytest.raises(BenchmarkError, match="in format 9; this one reads format 3: run it again"):
         score(request_.out)
     config.write_text(text[:40])
     with pytest.raises(BenchmarkError, match="is damaged"):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from small_restaurants import PIZZA, TALK, THAI, lines, write_restaurants
 
 from almanaq.benchmark.data import datasets_in, find_dataset
 from almanaq.benchmark.generation.replies import read_replies
@@ -27,69 +25,11 @@ from almanaq.models.lexical import LexicalEmbedder
 from almanaq.retrieval.vectors import VectorStore
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
-PLACES = [
-    {
-        "id": 1,
-        "name": "Oven",
-        "cuisines": ["pizza"],
-        "price": "cheap",
-        "rating": 4.0,
-        "reviews": ["Candles, so sweet."],
-    },
-    {"id": 2, "name": "Basil", "cuisines": ["pizza"], "price": "moderate", "rating": 4.5, "reviews": ["Loud crowd."]},
-    {"id": 3, "name": "Lemon", "cuisines": ["thai"], "price": "cheap", "rating": 4.5, "reviews": ["Candles at night."]},
-    {
-        "id": 4,
-        "name": "Ginger",
-        "cuisines": ["thai"],
-        "price": "luxury",
-        "rating": 3.0,
-        "reviews": ["Bright and loud."],
-    },
-]
-SCHEMA = """
-[restaurants]
-key = ["id"]
-[restaurants.columns.cuisines]
-kind = "enum"
-values = ["pizza", "thai"]
-[restaurants.columns.reviews]
-kind = "free_text"
-"""
-PIZZA = "'pizza' = ANY(cuisines)"
-THAI = "'thai' = ANY(cuisines)"
-SINGLES = [
-    {"question": "Which places have pizza?", "where": PIZZA},
-    {"question": "Any Thai place with candles?", "where": THAI, "attributes": {"candles": True}},
-    {"question": "How many Thai places are there?", "where": THAI, "expect": "count"},
-]
-TALK = {
-    "name": "dinner",
-    "turns": [
-        {"say": "Hi!", "kind": "talk"},
-        {"say": "Thai please", "where": THAI},
-        {"say": "something cheaper?", "kind": "compare", "column": "price", "more": False},
-        {"say": "a place I like", "right": [2], "text": True},
-    ],
-}
-
-
-def lines(*entries: Mapping[str, Any] | str) -> str:
-    return "".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in entries)
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder in the documented layout."""
-    made = tmp_path / "data" / "yelp"
-    made.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(PLACES), made / "restaurants.parquet")
-    (made / "restaurants.parquet.almanaq.toml").write_text(SCHEMA)
-    truth = [{"id": p["id"], "candles": "Candles" in p["reviews"][0]} for p in PLACES]
-    (made / "truth.jsonl").write_text(lines(*truth))
-    (made / "single-turn.jsonl").write_text(lines(*SINGLES))
-    (made / "conversations.jsonl").write_text(lines(TALK))
-    return made
+    return write_restaurants(tmp_path / "data" / "yelp")
 
 
 def request(folder: Path, split: str, **changes: Any) -> RunRequest:

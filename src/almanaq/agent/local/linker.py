@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from almanaq.agent.local.chatter import drop_chatter
+from almanaq.agent.local.dates import link_dates
 from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS, QUALITY
 from almanaq.agent.local.links import ColumnLink, Links, RelationLink, ValueLink
 from almanaq.agent.local.numbers import link_numbers, number
 from almanaq.agent.local.orders import link_orders
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
-from almanaq.agent.local.words import identifier_stems, split, stems, word_set
+from almanaq.agent.local.words import PAST, identifier_stems, roots, split, stems, word_set
 
 _LONGEST = 8
 _QUOTED = re.compile(
@@ -51,6 +52,7 @@ _BETWEEN_NOT_AND_VALUE = frozenset(
     """a an the any in of be from is are use uses speak speaks own owns have has contain contains include includes serve
     serves live lives play plays like likes""".split()
 )
+_BEFORE_NOUNS = word_set("the a an which what each every this that any all per many")
 _ORDINARY = word_set("room house rooms fast soul middle cream food time")
 """Words that are part of an option's name and say nothing without the rest of it."""
 
@@ -66,6 +68,7 @@ def link(question: str, index: SchemaIndex) -> Links:
     _quoted(links, index)
     _values(links, index, range(_LONGEST, 1, -1))
     _relations(links, index)
+    link_dates(links)
     link_numbers(links)
     link_orders(links)
     _columns(links, index, least=2)
@@ -76,6 +79,7 @@ def link(question: str, index: SchemaIndex) -> Links:
     _parts_of_names(links, index)
     _roles(links, index)
     _kin(links, index)
+    _verbs(links, index)
     for i in idioms:
         links.used[i] = None
     links.idioms = frozenset(idioms)
@@ -180,11 +184,18 @@ def _options(links: Links, index: SchemaIndex) -> None:
 
 def _relations(links: Links, index: SchemaIndex) -> None:
     for i, word in enumerate(links.words):
-        if links.free(i, i + 1) and word.folded not in IGNORED:
+        if links.free(i, i + 1) and (word.folded not in IGNORED or _names_a_relation(links, i, index)):
             found = index.relations_named(word.stem)
             if found:
                 links.relations.append(RelationLink(i, found))
                 links.take(i, i + 1, "relation")
+
+
+def _names_a_relation(links: Links, i: int, index: SchemaIndex) -> bool:
+    """Say whether a word that is mostly filler ("places") stands as a noun, and is the whole name of a relation."""
+    word = links.words[i]
+    noun = word.folded != word.stem or links.folded(i - 1) in _BEFORE_NOUNS
+    return noun and any(identifier_stems(r.name) == (word.stem,) for r in index.catalog.relations)
 
 
 def _columns(links: Links, index: SchemaIndex, least: int) -> None:
@@ -265,9 +276,21 @@ def _kin(links: Links, index: SchemaIndex) -> None:
         if named:
             links.relations.append(RelationLink(i, tuple(named), verb=True))
             links.take(i, i + 1, "relation")
-        elif (
-            len(root) >= 5
-            and root != word.stem
-            and any(part.startswith(root) for p in index.all_places() for part in p.stems)
-        ):
+
+
+def _verbs(links: Links, index: SchemaIndex) -> None:
+    """Link verbs that share their root with a column's name: "directed" to `director`, "hired" to `hire_date`."""
+    for i, word in enumerate(links.words):
+        if not links.free(i, i + 1) or word.folded in IGNORED or not word.folded.isalpha() or i == 0:
+            continue
+        inflected = word.folded.endswith(("ed", "ing")) or word.folded in PAST
+        known = roots(word.folded)
+        found = [
+            p
+            for p in index.all_places()
+            if p.kind != "prose"
+            and any((inflected or part.endswith(("er", "or"))) and known & roots(part) for part in p.stems)
+        ]
+        if found:
+            links.columns.append(ColumnLink(i, i + 1, tuple(found), False, verb=True))
             links.take(i, i + 1, "column")

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from almanaq.agent.local.lexicon import ROLE_WORDS, SYNONYMS
+from almanaq.agent.local.lexicon import SYNONYMS
+from almanaq.agent.local.quantities import ROLE_WORDS
 from almanaq.agent.local.words import distance, identifier_stems, stem, stems, tolerance
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from almanaq.benchmark.restaurants.truth import Restaurants
 from almanaq.benchmark.restaurants.wanted import Conversation, Wanted
+from almanaq.benchmark.stages import Stage
 from almanaq.errors import BenchmarkError
 from almanaq.models.protocols import Usage
 
@@ -27,7 +28,9 @@ class Said:
         shown: ids of all rows that it showed, to which later turns may refer.
         figure: the number that it stated; None where its reply is no single number.
         searched: whether it looked for anything.
+        query: as it was meant, where one of its conditions was left out.
         fault: why it failed; "" where it did not.
+        warnings: of the query.
     """
 
     answer: str
@@ -37,6 +40,7 @@ class Said:
     searched: bool = False
     query: str = ""
     fault: str = ""
+    warnings: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
 
 
@@ -56,6 +60,7 @@ class TurnRecord:
         needs: "structured" or "combined".
         given, right: ids, or for a count the figures.
         fault: of the system or, where it is "broken", of the file.
+        stage: what lost the right reply, "right" where nothing did; "" where none was judged.
     """
 
     say: str
@@ -68,6 +73,7 @@ class TurnRecord:
     query: str = ""
     answer: str = ""
     fault: str = ""
+    stage: Stage | Literal[""] = ""
 
     @property
     def good(self) -> bool:
@@ -79,7 +85,13 @@ class TurnRecord:
         return not (self.judged == "no data" and self.searched)
 
 
-def play(conversation: Conversation, dialogue: Dialogue, restaurants: Restaurants) -> tuple[list[TurnRecord], Usage]:
+FindStage = Callable[[Wanted, Said, TurnRecord], Stage]
+"""Gives the stage that lost the right reply to a turn."""
+
+
+def play(
+    conversation: Conversation, dialogue: Dialogue, restaurants: Restaurants, find_stage: FindStage | None = None
+) -> tuple[list[TurnRecord], Usage]:
     """Say every turn to a system, and give what became of each, with what it cost."""
     records: list[TurnRecord] = []
     usage = Usage()
@@ -96,7 +108,10 @@ def play(conversation: Conversation, dialogue: Dialogue, restaurants: Restaurant
             search, since = turn, len(shown)
         elif turn.fault or not turn.judged:
             search = None  # what was meant is not known, nor what later turns go on from
-        records.append(_judge(turn, said, restaurants, shown, search, since))
+        record = _judge(turn, said, restaurants, shown, search, since)
+        if find_stage is not None and record.judged in ("entities", "count", "no data"):
+            record = replace(record, stage="right" if record.good else find_stage(turn, said, record))
+        records.append(record)
         if said.shown and turn.kind != "count":
             shown.append(said.shown)
     return records, usage
