@@ -64,6 +64,23 @@ def restaurants_needs() -> str:
     return markdown(("system", "turns", "columns alone", "columns and texts", "counts told right"), rows)
 
 
+def restaurants_stages() -> str:
+    """The restaurants task on both halves: how many turns each stage lost."""
+    rows = []
+    for name in ("local-truth", "local", "linearize@1-local", "linearize@3-local"):
+        for half in ("dev", "held-out"):
+            found = json.loads((EXPERIMENTS / "restaurants" / f"{name}-{half}.json").read_text())
+            for kind in ("single-turn", "conversations"):
+                own = found[kind]
+                if "lost_parse" not in own:
+                    continue
+                judged = own["turns"] - sum(own[f"{why}_turns"] for why in ("skipped", "unjudged", "broken"))
+                lost = [round(count) for stage, count in own.items() if stage.startswith("lost_")]
+                rows.append((f"`{name}`", f"{kind}, {half}", *map(str, (round(judged) - sum(lost), *lost))))
+    head = ("system", "turns", "right", "retrieval", "parse", "link", "text call", "cast", "format")
+    return markdown(head, rows)
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
@@ -72,4 +89,5 @@ TABLES = {
     "conversations": conversations,
     "restaurants": restaurants,
     "restaurants-needs": restaurants_needs,
+    "restaurants-stages": restaurants_stages,
 }
