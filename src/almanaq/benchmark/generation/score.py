@@ -107,7 +107,7 @@ def _answers(replies: Sequence[ReplyRecord]) -> _Measured:
     pooled = {"sacrebleu": bleu.score, **count_stages(reply.stage for reply in replies)}
     others = sum(same_number(*pair) and not exact_match(*pair) for pair in pairs)
     if others:
-        pooled["numbers_in_other_form"] = float(others)
+        pooled["numbers_in_other_form"] = others
     return _Measured(each, parts, pooled, bounds, bleu.signature)
 
 
@@ -143,6 +143,7 @@ def _entities(replies: Sequence[ReplyRecord]) -> _Measured:
     given = counts[:, 1:]
     each = {"all_right": [float(is_flawless(reply)) for reply in replies]}
     measured = score_turns([turn for own in turns for turn in own])
+    measured["failed_conversations"] = sum(not reply.text for reply in replies)
     bounds = {}
     if "turn_accuracy" in measured:
         bounds = _bounds(["turn_accuracy"], intervals(counts[:, :1] / np.maximum(given, 1), given))
