@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from measured.results import EXPERIMENTS, markdown
 
@@ -81,6 +82,28 @@ def restaurants_stages() -> str:
     return markdown(head, rows)
 
 
+def restaurants_served() -> str:
+    """The restaurants task with a model behind a server: what was foretold and what it took."""
+    found = json.loads((EXPERIMENTS / "restaurants" / "served.json").read_text())
+    rows = []
+    for split, own in found.items():
+        if split == "command":
+            continue
+        calls, tokens = re.findall(r"([\d,]+) (?:calls|tokens)", own["foretold"][0])
+        took = own["counted"]
+        spent = f"{took['input_tokens'] + took['output_tokens']:,}"
+        right = f"{_percent(own['turn_accuracy'])} / {_percent(own['false_negatives'])}"
+        rows.append((split, str(own["turns"]), f"{calls} / {took['calls']:,}", f"{tokens} / {spent}", right))
+    head = (
+        "split",
+        "turns",
+        "calls foretold / made",
+        "tokens foretold / counted",
+        "accuracy / wrongly empty",
+    )
+    return markdown(head, rows)
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
@@ -90,4 +113,5 @@ TABLES = {
     "restaurants": restaurants,
     "restaurants-needs": restaurants_needs,
     "restaurants-stages": restaurants_stages,
+    "restaurants-served": restaurants_served,
 }
