@@ -90,7 +90,7 @@ class Catalog:
     """The relations of one source, in a stable order.
 
     Attributes:
-        hidden: names of relations that are there, and that the user may not read.
+        hidden: schema.table of relations that are there, and that the user may not read.
     """
 
     relations: tuple[Relation, ...]

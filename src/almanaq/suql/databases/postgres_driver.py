@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from almanaq.errors import MissingExtraError, SourceError
+from almanaq.suql.databases.url import find_secret, hide
 
 if TYPE_CHECKING:
     import psycopg
@@ -30,8 +29,6 @@ _OWN_ARRAYS = """
                   FROM elements e JOIN pg_type t ON t.oid = e.element AND t.typtype = 'd')
     SELECT e.array_, e.name, e.element, e.delimiter FROM elements e JOIN pg_type t ON t.oid = e.element
     WHERE t.typtype <> 'd' ORDER BY e.array_"""
-_PASSWORD = re.compile(r"://[^:/@]*:(?P<url>.+)@|[?&\s]password=(?P<parameter>[^\s&]+)")
-_RESERVED = re.compile(r"[/@:?#\[\]\s]")
 
 
 def driver() -> Any:
@@ -53,12 +50,12 @@ def connect(url: str) -> Connection:
     psycopg = driver()
     from psycopg.types.string import TextLoader
 
-    secret = _secret(url)
+    secrets = find_secret(url), _parsed_password(url)
     try:
         connection: Connection = psycopg.connect(url, connect_timeout=10, application_name="almanaq")
     except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeError, ValueError) as error:
         kind = "cannot connect to PostgreSQL" if isinstance(error, psycopg.OperationalError) else "not a PostgreSQL URL"
-        raise SourceError(f"{kind}: {_hide(first_line(error), secret)}") from None
+        raise SourceError(f"{kind}: {hide(first_line(error), *secrets)}") from None
     try:
         check_version(connection.info.server_version)
     except SourceError:
@@ -126,16 +123,8 @@ def first_line(error: Exception) -> str:
     return str(error).strip().split("\n", 1)[0] or type(error).__name__
 
 
-def _secret(url: str) -> str:
-    """Give the password in a URL, "" when there is none; refuse one that would be read as host or path, and printed."""
-    match = _PASSWORD.search(url)
-    secret = (match["url"] or match["parameter"]) if match else ""
-    if match and match["url"] and _RESERVED.search(secret):
-        raise SourceError("the password in the PostgreSQL URL must be percent-encoded: / is %2F, @ is %40")
-    return secret or ""
-
-
-def _hide(message: str, secret: str) -> str:
-    for written in {secret, unquote(secret)} - {""}:
-        message = message.replace(written, "***")
-    return message
+def _parsed_password(url: str) -> str:
+    """Give the password that libpq finds in a URL or in its own form, `host=… password='…'`; "" for none."""
+    with suppress(driver().Error):
+        return str(driver().conninfo.conninfo_to_dict(url).get("password") or "")
+    return ""
