@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,6 +107,24 @@ def open_relations(relations: Sequence[HybridRelation]) -> DuckDBDatabase:
     declared = Schema({relation.name: relation.schema() for relation in relations})
     loaded = Loaded(tuple(relation.report for relation in relations), declared)
     return DuckDBDatabase(connection, name="tables", database="memory", loaded=loaded, infer_enums=True)
+
+
+def table_faults(tables: Iterable[LinkedTable]) -> str:
+    """Say how many links have no passage and how many tables have columns without a name of their own; "" for none."""
+    lost, unnamed, examples = 0, 0, ("", "")
+    for linked in tables:
+        missing = [link for row in linked.links for cell in row for link in cell if link not in linked.passages]
+        renamed = clean_header(list(linked.table.header), linked.table.id.table).warnings
+        examples = (examples[0] or (missing or [""])[0], examples[1] or (renamed or ("",))[0])
+        lost, unnamed = lost + len(missing), unnamed + bool(renamed)
+    return "; ".join(
+        said
+        for said in (
+            f"{lost:,} links have no passage, first {examples[0]!r}" if lost else "",
+            f"{unnamed:,} tables have columns without a name of their own, first {examples[1]}" if unnamed else "",
+        )
+        if said
+    )
 
 
 def _is_list(type_: Any) -> bool:

@@ -116,7 +116,8 @@ def _measures(run: Run, names: Sequence[str]) -> list[tuple[str, str]]:
         low, high = run.scores.intervals.get(name, (None, None))
         digits = 2 if name == "sacrebleu" else 3
         bounds = "" if low is None or high is None else f"{low:.{digits}f} – {high:.{digits}f}"
-        cells.append((f"{run.scores.metrics[name]:.{digits}f}", bounds))
+        value = run.scores.metrics[name]
+        cells.append((f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}", bounds))
     return cells
 
 
