@@ -83,7 +83,7 @@ def by_truth(system: str, split: str) -> RestaurantsGenerator:
     @contextmanager
     def opened(conversation: Conversation) -> Iterator[Dialogue]:
         writer = Writer()
-        with connect(data.source, model=reader, cache=False) as connection:
+        with connect(data.source(), model=reader, cache=False) as connection:
             models = replace(reader, language=writer)
             yield _Right(SuqlDialogue(Agent(connection.engine, models), data.restaurants), writer, conversation)
 

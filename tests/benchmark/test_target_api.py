@@ -64,6 +64,24 @@ def test_what_its_users_had_to_work_around(folder: Path, tmp_path: Path) -> None
         target.run("random", top_k=2, out=tmp_path / "runs")
 
 
+def test_a_haystack_among_the_datasets_and_the_size_of_batches(folder: Path) -> None:
+    """As the paper's users have it: `("Table Retrieval Task", ["ottqa", "gittables"])`, and `batch_size`."""
+    write_dataset(folder / "gittables", 7)
+    found = ByFirstCell()
+    found.sizes = []
+    plain = found.embed_corpus
+    found.embed_corpus = lambda corpus: plain(found.sizes.append(len(b["table_id"])) or b for b in corpus)
+    target = TARGET(("Table Retrieval Task", ["ottqa", "gittables"]), data_dir=folder)
+    results = target.run(retriever=found, split="test", batch_size=10, top_k=3)
+    config = results["Table Retrieval Task"]["ottqa"].scores.config
+    assert (config.tables, config.distractors, config.distractors_from) == (27, 7, "gittables")
+    assert found.sizes == [10, 10, 7]
+    with pytest.raises(UsageError, match="batch_size must be 1 or more"):
+        target.run(found, batch_size=0)
+    with pytest.raises(UsageError, match="needs a dataset that is asked about"):
+        TARGET(("Table Retrieval Task", "gittables"), data_dir=folder)
+
+
 class Echo:
     """The paper's generator: one method."""
 

@@ -26,6 +26,7 @@ from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.evaluation.answers import check_sacrebleu
 from almanaq.models.budget import Budget
+from almanaq.retrieval.paid import Foreseen
 from almanaq.retrieval.registry import Opened, Parts, open_retriever
 
 
@@ -37,6 +38,7 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     Raises:
         UsageError: an unknown task, dataset, split, retriever or field; a number out of its range.
         BenchmarkError: a gold table is not in the corpus; the run folder holds another run; the retriever fails.
+        BudgetExceeded: `max_calls` are fewer than the replies are expected to take, or took.
         SourceError: the data cannot be read.
     """
     check_request(request)
@@ -48,7 +50,10 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     search = Search(request.out, config, data.ids, progress)
     search.run(opened.retriever, data.corpus, data.questions)
     if replying is not None:
-        generation = Generation(request.out, config, replying.generator, replying.databases, progress)
+        foreseen = Foreseen(request.tell, Budget(request.max_calls, setting="--max-calls or ALMANAQ_MAX_CALLS"))
+        generation = Generation(
+            request.out, config, replying.generator, replying.databases, progress, foreseen=foreseen
+        )
         generation.run(replying.questions, data.corpus)
     return keep_score(request.out)
 
@@ -97,7 +102,10 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
         if not questions:
             raise BenchmarkError(f"no question of {request.dataset} {request.split} can be run: {left_out}")
     if task.name == "hybrid-qa" and request.replies is None and isinstance(data.dataset, DatasetFolder):
-        request = replace(request, replies=open_hybrid_generator(request.generator, data.dataset, request.model))
+        made = open_hybrid_generator(
+            request.generator, data.dataset, request.model, questions, embedder=request.embedder
+        )
+        request = replace(request, replies=made)
     if task.name == "restaurants":
         request, left_out = _restaurants(request, data)
     generator = request.replies or open_generator(request.generator, questions, request.model)

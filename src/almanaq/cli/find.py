@@ -36,7 +36,7 @@ def find(
     question: Annotated[str, typer.Argument(metavar="QUESTION")],
     corpus: Annotated[
         str | None,
-        typer.Option("--corpus", metavar="SOURCE", help="Where the tables are: a file, a folder, or a dataset."),
+        typer.Option("--corpus", metavar="SOURCE", help="Where the tables are: a file, a folder, a dataset, or a URL."),
     ] = None,
     index: Annotated[
         Path | None,
@@ -219,7 +219,13 @@ def open_budget(max_calls: int | None) -> Budget:
 
 
 def read_tables(source: str) -> Corpus:
-    """Open a corpus: a folder in the dataset layout, or any source that the readers know."""
+    """Open a corpus: a folder in the dataset layout, a database behind a URL, or any source that the readers know."""
+    from almanaq.suql.databases.registry import is_url, open_database
+
+    if is_url(source):
+        from almanaq.suql.databases.corpus import database_corpus
+
+        return database_corpus(open_database(source))
     from almanaq.corpus.dataset import is_dataset_folder, open_dataset
 
     if is_dataset_folder(Path(source)):

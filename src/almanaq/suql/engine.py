@@ -27,6 +27,7 @@ from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.run import Means
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
+from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.execution.why_not import WhyNot, why_not, why_not_plan
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
@@ -35,10 +36,16 @@ from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.estimate import Estimate, estimate
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
-from almanaq.suql.syntax.parse import parse
+from almanaq.suql.syntax.parse import literal, parse
 
 T = TypeVar("T")
 _PLANS_KEPT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    plan: Plan
+    statements: Statements
 
 
 class Engine:
@@ -61,7 +68,7 @@ class Engine:
     ) -> None:
         self._database, self._options, self._rules = database, options or Options(), rules
         self._models, self._query_rules = models, query_rules
-        self._plans: dict[tuple[str, str, bool], Plan] = {}
+        self._plans: dict[tuple[object, ...], _Prepared] = {}
         self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder().embed)
 
     @property
@@ -80,9 +87,9 @@ class Engine:
     async def arun(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Result:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
         chosen = options or self._options
-        plan = self.plan(query, parameters, options=chosen)
+        known = self._prepare(query, parameters, chosen)
         try:
-            result, _ = await self._runner().run(plan, chosen, suql=query)
+            result, _ = await self._runner().run(known.plan, chosen, suql=query, statements=known.statements)
         except DatabaseError as error:
             raise placed(error, query) from error.__cause__
         return result
@@ -98,10 +105,15 @@ class Engine:
 
     def plan(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Plan:
         """Give the plan of a query; asks neither the database nor a model."""
-        key = (query, repr(parameters), (options or self._options).link)
+        return self._prepare(query, parameters, options or self._options).plan
+
+    def _prepare(self, query: str, parameters: Sequence[object], options: Options) -> _Prepared:
+        """Give a query's plan with what earlier runs of it wrote; the plan of a known text is kept."""
+        key = (query, *(literal(value).sql() for value in parameters), options.link)
         known = self._plans.get(key)
         if known is None:
-            known = lower(optimize(self.logical_plan(query, parameters, options=options), self._rules))
+            plan = lower(optimize(self.logical_plan(query, parameters, options=options), self._rules))
+            known = _Prepared(plan, Statements(plan))
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.pop(next(iter(self._plans)), None)
             self._plans[key] = known

@@ -67,9 +67,9 @@ def _add(found: dict[str, list[Hop]], hop: Hop) -> None:
 
 def _evident(relation: Relation, other: Relation) -> tuple[str, str] | None:
     """Give (own column, key of the other) when a column is named after the other relation's single key."""
-    if len(other.key) != 1:
+    key = _key(other)
+    if key is None:
         return None
-    key = other.key[0]
     key_words, other_words = identifier_stems(key), identifier_stems(other.name)
     if key_words in ((), ("name",)):
         return None
@@ -79,3 +79,11 @@ def _evident(relation: Relation, other: Relation) -> tuple[str, str] | None:
         if words == whole and relation.key != (column.name,):
             return column.name, key
     return None
+
+
+def _key(relation: Relation) -> str | None:
+    """Give the column that tells rows apart: the declared key, else, where there is none, one called so ("book_id")."""
+    if relation.key:
+        return relation.key[0] if len(relation.key) == 1 else None
+    called = (("id",), (*identifier_stems(relation.name), "id"))
+    return next((c.name for c in relation.columns[:1] if identifier_stems(c.name) in called), None)

@@ -50,7 +50,9 @@ def tell(message: str) -> None:
 
 
 def print_scores(scores: Scores, as_json: bool) -> None:
-    """Print the measures of a run."""
+    """Print the measures of a run; what is to be known beside them on stderr."""
+    for warning in scores.warnings:
+        tell(warning)
     told = scores.to_dict()
     if as_json:
         print(json.dumps(told, ensure_ascii=False))

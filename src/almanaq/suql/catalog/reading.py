@@ -15,12 +15,19 @@ _SHOWN_SAMPLES, _SHOWN_CHARACTERS = 5, 80
 _MARK = re.compile(r"\b(FREE_TEXT|ENUM)\b(?:\[\])?[\s:;,.\u2013-]*")
 
 
-def relation_names(places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Give each (schema, table) its name in queries: the table's where no other schema has it, else schema.table."""
-    schemas = defaultdict(set)
+def relation_names(places: Sequence[tuple[str, str]], path: Sequence[str] = ()) -> dict[tuple[str, str], str]:
+    """Give each (schema, table) its name in queries.
+
+    It is the table's where no other schema has it, or where its schema is the first of `path` that has it, as the
+    database would find it; else schema.table.
+    """
+    schemas: dict[str, list[str]] = defaultdict(list)
     for schema, table in places:
-        schemas[table.casefold()].add(schema)
-    return {(s, t): t if len(schemas[t.casefold()]) == 1 else f"{s}.{t}" for s, t in places}
+        schemas[table.casefold()].append(schema)
+    bare = {name: next((s for s in path if s in found), None) for name, found in schemas.items()}
+    return {
+        (s, t): t if len(set(schemas[t.casefold()])) == 1 or bare[t.casefold()] == s else f"{s}.{t}" for s, t in places
+    }
 
 
 def declared_column(name: str, type_: str, *, array: bool, values: tuple[str, ...], comment: str) -> Column:

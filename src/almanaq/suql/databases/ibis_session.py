@@ -76,12 +76,13 @@ class IbisSession:
         for statement in engine.begin:
             self._execute(statement)
 
-    def stream(self, sql: str, batch_rows: int = 2048) -> Iterator[pa.RecordBatch]:
+    def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily; closing the iterator leaves nothing behind."""
         tree = self._check_select(sql)
         started = self._interrupts
+        first = min(_FIRST_PAGE, batch_rows) if first_rows is None else first_rows
         if not self._engine.paged:
-            return self._from_cursor(sql, batch_rows, started)
+            return self._from_cursor(sql, batch_rows, first, started)
         numbered = _numbered(tree)
         if numbered is None:  # an order that can only be kept by reading on
             return iter(self.fetch(sql).to_batches(max_chunksize=batch_rows))
@@ -183,8 +184,8 @@ class IbisSession:
                 self._execute(self._engine.drop.format(name=place))
                 self._tables.remove(name)
 
-    def _from_cursor(self, sql: str, batch_rows: int, started: int) -> Iterator[pa.RecordBatch]:
-        size = min(_FIRST_PAGE, batch_rows)
+    def _from_cursor(self, sql: str, batch_rows: int, first: int, started: int) -> Iterator[pa.RecordBatch]:
+        size = first
         with self._step(started):
             result = self._link.backend.raw_sql(self._with_written(sql))
         names, fetch = _reader(result)
