@@ -14,6 +14,7 @@ import pytest
 from small_datasets import files, write_dataset
 
 from almanaq.benchmark import search
+from almanaq.benchmark.report.page import write_report
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.benchmark.score import score, unfinished
@@ -300,9 +301,27 @@ def test_a_full_disk_loses_nothing(request_: RunRequest, tmp_path: Path) -> None
     os.waitpid(forked(fill), 0)
     assert "cannot write" in message.read_text()
     assert "what it held before is whole" in message.read_text()
+    assert not list(request_.out.glob("*.part"))
     assert (request_.out / "records.jsonl").stat().st_size > 0
     run(replace(request_, resume=True))
     assert files(request_.out) == files(whole.out)
+
+
+def test_a_page_that_does_not_fit_on_the_disk_leaves_no_half_of_it(request_: RunRequest, tmp_path: Path) -> None:
+    run(request_)
+    page, message = tmp_path / "report.html", tmp_path / "message"
+
+    def fill() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, 3_000))
+        try:
+            write_report([request_.out], page)
+        except BenchmarkError as error:
+            message.write_text(str(error))
+
+    os.waitpid(forked(fill), 0)
+    assert f"cannot write {page}" in message.read_text()
+    assert not list(tmp_path.glob("report*"))
 
 
 def test_distractors_are_drawn_by_the_seed_and_never_raise_recall(request_: RunRequest, tmp_path: Path) -> None:

@@ -75,7 +75,9 @@ class Appender:
                 out.flush()
                 os.fsync(out.fileno())
         except OSError as error:
-            raise BenchmarkError(f"cannot write {self._file}: {error}; what it held before is whole") from error
+            raise BenchmarkError(
+                f"cannot write {self._file}: {error}; what it held before is whole: mend it and go on with --resume"
+            ) from error
 
 
 def write_whole(file: Path, text: str) -> None:
@@ -85,7 +87,8 @@ def write_whole(file: Path, text: str) -> None:
         draft.write_text(text, encoding="utf-8")
         os.replace(draft, file)
     except OSError as error:
-        raise BenchmarkError(f"cannot write {file}: {error}") from error
+        draft.unlink(missing_ok=True)  # on a full disk it would take what room there is
+        raise BenchmarkError(f"cannot write {file}: {error}; what it held before, if anything, is whole") from error
 
 
 def make_folder(out: Path) -> None:

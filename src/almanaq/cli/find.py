@@ -36,7 +36,7 @@ def find(
     question: Annotated[str, typer.Argument(metavar="QUESTION")],
     corpus: Annotated[
         str | None,
-        typer.Option("--corpus", metavar="SOURCE", help="Where the tables are: a file, a folder, or a dataset."),
+        typer.Option("--corpus", metavar="SOURCE", help="Where the tables are: a file, a folder, a dataset, or a URL."),
     ] = None,
     index: Annotated[
         Path | None,
@@ -123,9 +123,11 @@ def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[
     embedder = index.recipe.embedder
     if how.retriever == "bm25" or (how.retriever == "hybrid-untuned" and not embedder):
         return index.best(question, k)
-    dense = StoredHybrid(index, embedder_opener(embedder)()) if embedder else None
-    if dense is not None and how.retriever == "hybrid-untuned":
-        return dense.best(question, k)
+    if how.retriever == "hybrid-untuned":
+        return StoredHybrid(index, embedder_opener(embedder)()).best(question, k)
+    # The lexical embedder counts the same words once more, which is no second opinion.
+    meaning = embedder and not embedder.startswith("lexical")
+    dense = StoredHybrid(index, embedder_opener(embedder)()) if meaning else None
     found, named = StoredRerank(index, dense).best(question, k)
     scores = [hit.score for hit in _fitting(found, nearest=how.nearest)]
     return list(zip(named, scores, strict=False))
@@ -217,7 +219,13 @@ def open_budget(max_calls: int | None) -> Budget:
 
 
 def read_tables(source: str) -> Corpus:
-    """Open a corpus: a folder in the dataset layout, or any source that the readers know."""
+    """Open a corpus: a folder in the dataset layout, a database behind a URL, or any source that the readers know."""
+    from almanaq.suql.databases.registry import is_url, open_database
+
+    if is_url(source):
+        from almanaq.suql.databases.corpus import database_corpus
+
+        return database_corpus(open_database(source))
     from almanaq.corpus.dataset import is_dataset_folder, open_dataset
 
     if is_dataset_folder(Path(source)):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from almanaq.errors import UnknownNameError, suggest
+from almanaq.errors import SourceError, UnknownNameError, suggest
 
 _FIXED = re.compile(
     r"boolean|smallint|integer|bigint|real|double precision|date|time|timestamp|timestamptz|(?:numeric|decimal)\(.*\)"
@@ -90,7 +90,7 @@ class Catalog:
     """The relations of one source, in a stable order.
 
     Attributes:
-        hidden: names of relations that are there, and that the user may not read.
+        hidden: schema.table of relations that are there, and that the user may not read.
     """
 
     relations: tuple[Relation, ...]
@@ -117,6 +117,14 @@ class Catalog:
         if name.casefold() in {part for hidden in self.hidden for part in _endings(hidden.split("."))}:
             return f"no relation named {name!r} that may be read: it is there, and this role has no right to it"
         return f"no relation named {name!r}{suggest(name, [r.name for r in self.relations])}"
+
+    def check_readable(self) -> None:
+        """Raise SourceError where there are relations and the user may read none."""
+        if self.hidden and not self.relations:
+            raise SourceError(
+                f"this role may read none of the {len(self.hidden)} tables and views: "
+                "GRANT USAGE ON SCHEMA … and GRANT SELECT ON … to it"
+            )
 
 
 def _qualified(relation: Relation) -> list[str]:

@@ -59,7 +59,7 @@ class PostgresDatabase:
             if self._catalog is None:
                 with self._asking(f"read the catalog of {self.name}") as connection:
                     connection.read_only = True
-                    self._catalog = self._read(CatalogReader(connection), connection.info.user)
+                    self._catalog = self._read(CatalogReader(connection))
             return self._catalog
 
     def session(self, deadline: float | None = None) -> PostgresSession:
@@ -74,7 +74,7 @@ class PostgresDatabase:
                 prepare(connection, self._arrays)
             except driver().Error as error:
                 connection.close()
-                raise SourceError(f"{self.name} gives no session: {first_line(error)}") from error
+                raise SourceError(f"cannot open a session on {self.name}: {first_line(error)}") from error
         return PostgresSession(
             connection, elements, self._give_back, deadline, standby=self._standby, round_trip=self._round_trip
         )
@@ -108,14 +108,8 @@ class PostgresDatabase:
         finally:
             connection.close()
 
-    def _read(self, reader: CatalogReader, role: str) -> Catalog:
-        found = reader.read()
-        if found.hidden and not found.relations:
-            raise SourceError(
-                f"the role {role!r} may read none of the {len(found.hidden)} tables and views of {self.name}: "
-                f"GRANT USAGE ON SCHEMA … and GRANT SELECT ON … TO {role}"
-            )
-        catalog = apply_schema(found, self._schema)
+    def _read(self, reader: CatalogReader) -> Catalog:
+        catalog = apply_schema(reader.read(), self._schema)
         check_keys(catalog, self._schema, reader.key_holds)
         return replace(catalog, relations=tuple(reader.with_enum_values(relation) for relation in catalog.relations))
 

@@ -23,7 +23,7 @@ _COUNTED_PAGES = 1000
 """Relations up to so many pages (8 MB) are counted; of larger ones PostgreSQL's own estimate is given."""
 _INFERRED_ROWS, _SHOWN_ROWS = 200, 50
 """Rows at the beginning of a relation that are looked at to infer kinds, and where kinds were declared, for samples."""
-_LOOK_SECONDS = 5
+_LOOK_SECONDS = 5.0
 """How long a look at one relation may take: a view may be endless, a table locked."""
 _SAMPLE_CHARACTERS = 400
 _TYPES = {
@@ -125,7 +125,7 @@ class CatalogReader:
         found = [_Found(*row) for row in self._rows(_RELATIONS)]
         path = [schema for (schema,) in self._rows("SELECT unnest(current_schemas(false))")]
         names = relation_names([(f.schema, f.name) for f in found if f.some], path)
-        hidden = relation_names([(f.schema, f.name) for f in found if not f.some], path)
+        hidden = tuple(f"{f.schema}.{f.name}" for f in found if not f.some)
         shown = [f for f in found if f.some]
         by_oid = {f.oid: names[f.schema, f.name] for f in shown}
         columns, nullable = self._columns(list(by_oid))
@@ -150,7 +150,7 @@ class CatalogReader:
         self._limit(_LOOK_SECONDS)
         looked_at = tuple(self._looked_at(f, relation, infer=not declared) for f, relation in relations)
         self._limit(0)
-        return Catalog(looked_at, hidden=tuple(hidden.values()))
+        return Catalog(looked_at, hidden=hidden)
 
     def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
         """Tell whether a key is unique and never null."""
@@ -185,9 +185,9 @@ class CatalogReader:
     def _rows(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, parameters).fetchall()
 
-    def _limit(self, seconds: int) -> None:
+    def _limit(self, seconds: float) -> None:
         """Limit each of the next statements, waiting for locks included; 0: not at all."""
-        self.connection.execute(f"SET statement_timeout = '{seconds}s'")
+        self.connection.execute(f"SET statement_timeout = {int(1000 * seconds)}")
         self.connection.commit()  # so that a rollback leaves the limit as it is
 
     def _columns(self, oids: list[int]) -> tuple[dict[int, list[Column]], dict[int, set[str]]]:
@@ -224,7 +224,7 @@ class CatalogReader:
             raise error
         self.connection.rollback()
         late = isinstance(error, driver().errors.QueryCanceled)
-        return f"no answer within {_LOOK_SECONDS} s" if late else first_line(error)
+        return f"no answer within {_LOOK_SECONDS:g} s" if late else first_line(error)
 
     def _count(self, found: _Found, relation: Relation) -> int | None:
         if found.kind in ("v", "f") or found.far:

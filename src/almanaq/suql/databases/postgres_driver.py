@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from almanaq.errors import MissingExtraError, SourceError
+from almanaq.suql.databases.url import find_secret, hide
 
 if TYPE_CHECKING:
     import psycopg
+    from psycopg.adapt import Loader
 
     Connection = psycopg.Connection[Any]
 
@@ -22,6 +24,9 @@ _RANGES = ("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzra
 _MULTIRANGES = tuple(name.replace("range", "multirange") for name in _RANGES)
 _AS_TEXT = ("json", "jsonb", "uuid", "xml", "inet", "cidr", "timetz", "record", *_RANGES, *_MULTIRANGES)
 _WATCHED_SINCE = 140_000
+_INTERVAL = re.compile(
+    r"(?:([+-]?\d+) years? ?)?(?:([+-]?\d+) mons? ?)?(?:([+-]?\d+) days? ?)?(?:([+-])?(\d+):(\d+):([\d.]+))?"
+)
 _OWN_ARRAYS = """
     WITH RECURSIVE elements (array_, name, element, delimiter) AS (
         SELECT t.typarray, t.typname, t.oid, t.typdelim::text FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
@@ -30,8 +35,6 @@ _OWN_ARRAYS = """
                   FROM elements e JOIN pg_type t ON t.oid = e.element AND t.typtype = 'd')
     SELECT e.array_, e.name, e.element, e.delimiter FROM elements e JOIN pg_type t ON t.oid = e.element
     WHERE t.typtype <> 'd' ORDER BY e.array_"""
-_PASSWORD = re.compile(r"://[^:/@]*:(?P<url>.+)@|[?&\s]password=(?P<parameter>[^\s&]+)")
-_RESERVED = re.compile(r"[/@:?#\[\]\s]")
 
 
 def driver() -> Any:
@@ -53,12 +56,12 @@ def connect(url: str) -> Connection:
     psycopg = driver()
     from psycopg.types.string import TextLoader
 
-    secret = _secret(url)
+    secrets = find_secret(url), _parsed_password(url)
     try:
         connection: Connection = psycopg.connect(url, connect_timeout=10, application_name="almanaq")
     except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeError, ValueError) as error:
         kind = "cannot connect to PostgreSQL" if isinstance(error, psycopg.OperationalError) else "not a PostgreSQL URL"
-        raise SourceError(f"{kind}: {_hide(first_line(error), secret)}") from None
+        raise SourceError(f"{kind}: {hide(first_line(error), *secrets)}") from None
     try:
         check_version(connection.info.server_version)
     except SourceError:
@@ -66,6 +69,7 @@ def connect(url: str) -> Connection:
         raise
     for name in _AS_TEXT:
         connection.adapters.register_loader(name, TextLoader)
+    connection.adapters.register_loader("interval", _interval_loader())
     return connection
 
 
@@ -126,16 +130,30 @@ def first_line(error: Exception) -> str:
     return str(error).strip().split("\n", 1)[0] or type(error).__name__
 
 
-def _secret(url: str) -> str:
-    """Give the password in a URL, "" when there is none; refuse one that would be read as host or path, and printed."""
-    match = _PASSWORD.search(url)
-    secret = (match["url"] or match["parameter"]) if match else ""
-    if match and match["url"] and _RESERVED.search(secret):
-        raise SourceError("the password in the PostgreSQL URL must be percent-encoded: / is %2F, @ is %40")
-    return secret or ""
+@cache
+def _interval_loader() -> type[Loader]:
+    """Give what reads an interval as Arrow has it: a month is not 30 days, and a day not 24 hours."""
+    from psycopg.adapt import Loader
+    from pyarrow import MonthDayNano
+
+    class IntervalLoader(Loader):
+        def load(self, data: Any) -> Any:
+            text = bytes(data).decode()
+            match = _INTERVAL.fullmatch(text)
+            if match is None:
+                raise ValueError(f"no interval: {text!r}")
+            years, months, days, sign, hours, minutes, seconds = match.groups(default="")
+            whole, _, part = seconds.partition(".")
+            clock = (int(hours or 0) * 60 + int(minutes or 0)) * 60 + int(whole or 0)
+            nanoseconds = clock * 10**9 + int(part.ljust(9, "0"))
+            signed = -nanoseconds if sign == "-" else nanoseconds
+            return MonthDayNano([int(years or 0) * 12 + int(months or 0), int(days or 0), signed])
+
+    return IntervalLoader
 
 
-def _hide(message: str, secret: str) -> str:
-    for written in {secret, unquote(secret)} - {""}:
-        message = message.replace(written, "***")
-    return message
+def _parsed_password(url: str) -> str:
+    """Give the password that libpq finds in a URL or in its own form, `host=… password='…'`; "" for none."""
+    with suppress(driver().Error):
+        return str(driver().conninfo.conninfo_to_dict(url).get("password") or "")
+    return ""

@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
@@ -46,10 +46,14 @@ _BEGIN = (
     "SET LOCAL IntervalStyle = 'postgres'",
     "SET LOCAL synchronize_seqscans = off",
     "SET LOCAL statement_timeout = 0",
+    "SET LOCAL idle_in_transaction_session_timeout = 0",
+    "SAVEPOINT reading",
 )
 """What the first statement's message begins with. Moments and their texts do not depend on how a server is set up: they
-are in UTC, as from every engine here. Rows of a large table come in its order, not from where another query is."""
-_SAVE, _READ_ONLY, _RELEASE = "SAVEPOINT reading", "SET LOCAL transaction_read_only = on", "RELEASE SAVEPOINT reading"
+are in UTC, as from every engine here. Rows of a large table come in its order, not from where another query is. The
+server waits for as long as a model does."""
+_READ_ONLY, _KEEP = "SET LOCAL transaction_read_only = on", "RELEASE SAVEPOINT reading; SAVEPOINT reading"
+"""A savepoint always stands, also where a message fails before it begins: as a whole, by a mistake in its syntax."""
 _OTHER_FAULTS = (pa.ArrowException, OverflowError, ValueError)
 
 
@@ -258,12 +262,12 @@ class PostgresSession:
             try:
                 with self._connection.cursor() as cursor:
                     sent = [*self._before(write=write), *sql]
-                    cursor.execute(";\n".join([*sent, _RELEASE] if release else sent))
+                    cursor.execute(";\n".join([*sent, _KEEP] if release else sent))
                     for _ in sent[1:]:
                         cursor.nextset()
                     yield cursor
                     if not release:
-                        cursor.execute(_RELEASE)
+                        cursor.execute(_KEEP)
             except self._faults as error:
                 raise self._named(error) from error
             finally:
@@ -277,14 +281,15 @@ class PostgresSession:
         said = [part.format(mode="READ ONLY" if self._standby else "READ WRITE") for part in _BEGIN if begin]
         if self._ends is not None:
             said.append(f"SET LOCAL statement_timeout = {self._milliseconds(self._ends)}")
-        said += [_SAVE] if write else [_SAVE, _READ_ONLY]
+        said += [] if write else [_READ_ONLY]
         closing, self._closing = self._closing, []
         return said + [f"CLOSE {name}" for name in closing]
 
     def _recover(self) -> None:
         """Undo the failed subtransaction, if one failed: the transaction and its other cursors live on."""
         if not self._connection.closed and self._status() == "INERROR":
-            self._connection.execute("ROLLBACK TO SAVEPOINT reading; RELEASE SAVEPOINT reading")
+            with suppress(driver().Error):  # it was lost: the next statement says so
+                self._connection.execute("ROLLBACK TO SAVEPOINT reading")
 
     def _status(self) -> str:
         return str(self._connection.info.transaction_status.name)
@@ -307,8 +312,10 @@ class PostgresSession:
         with self._state:
             if self._busy is None or not self._busy.stopped or self._connection.closed:
                 return False
-            self._connection.cancel_safe(timeout=5)
-            return True
+            with suppress(driver().Error):  # the server is gone, and the statement with it
+                self._connection.cancel_safe(timeout=5)
+                return True
+            return False
 
     def _insist(self) -> None:
         while self._cancel_stopped():
@@ -320,10 +327,12 @@ class PostgresSession:
             if self._ends is not None and time.monotonic() >= self._ends - 0.05:
                 return DeadlineExceeded("the query ran longer than its deadline and was stopped")
             return DatabaseError("the query was interrupted")
-        if self._connection.closed or self._connection.broken:
-            return DatabaseError("the connection to PostgreSQL was lost while the query ran; run it again")
         said = first_line(error).replace(self._prefix, "")
-        if "temporary tables in database" in said:
+        if self._connection.closed or self._connection.broken:
+            return DatabaseError(f"the connection to PostgreSQL was lost while the query ran: {said}; run it again")
+        if getattr(error, "sqlstate", None) is None:  # not the server, but the driver or Arrow
+            said = f"a value cannot be read here: {said}; cast it to text"
+        elif "temporary tables in database" in said:
             said += ": many rows between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
         elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in said:
             said = "a read-only standby makes no temporary tables, in which many rows between steps are kept"
