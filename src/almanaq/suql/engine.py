@@ -112,7 +112,7 @@ class Engine:
         key = (query, *(literal(value).sql() for value in parameters), options.link)
         known = self._plans.get(key)
         if known is None:
-            plan = lower(optimize(self.logical_plan(query, parameters, options=options), self._rules))
+            plan = self._lowered(self.logical_plan(query, parameters, options=options))
             known = _Prepared(plan, Statements(plan))
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.pop(next(iter(self._plans)), None)
@@ -146,7 +146,7 @@ class Engine:
         """
         chosen = options or self._options
         logical = self.logical_plan(query, parameters, options=chosen)
-        plan = lower(optimize(logical, self._rules))
+        plan = self._lowered(logical)
         shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
         estimates = estimate(plan, self.catalog)
         return explain_plan(
@@ -200,7 +200,7 @@ class Engine:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         plan, _ = why_not_plan(self.logical_plan(query, parameters, options=chosen), key)
         runner = self._runner()
-        result, _ = run_now(runner.run(lower(optimize(plan, self._rules)), chosen, suql=query))
+        result, _ = run_now(runner.run(self._lowered(plan), chosen, suql=query))
         return why_not(result)
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:
@@ -229,6 +229,9 @@ class Engine:
         if not self._models.reader.paid:
             return None
         return lambda expected: None if price is None else round(price.of(expected.tokens, expected.output_tokens), 6)
+
+    def _lowered(self, plan: LogicalPlan) -> Plan:
+        return lower(optimize(plan, self._rules), bring=self._database.typed)
 
     def _runner(self) -> Runner:
         return Runner(Means(self._database, self.catalog, self._models, self._similarity))

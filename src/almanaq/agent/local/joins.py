@@ -60,11 +60,11 @@ def edges(catalog: Catalog) -> dict[str, list[Hop]]:
                 linked.add(other.name)
         columns = {identifier_stems(c.name): c.name for c in reversed(relation.columns) if relation.key != (c.name,)}
         for other in catalog.relations:
-            column = columns.get(named_after.get(other.name, ()))
-            if column is None or other is relation or other.name in linked:
+            column, key = columns.get(named_after.get(other.name, ())), _key(other)
+            if column is None or key is None or other is relation or other.name in linked:
                 continue
             if not any(h.right == other.name for h in found[relation.name]):
-                _add(found, Hop(relation.name, column, other.name, other.key[0], True))
+                _add(found, Hop(relation.name, column, other.name, key, True))
     return found
 
 
@@ -75,9 +75,16 @@ def _add(found: dict[str, list[Hop]], hop: Hop) -> None:
 
 def _named_after(other: Relation) -> tuple[str, ...]:
     """Give the words by which a column elsewhere is evidently a relation's single key; () where none are."""
-    if len(other.key) != 1:
-        return ()
-    words = identifier_stems(other.key[0])
+    key = _key(other)
+    words = () if key is None else identifier_stems(key)
     if words in ((), ("name",)):
         return ()
     return words if len(words) > 1 else (*identifier_stems(other.name), *words)
+
+
+def _key(relation: Relation) -> str | None:
+    """Give the column that tells rows apart: the declared key, else, where there is none, one called so ("book_id")."""
+    if relation.key:
+        return relation.key[0] if len(relation.key) == 1 else None
+    called = (("id",), (*identifier_stems(relation.name), "id"))
+    return next((c.name for c in relation.columns[:1] if identifier_stems(c.name) in called), None)

@@ -18,6 +18,8 @@ from almanaq.suql.catalog.relations import Catalog, Column
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
 from almanaq.suql.syntax.text_functions import is_text_call
 
+_NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
+
 
 @dataclass(frozen=True, slots=True)
 class BoundQuery:
@@ -39,8 +41,7 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
         UnknownNameError: no such relation or column, or an ambiguous one; points at the place and suggests.
         QueryTypeError: a text function over something that is not text, or with wrong arguments.
     """
-    spelled = tree.copy()
-    tree = _lower_names(tree)
+    spelled, tree = tree, _lower_names(tree)
     _alias_subqueries(tree)
     _number_output_names(tree)
     _check_tables(tree, catalog, text)
@@ -278,9 +279,9 @@ def _find_name(tree: exp.Query, message: str) -> dict[str, int | None]:
 
 
 def _is_no_text(kind: exp.DataType | None) -> bool:
-    if kind is not None and kind.is_type("array") and kind.expressions:
+    if kind is not None and kind.this is exp.DType.ARRAY and kind.expressions:
         kind = kind.expressions[0]
-    return kind is not None and bool(kind.is_type(*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, "boolean"))
+    return kind is not None and kind.this in _NO_TEXT
 
 
 def _check_text_call(call: exp.Anonymous, text: str) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 from almanaq.errors import SourceError, UnknownNameError, suggest
+
+_FIXED = re.compile(
+    r"boolean|smallint|integer|bigint|real|double precision|date|time|timestamp|timestamptz|(?:numeric|decimal)\(.*\)"
+)
+"""Types whose values are small and come as the same Arrow type from every batch of rows."""
 
 
 class ColumnKind(Enum):
@@ -39,6 +45,14 @@ class Column:
     samples: tuple[str, ...] = ()
     vectors: str = ""
     private: bool = False
+
+    @property
+    def is_light(self) -> bool:
+        """Whether its values are small as far as is known: of a fixed size, or text without a long sample."""
+        if self.array or self.kind is ColumnKind.FREE_TEXT:
+            return False
+        short = bool(self.samples) and not any(sample.endswith("…") for sample in self.samples)
+        return self.kind is ColumnKind.ENUM or bool(_FIXED.fullmatch(self.type)) or (self.type == "text" and short)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ class IbisDatabase:
         schema: what a schema file says, applied over what the engine says; its keys are checked.
     """
 
+    typed = False
+
     def __init__(self, connect: Callable[[], Any], *, name: str, schema: Schema | None = None) -> None:
         self._connect, self.name, self._schema = connect, name, schema or Schema()
         self._lock = threading.Lock()

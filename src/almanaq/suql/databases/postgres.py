@@ -6,6 +6,7 @@ It is spoken to directly and not through ibis, which collects or infers schemas 
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ class PostgresDatabase:
     """A Database on a PostgreSQL server; sessions read one snapshot each and write nothing but temporary tables."""
 
     dialect = "postgres"
+    typed = True  # but for numbers without declared digits
 
     def __init__(self, url: str, *, schema: Schema | None = None) -> None:
         self._url, self._schema = url, schema or Schema()
@@ -47,6 +49,9 @@ class PostgresDatabase:
             self.collation = None if locale is not None and locale[0] in _BYTEWISE else "C"
             self._standby = locale is not None and bool(locale[1])
             self._arrays = read_arrays(connection)
+            started = time.monotonic()
+            connection.execute("")
+            self._round_trip = time.monotonic() - started
 
     def catalog(self) -> Catalog:
         """Give what the user may read, read once; raises SourceError when the schema file does not fit it."""
@@ -70,7 +75,9 @@ class PostgresDatabase:
             except driver().Error as error:
                 connection.close()
                 raise SourceError(f"cannot open a session on {self.name}: {first_line(error)}") from error
-        return PostgresSession(connection, elements, self._give_back, deadline, standby=self._standby)
+        return PostgresSession(
+            connection, elements, self._give_back, deadline, standby=self._standby, round_trip=self._round_trip
+        )
 
     def close(self) -> None:
         """Close the connections that lie idle."""

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 _INSIST_SECONDS = 0.02
 _FIRST_ROWS = 32
-"""Rows of a stream's first batch; each later one is twice as large. Under a LIMIT few are ever needed."""
+"""Rows of a stream's first batch; while they come quickly, each later one is twice as large."""
+_QUICK_SECONDS = 0.004
+"""A batch that takes the server no longer came quickly: where rows are rare, few that nobody needs are looked for."""
 _BLOCKING = (exp.Order, exp.Group, exp.Distinct, exp.Window, exp.AggFunc, exp.Join, exp.SetOperation)
 """What may have to see all rows before it gives the first; without any of these a cursor gives rows at once."""
 _COSTS = re.compile(r"cost=([\d.]+)\.\.([\d.]+)")
@@ -70,6 +72,7 @@ class PostgresSession:
         give_back: takes the connection at the end.
         elements: the id of the elements' type of each array type of the database's own.
         standby: whether the server is one, where nothing at all is written: queries that need a temporary table fail.
+        round_trip: seconds that a message takes which gives the server nothing to do.
     """
 
     def __init__(
@@ -80,8 +83,10 @@ class PostgresSession:
         deadline: float | None = None,
         *,
         standby: bool = False,
+        round_trip: float = 0.0,
     ) -> None:
         self._give_back, self._standby = give_back, standby
+        self._quick = _QUICK_SECONDS + 2 * round_trip
         self._connection, self._elements = connection, elements
         self._ends = None if deadline is None else time.monotonic() + deadline
         self._prefix = f"t{uuid.uuid4().hex[:12]}_"
@@ -104,12 +109,14 @@ class PostgresSession:
         work = self._begin()
         try:
             declare = f"DECLARE {name} NO SCROLL CURSOR FOR {query}"
+            started = time.monotonic()
             with self._step(work, declare, f"FETCH FORWARD {size} FROM {name}") as cursor:
                 first = self._batch(cursor)
         except BaseException:
             self._forget(work)
             raise
-        return self._batches(work, name, first, size, batch_rows)
+        following = self._next_size(size, batch_rows, started)
+        return self._batches(work, name, first, size, following, batch_rows)
 
     def fetch(self, sql: str) -> pa.Table:
         """Give all rows of a SELECT."""
@@ -169,7 +176,8 @@ class PostgresSession:
         with self._using:
             try:
                 if self._status() != "IDLE":
-                    self._connection.execute("ROLLBACK")
+                    closing = [f"CLOSE {name}" for name in self._closing if self._status() == "INTRANS"]
+                    self._connection.execute("; ".join([*closing, "ROLLBACK"]))
             except self._faults:
                 self._connection.close()
         self._give_back(self._connection)
@@ -191,17 +199,23 @@ class PostgresSession:
             costs = _COSTS.search(cursor.fetchall()[0][0])
         return costs is not None and float(costs[1]) > float(costs[2]) / 2
 
-    def _batches(self, work: _Work, name: str, first: pa.RecordBatch, size: int, most: int) -> Iterator[pa.RecordBatch]:
+    def _next_size(self, size: int, most: int, started: float) -> int:
+        """Give how many rows to fetch after so many, which were asked for at a moment."""
+        return min(2 * size, most) if time.monotonic() - started < self._quick else min(size, most)
+
+    def _batches(
+        self, work: _Work, name: str, first: pa.RecordBatch, size: int, following: int, most: int
+    ) -> Iterator[pa.RecordBatch]:
         batch, alive = first, True
         try:
             while batch.num_rows:
                 yield batch
                 if batch.num_rows < size:
                     return
-                size, alive = min(2 * size, most), False  # an error closes the cursor
+                size, alive, started = following, False, time.monotonic()  # an error closes the cursor
                 with self._step(work, f"FETCH FORWARD {size} FROM {name}") as cursor:
                     batch = self._batch(cursor)
-                alive = True
+                following, alive = self._next_size(size, most, started), True
         finally:
             self._forget(work)
             if alive:

@@ -16,7 +16,7 @@ from almanaq.suql.databases.protocol import Session
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import ROW, SiteInput
 
-_BATCH = 2048
+_BATCH, _READ_AT_ONCE = 2048, 16
 LOOKED_AT, LOOKED_FURTHER = 200, 5
 """Rows that are looked at before the first is tried in order of similarity, and more for each that was tried."""
 _LOOKED_AT_ONCE, _LOOKED_AT_BATCH = 50, 128
@@ -30,11 +30,15 @@ class Similarity(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One row of a text stage's source; `number` is its place in source order."""
+    """One row of a text stage's source; `number` is its place in source order.
+
+    `brought` holds what the result shows of it: rows, and which of them it is; None where nothing was brought along.
+    """
 
     number: int
     row: Any
     values: dict[str, Any]
+    brought: tuple[pa.RecordBatch, int] | None = None
 
 
 def passages_of(document: object) -> tuple[str, ...]:
@@ -71,8 +75,17 @@ class CandidateStream:
     It is no async generator, since the event loop would close one a second time when it shuts down early.
     """
 
-    def __init__(self, session: Session, sql: str, batch_rows: int = _BATCH, first_rows: int | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        sql: str,
+        batch_rows: int = _BATCH,
+        first_rows: int | None = None,
+        *,
+        brought: tuple[str, ...] = (),
+    ) -> None:
         self._session, self._sql, self._batch_rows, self._first_rows = session, sql, batch_rows, first_rows
+        self._brought = brought
         self._batches: Any = None
         self._rows: Iterator[Candidate] = iter(())
         self._number = 0
@@ -88,7 +101,7 @@ class CandidateStream:
             batch = await in_thread(self._next_batch)
             if batch is None:
                 raise StopAsyncIteration
-            self._rows = iter(_rows(batch, self._number))
+            self._rows = _rows(batch, self._number, self._brought)
             self._number += batch.num_rows
 
     async def take(self, count: int) -> list[Candidate]:
@@ -99,10 +112,10 @@ class CandidateStream:
     def _pull(self, count: int) -> list[Candidate]:
         found: list[Candidate] = []
         while len(found) < count and (batch := self._next_batch()) is not None:
-            found.extend(_rows(batch, self._number))
+            self._rows = _rows(batch, self._number, self._brought)
             self._number += batch.num_rows
-        self._rows = iter(found[count:])
-        return found[:count]
+            found.extend(itertools.islice(self._rows, count - len(found)))
+        return found
 
     async def aclose(self) -> None:
         """Stop the database."""
@@ -143,8 +156,16 @@ class MostSimilarFirst:
     misleads costs at most three times the rows of table order, and one that helps half as many again as by itself.
     """
 
-    def __init__(self, session: Session, sql: str, inputs: Sequence[SiteInput], similarity: Similarity) -> None:
-        self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH, LOOKED_AT + _LOOKED_AT_ONCE)
+    def __init__(
+        self,
+        session: Session,
+        sql: str,
+        inputs: Sequence[SiteInput],
+        similarity: Similarity,
+        brought: tuple[str, ...] = (),
+    ) -> None:
+        first = LOOKED_AT + _LOOKED_AT_ONCE
+        self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH, first, brought=brought)
         self._inputs, self._similarity = inputs, similarity
         self._best: list[tuple[float, int]] = []
         self._waiting: dict[int, Candidate] = {}  # by number, the longest first
@@ -228,11 +249,15 @@ def _best_scores(item: SiteInput, candidates: list[Candidate], similarity: Simil
     return best
 
 
-def _rows(batch: pa.RecordBatch, first: int) -> list[Candidate]:
+def _rows(batch: pa.RecordBatch, first: int, brought: tuple[str, ...]) -> Iterator[Candidate]:
+    """Yield the rows of a batch; they are read from it little by little, since a LIMIT may need few."""
     names = batch.schema.names
-    columns = [column.to_pylist() for column in batch.columns]
     row = names.index(ROW)
-    return [
-        Candidate(first + i, values[row], dict(zip(names, values, strict=True)))
-        for i, values in enumerate(zip(*columns, strict=True))
-    ]
+    shown = batch.select([*brought, ROW]) if brought else None
+    start, size = 0, _READ_AT_ONCE
+    while start < batch.num_rows:
+        columns = [column.to_pylist() for column in batch.slice(start, size).columns]
+        for i, values in enumerate(zip(*columns, strict=True), start):
+            found = dict(zip(names, values, strict=True))
+            yield Candidate(first + i, values[row], found, None if shown is None else (shown, i))
+        start, size = start + size, 2 * size
