@@ -283,3 +283,19 @@ def test_a_server_that_goes_while_it_is_asked_for_its_set_up_is_our_error(
     monkeypatch.setattr("almanaq.suql.databases.postgres.read_arrays", lost)
     with pytest.raises(SourceError, match="terminating connection"):
         PostgresDatabase(url)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"), [("SQL_ASCII", "invalid byte sequence"), ("LATIN1", "has no equivalent")]
+)
+def test_a_database_of_another_encoding(postgres_server: PostgresServer, encoding: str, said: str) -> None:
+    options = f"TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' STRATEGY FILE_COPY"
+    url = postgres_server.new_database(options)
+    run(f"{url}?client_encoding=utf8", "CREATE TABLE t AS SELECT 'café, calm' AS body; CREATE TABLE bad (body text)")
+    if encoding == "SQL_ASCII":
+        run(url, r"INSERT INTO bad VALUES (convert_from('\xff', 'SQL_ASCII'))")
+    model = FunctionModel(lambda text, question: "Yes" if "calm" in text else "No")
+    with almanaq.connect(url, model=model, cache=False) as con:
+        assert con.sql("SELECT body FROM t WHERE answer(body, 'calm?') = 'Yes'").rows == [("café, calm",)]
+        with pytest.raises(DatabaseError, match=said):
+            con.sql("SELECT body FROM bad WHERE body <> '🍣'")
