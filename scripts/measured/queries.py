@@ -70,7 +70,7 @@ def engines() -> str:
             str(query["rows_to_client"]),
             str(query["text_calls"]),
             _ms(query["seconds"]),
-            _ms(query["new_seconds"]),
+            _ms(query["new_seconds"]) if "new_seconds" in query else "–",
             _ms(query["bare_seconds"]),
             f"{query['ratio_to_bare']:.2f}",
             _ms(query["read_seconds"]),

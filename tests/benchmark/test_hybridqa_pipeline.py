@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from small_hybrid import HEADER, LINKS, PASSAGES, ROWS, write_hybrid
 
@@ -274,3 +276,25 @@ def test_many_questions_at_once_share_a_model_over_http(tmp_path: Path, monkeypa
     assert set(generator.prompts) == {"write", "short_answer"}
     assert (generator.name, generator.model) == ("openai:any", "any")
     assert open_hybrid_generator("majority", data) is None
+
+
+def test_faulty_tables_are_counted_before_the_run_and_their_questions_asked(tmp_path: Path) -> None:
+    path = write_hybrid(tmp_path / "faulty")
+    tables = [
+        {"table_id": "twice", "header": ["Name", "Name"], "rows": [["Ada", "12"]], "links": [[["/lost"], []]]},
+        {"table_id": "none", "header": [], "rows": [["Bo", "twenty"]], "links": [[["/bo"], []]]},
+    ]
+    pq.write_table(pa.Table.from_pylist([{"database_id": "0", **table} for table in tables]), path / "corpus.parquet")
+    base = {"database_id": "0", "answer_nodes": []}
+    questions = [
+        {**base, "query_id": "1", "table_id": "twice", "query": "How many has Ada ?", "answer": "twelve"},
+        {**base, "query_id": "2", "table_id": "none", "query": "How many has Bo ?", "answer": "20"},
+    ]
+    pq.write_table(pa.Table.from_pylist(questions), path / "queries_test.parquet")
+    wanted = RunRequest("hybrid-qa", "faulty", tmp_path, "test", "oracle", tmp_path / "run", LexicalEmbedder)
+    found = run(wanted)
+    assert "2 links have no passage, first '/lost'; 2 tables have columns without a name" in found.config.counts
+    assert (found.metrics["numbers_in_other_form"], found.metrics["lost_format"]) == (2, 2)
+    said = list(read_replies(tmp_path / "run" / "replies.jsonl"))
+    assert ([each.text for each in said], [each.fault for each in said]) == (["12", "twenty"], ["", ""])
+    assert "is repeated" in said[0].reasoning

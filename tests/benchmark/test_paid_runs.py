@@ -165,5 +165,9 @@ def test_conversations_that_were_killed_go_on_to_the_same_end(
     assert gone_on.exit_code == 0
     assert files(data / "killed") == files(data / "whole")
     metrics = json.loads(gone_on.stdout)["metrics"]
+    assert json.loads(call("bench", "score", str(data / "killed"), "--json").stdout)["metrics"] == metrics
+    page = data / "report.md"
+    assert call("bench", "report", str(data / "killed"), "--data-dir", str(data), "--out", str(page)).exit_code == 0
+    assert "### Where questions are lost\n\n| system | right |" in page.read_text()
     assert (metrics["turn_accuracy"], metrics["false_negatives"], metrics["failed_turns"]) == (1.0, 0.0, 0)
     assert (metrics["turns"], metrics["search_turns"]) == (4 * 4, 3 * 4)

@@ -54,7 +54,7 @@ def asked(engine: str) -> Asked:
 @pytest.mark.parametrize("sql", BROUGHT)
 def test_columns_come_with_the_candidates(monkeypatch: pytest.MonkeyPatch, asked: Asked, sql: str) -> None:
     brought = _result(asked, sql)
-    assert asked.con.engine.plan(sql).output.brought
+    assert bool(asked.con.engine.plan(sql).output.brought) == asked.con.engine._database.typed
     monkeypatch.setattr("almanaq.suql.plan.lower.shown_columns", lambda *_: None)
     assert not asked.con.engine.plan(sql + " ").output.brought
     apart = _result(asked, sql + " ")
@@ -78,7 +78,8 @@ def test_a_budget_gives_the_rows_that_are_sure(asked: Asked) -> None:
 
 
 def test_explain_says_what_is_brought(asked: Asked) -> None:
-    assert "the rows that passed, as they came" in str(asked.con.explain(BROUGHT[0]))
+    said = "the rows that passed, as they came" in str(asked.con.explain(BROUGHT[0]))
+    assert said == asked.con.engine._database.typed
 
 
 def _result(asked: Asked, sql: str) -> almanaq.Result:

@@ -12,6 +12,7 @@ from almanaq.benchmark.generation.registry import open_generator
 from almanaq.benchmark.generation.run import ROLES, Databases, Generation
 from almanaq.benchmark.generation.score import check_labels
 from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
+from almanaq.benchmark.hybridqa.relation import table_faults
 from almanaq.benchmark.records import CONFIG, make_folder, write_whole
 from almanaq.benchmark.request import RunRequest, check_request
 from almanaq.benchmark.restaurants.dataset import RestaurantsData
@@ -21,6 +22,7 @@ from almanaq.benchmark.score import Scores, keep_score
 from almanaq.benchmark.search import Progress, Search
 from almanaq.benchmark.tasks import find_task
 from almanaq.corpus.dataset import DatasetFolder, Question
+from almanaq.corpus.linked import LinkedTables
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError, UsageError
@@ -105,7 +107,7 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
         made = open_hybrid_generator(
             request.generator, data.dataset, request.model, questions, embedder=request.embedder
         )
-        request = replace(request, replies=made)
+        request, left_out = replace(request, replies=made), table_faults(LinkedTables(data.dataset))
     if task.name == "restaurants":
         request, left_out = _restaurants(request, data)
     generator = request.replies or open_generator(request.generator, questions, request.model)

@@ -19,7 +19,7 @@ _NOT_READ = ("could not be read", "cannot be read", "not be parsed")
 def count_stages(stages: Iterable[str]) -> Mapping[str, float]:
     """Give how many were lost to each stage, as `lost_STAGE`; {} where nothing was told of any."""
     told = [stage for stage in stages if stage]
-    return {f"lost_{stage.replace(' ', '_')}": float(told.count(stage)) for stage in STAGES[1:]} if told else {}
+    return {f"lost_{stage.replace(' ', '_')}": told.count(stage) for stage in STAGES[1:]} if told else {}
 
 
 def failed_casts(warnings: Iterable[str]) -> bool:

@@ -123,9 +123,11 @@ def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[
     embedder = index.recipe.embedder
     if how.retriever == "bm25" or (how.retriever == "hybrid-untuned" and not embedder):
         return index.best(question, k)
-    dense = StoredHybrid(index, embedder_opener(embedder)()) if embedder else None
-    if dense is not None and how.retriever == "hybrid-untuned":
-        return dense.best(question, k)
+    if how.retriever == "hybrid-untuned":
+        return StoredHybrid(index, embedder_opener(embedder)()).best(question, k)
+    # The lexical embedder counts the same words once more, which is no second opinion.
+    meaning = embedder and not embedder.startswith("lexical")
+    dense = StoredHybrid(index, embedder_opener(embedder)()) if meaning else None
     found, named = StoredRerank(index, dense).best(question, k)
     scores = [hit.score for hit in _fitting(found, nearest=how.nearest)]
     return list(zip(named, scores, strict=False))

@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from almanaq.agent.local import sql, targets
 from almanaq.agent.local.conditions import (
+    boolean_condition,
     number_conditions,
     number_place,
     value_conditions,
@@ -31,8 +32,8 @@ _ASKING = word_set(
 )
 _CLAUSE = word_set("that which who where with in for on at near , ; ?")
 _SUMMARY = re.compile(
-    r"\b(summar\w+|tell me (?:more )?about|what(?:'s| is| was) .+ about|"
-    r"what do (?:people|they|reviewers) (?:say|think))\b",
+    r"\b(summar\w+|tell me (?:more )?about|what(?:'s| is| was) .+ about"
+    r"|what do (?:people|they|reviewers) (?:say|think))\b",
     re.IGNORECASE,
 )
 
@@ -42,7 +43,7 @@ class Assembler:
 
     def __init__(self, links: Links, index: SchemaIndex, main: Relation) -> None:
         self.links, self.index, self.main = links, index, main
-        self.paths = paths(index.catalog, main)
+        self.paths = paths(index.hops, main)
         self.own = index.places[main.name]
         self.reach = [p for name in sorted(self.paths, key=lambda n: len(self.paths[n])) for p in index.places[name]]
 
@@ -199,7 +200,7 @@ class Assembler:
             having=count_condition(self.having[1]) if self.having and self.count_at is None else None,
             absent=self._absent(),
             distinct=distinct,
-            limit=self._limit(bool(texts)),
+            limit=self._limit(bool(texts), bool(order)),
             unused=unused,
             corrections=tuple((v.text, m[1]) for v, m in self.values if v.corrected),
             score=self._score(len(conditions), bool(order), unused),
@@ -207,7 +208,7 @@ class Assembler:
 
     def _boolean(self) -> list[Condition]:
         found = [(c, p) for c, p in self.placed if p.kind == "boolean"]
-        return [Condition(p, "NOT {}" if targets.negated_before(self.links, c.first) else "{}") for c, p in found]
+        return [boolean_condition(p, not targets.negated_before(self.links, c.first)) for c, p in found]
 
     def _texts(self) -> tuple[list[Condition], list[Item]]:
         """Give text conditions for a search; for a question about one named row, the answers to show instead."""
@@ -317,10 +318,10 @@ class Assembler:
         """Say whether only the values of a column are asked for, and no row is named: "what genres are there"."""
         return not self.links.relations and self._asks_for_several() and all(p.kind == "text" for p in asked)
 
-    def _limit(self, searches: bool) -> int | None:
+    def _limit(self, searches: bool, ordered: bool) -> int | None:
         if self.count_at is not None or self.aggregates:
             return None
-        superlative = [o for o in self.links.orders if o.superlative]
+        superlative = [o for o in self.links.orders if o.superlative and (ordered or self.links.values)]
         if superlative and self.links.limit is None and _by_count(self._order()[0]):
             return SEARCH_LIMIT if self._asks_for_several() else 1
         if superlative or self.links.limit:

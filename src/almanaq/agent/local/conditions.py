@@ -93,6 +93,13 @@ def _one(value: ValueLink, place: Place, spelled: str) -> str:
     return f"{sql.text(spelled)} = ANY({{}})" if place.column.array else f"{{}} = {sql.text(spelled)}"
 
 
+def boolean_condition(place: Place, wanted: bool) -> Condition:
+    """Say that a column holds, or not; one of words is compared with its word for yes."""
+    if place.affirms is None:
+        return Condition(place, "{}" if wanted else "NOT {}")
+    return Condition(place, f"{{}} {'=' if wanted else '<>'} {sql.text(place.affirms)}")
+
+
 def number_place(number: NumberLink, places: Iterable[Place], paths: Paths) -> Place | None:
     """Give the column that a number is compared with, None when nothing in the question says which."""
     scored = [(_number_score(number, p, paths), p) for p in places if p.relation.name in paths]

@@ -30,7 +30,7 @@ def link_dates(links: Links) -> None:
     for match in _DATE.finditer(links.question):
         inside = [i for i, w in enumerate(links.words) if match.start() <= w.start and w.end <= match.end()]
         span = _span(match)
-        if span and inside and links.free(inside[0], inside[-1] + 1):
+        if span and all(links.used[i] in (None, "mark") for i in inside):
             found.append((inside[0], inside[-1] + 1, *span))
     while found:
         first, last, start, after = found.pop(0)

@@ -22,7 +22,7 @@ IGNORED = word_set(
     distinct total per worth good great nice decent favorite favourite ever about not no only same given order
     sorted ordered well average mean avg maximum minimum max min sum born came out earn earns earning paid made make
     makes say says said people reviewers customers mention mentions else other descending ascending desc asc using
-    according use used old
+    according use used old still everybody
     """
 )
 """Words that carry no condition of their own; some are cues for the words beside them."""

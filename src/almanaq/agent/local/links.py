@@ -106,7 +106,12 @@ class RelationLink:
 
 @dataclass
 class Links:
-    """Everything found in one question. `used[i]` says what word i was taken for, None when for nothing yet."""
+    """Everything found in one question.
+
+    Attributes:
+        used: what word i was taken for, None when for nothing yet.
+        implied: relations with a column of what a number, a date or pay speaks of ("who earns more than 60000").
+    """
 
     question: str
     words: tuple[Word, ...]
@@ -117,6 +122,7 @@ class Links:
     orders: list[OrderLink] = field(default_factory=list)
     columns: list[ColumnLink] = field(default_factory=list)
     relations: list[RelationLink] = field(default_factory=list)
+    implied: tuple[Relation, ...] = ()
     limit: int | None = None
     dropped: list[str] = field(default_factory=list)
     idioms: frozenset[int] = frozenset()

@@ -78,14 +78,7 @@ def _mains(links: Links, index: SchemaIndex) -> list[Relation]:
     for column in links.columns:
         mains.update({p.relation.name: p.relation for p in column.places})
     if not mains:
-        roles = {role for n in links.numbers for role in n.roles}
-        roles |= {role for order in links.orders if order.superlative for role, _ in order.choices}
-        places = [
-            p for p in index.all_places() if p.kind in ("number", "date") and roles & p.roles and not p.identifier
-        ]
-        mains.update({p.relation.name: p.relation for p in places})
-    if not mains:
-        mains.update({p.relation.name: p.relation for p in index.all_places() if links.dates and p.kind == "date"})
+        mains.update({r.name: r for r in links.implied})
     if mains:
         return list(mains.values())
     folded = {w.folded for w in links.words}

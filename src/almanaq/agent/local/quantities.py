@@ -39,7 +39,7 @@ ROLE_WORDS: Mapping[str, frozenset[str]] = {
     ),
     "length": word_set(
         """
-    length duration runtime minute hour time
+    length duration runtime minute hour time page
     """
     ),
     "size": word_set(

@@ -247,4 +247,5 @@ def _rank(value: str, position: int) -> int:
 
 def negated_before(links: Links, i: int) -> bool:
     """Say whether a negation stands in the three words before word i."""
-    return any(links.folded(k) in NEGATIONS for k in range(max(0, i - 3), i))
+    out = links.folded(i - 1) == "of" and links.folded(i - 2) == "out"
+    return out or any(links.folded(k) in NEGATIONS for k in range(max(0, i - 3), i))

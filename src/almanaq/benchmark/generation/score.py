@@ -15,7 +15,7 @@ from almanaq.benchmark.stages import count_stages
 from almanaq.corpus.dataset import Question
 from almanaq.errors import BenchmarkError
 from almanaq.evaluation.answers import bleu_of, is_numeric, numeric_match, sacrebleu
-from almanaq.evaluation.short_answers import exact_match, f1, mutual_substring
+from almanaq.evaluation.short_answers import exact_match, f1, mutual_substring, same_number
 from almanaq.evaluation.significance import Values, intervals, pooled_intervals
 from almanaq.evaluation.verification import score_verdicts, verdict_counts, verification_measures
 
@@ -104,8 +104,11 @@ def _answers(replies: Sequence[ReplyRecord]) -> _Measured:
     if numeric:
         parts["numeric_match"] = numeric
     bounds = _bounds(["sacrebleu"], pooled_intervals(bleu.counts, bleu_of))
-    lost = count_stages(reply.stage for reply in replies)
-    return _Measured(each, parts, {"sacrebleu": bleu.score, **lost}, bounds, bleu.signature)
+    pooled = {"sacrebleu": bleu.score, **count_stages(reply.stage for reply in replies)}
+    others = sum(same_number(*pair) and not exact_match(*pair) for pair in pairs)
+    if others:
+        pooled["numbers_in_other_form"] = others
+    return _Measured(each, parts, pooled, bounds, bleu.signature)
 
 
 def _verdicts(replies: Sequence[ReplyRecord]) -> _Measured:
@@ -140,6 +143,7 @@ def _entities(replies: Sequence[ReplyRecord]) -> _Measured:
     given = counts[:, 1:]
     each = {"all_right": [float(is_flawless(reply)) for reply in replies]}
     measured = score_turns([turn for own in turns for turn in own])
+    measured["failed_conversations"] = sum(not reply.text for reply in replies)
     bounds = {}
     if "turn_accuracy" in measured:
         bounds = _bounds(["turn_accuracy"], intervals(counts[:, :1] / np.maximum(given, 1), given))

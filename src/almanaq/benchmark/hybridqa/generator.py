@@ -131,5 +131,6 @@ def _reply(prediction: Prediction, table: TableId, usage: Usage, stage: str) -> 
     tried = [{"suql": each.suql, "outcome": each.outcome, "message": each.message} for each in prediction.tried]
     ran = any(each.outcome in ("rows", "empty") for each in prediction.tried)
     fault = "" if ran or not prediction.tried else prediction.tried[-1].message
-    led = {"table": list(table), "suql": prediction.suql, "tried": tried, "text_calls": prediction.text_calls}
+    led: dict[str, object] = {"table": list(table), "suql": prediction.suql, "tried": tried}
+    led |= {"text_calls": prediction.text_calls, "warnings": prediction.warnings}
     return Reply(prediction.answer, fault, json.dumps(led, ensure_ascii=False), usage, stage)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from almanaq.benchmark.generation.score import is_flawless, label
 from almanaq.benchmark.records import Record
 from almanaq.benchmark.report.questions import ABOVE, failures_of, slices_of
 from almanaq.benchmark.report.values import Group, Run
+from almanaq.benchmark.restaurants.play import from_text
 from almanaq.benchmark.score import measured, read_run, read_run_replies, scored
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import AlmanaqError
@@ -116,19 +118,23 @@ def _alike(runs: Sequence[Run], measure: str) -> tuple[str, Sequence[Sequence[st
 
 
 def _errors(run: Run) -> dict[str, int]:
-    """Count questions by the stage that lost them: retrieval, generator, or the answer itself."""
-    k = run.scores.config.context_k
-    role = next(iter(run.replies.values())).role
-    counts: dict[str, int] = {}
-    for record in run.records:
-        reply = run.replies.get(record.query_id)
-        if reply is not None:
-            kind = _error(record, reply, k, role)
-            counts[kind] = counts.get(kind, 0) + 1
-    return dict(sorted(counts.items(), key=lambda entry: -entry[1]))
+    """Count questions, of conversations turns, by the stage that lost them; as the replies tell it, where they do."""
+    kinds = _told(run.replies) or [
+        _error(record, run.replies[record.query_id], run.scores.config.context_k)
+        for record in run.records
+        if record.query_id in run.replies
+    ]
+    return dict(Counter(kinds).most_common())
 
 
-def _error(record: Record, reply: ReplyRecord, k: int, role: str) -> str:
+def _told(replies: Mapping[str, ReplyRecord]) -> list[str]:
+    """Give what lost each question or turn, where the replies tell."""
+    turns = [turn for reply in replies.values() if reply.role == "entities" for turn in from_text(reply.text or "[]")]
+    return [stage for stage in (*(turn.stage for turn in turns), *(r.stage for r in replies.values())) if stage]
+
+
+def _error(record: Record, reply: ReplyRecord, k: int) -> str:
+    role = reply.role
     if _is_right(reply):
         return "right"
     if role == "sql":

@@ -82,7 +82,8 @@ class _Table:
 def _tables(group: Group) -> list[_Table]:
     """Give a table of what was replied, where anything was, one of what was found, and one of what it took."""
     have = set.intersection(*(set(run.scores.metrics) for run in group.runs))
-    of_replies = [name for name in group.runs[0].scores.metrics if "@" not in name]
+    # What was lost to which stage has a table of its own.
+    of_replies = [name for name in group.runs[0].scores.metrics if "@" not in name and not name.startswith("lost_")]
     made = [
         _Table(title, [_spelled(name) for name in names], [(run.name, _measures(run, names)) for run in group.runs])
         for title, columns in (("Replies", of_replies), ("Retrieval", _retrieval_columns(group)))
@@ -115,7 +116,8 @@ def _measures(run: Run, names: Sequence[str]) -> list[tuple[str, str]]:
         low, high = run.scores.intervals.get(name, (None, None))
         digits = 2 if name == "sacrebleu" else 3
         bounds = "" if low is None or high is None else f"{low:.{digits}f} – {high:.{digits}f}"
-        cells.append((f"{run.scores.metrics[name]:.{digits}f}", bounds))
+        value = run.scores.metrics[name]
+        cells.append((f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}", bounds))
     return cells
 
 

@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.benchmark.restaurants.dataset import RestaurantsData
 from almanaq.benchmark.restaurants.play import Said, TurnRecord
-from almanaq.benchmark.restaurants.wanted import COMBINED, Wanted
+from almanaq.benchmark.restaurants.wanted import COMBINED, Id, Wanted
 from almanaq.benchmark.stages import STAGES, Stage, cell_condition, failed_casts, reads_texts
 from almanaq.connection import Connection, connect
 from almanaq.errors import AlmanaqError, BenchmarkError, QueryError
@@ -30,7 +30,8 @@ class Analysis:
     - parse: no query was accepted; nothing was to be searched; or its conditions are not about all columns that are
       meant, or none is about texts where one is meant.
     - link: they are about the same columns, and leave out right rows or let wrong ones through.
-    - text call: they let right rows through, and what was read in the texts lost them, or kept wrong ones.
+    - text call: they let right rows through, and what was asked of the texts, or read there, lost them or kept wrong
+      ones.
     - cast: the same, where an answer could not be read as the type that the query asks for.
     - format: the rows are none of restaurants, or no single number where one is asked for.
     """
@@ -56,7 +57,7 @@ class Analysis:
         return min(wrong, key=STAGES.index, default="format")
 
     def _of_empty(
-        self, turn: Wanted, said: Said, record: TurnRecord, tree: exp.Expr, passed: frozenset[int] | None
+        self, turn: Wanted, said: Said, record: TurnRecord, tree: exp.Expr, passed: frozenset[Id] | None
     ) -> Stage:
         if passed is not None and not passed & set(record.right):
             return _same_columns(turn, tree)
@@ -64,7 +65,7 @@ class Analysis:
             return "format" if tree.find(exp.AggFunc, exp.Group) is not None else "parse"
         return "cast" if failed_casts(said.warnings) else "text call"
 
-    def _of_count(self, turn: Wanted, said: Said, tree: exp.Expr, passed: frozenset[int] | None) -> Stage:
+    def _of_count(self, turn: Wanted, said: Said, tree: exp.Expr, passed: frozenset[Id] | None) -> Stage:
         if said.figure is None:
             return "format"
         if turn.attributes and not reads_texts(tree):
@@ -76,7 +77,7 @@ class Analysis:
             return "parse"
         return "cast" if failed_casts(said.warnings) else "text call"
 
-    def _of_wrong(self, turn: Wanted, row: int, tree: exp.Expr) -> Stage:
+    def _of_wrong(self, turn: Wanted, row: Id, tree: exp.Expr) -> Stage:
         """Give the stage that let a wrong row through."""
         meant = self._meant(turn)
         if meant is None:
@@ -85,7 +86,7 @@ class Analysis:
             return _same_columns(turn, tree)
         return "text call" if reads_texts(tree) else "parse"
 
-    def _meant(self, turn: Wanted) -> frozenset[int] | None:
+    def _meant(self, turn: Wanted) -> frozenset[Id] | None:
         """Give the rows that meet what a turn says of columns; None where it says that by other turns or by rows."""
         if turn.where is None:
             return None
@@ -94,12 +95,14 @@ class Analysis:
         except BenchmarkError:
             return None
 
-    def _passed(self, tree: exp.Expr) -> frozenset[int] | None:
+    def _passed(self, tree: exp.Expr) -> frozenset[Id] | None:
         """Give the rows that meet a query's conditions on columns; None where these cannot be told apart."""
         condition = cell_condition(tree)
         if condition is None:
             return None
-        query = exp.select("id").from_(self._connection.catalog.relations[0].name).where(condition).sql("postgres")
+        key = exp.column(self._data.restaurants.key, quoted=True)
+        relation = self._connection.catalog.relations[0].name
+        query = exp.select(key).from_(exp.to_table(relation)).where(condition).sql("postgres")
         try:
             with self._lock:
                 return frozenset(row[0] for row in self._connection.sql(query).rows)
@@ -116,7 +119,7 @@ class Analysis:
 
     @cached_property
     def _connection(self) -> Connection:
-        return connect(self._data.source, model="local", embedder="lexical")
+        return connect(self._data.source(), model="local", embedder="lexical")
 
 
 def _parsed(query: str) -> exp.Expr | None:

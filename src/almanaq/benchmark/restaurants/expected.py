@@ -41,7 +41,7 @@ def expected_of_agent(data: RestaurantsData, language: LanguageModel) -> Expecte
     Of every turn: a query, a condition on the texts of as many rows as are expected to be read for three that meet it,
     and a reply. Turns that need no texts take less; a query that is mended or relaxed takes more.
     """
-    with connect(data.source, model="local", embedder="lexical") as connection:
+    with connect(data.source(), model="local", embedder="lexical") as connection:
         catalog = connection.catalog
     parser = PromptedParser(language)
     texts = [column.name for relation in catalog.relations for column in relation.columns

@@ -136,7 +136,7 @@ class _AgentDialogue:
     """A context in which the agent has a connection of its own."""
 
     def __init__(self, data: RestaurantsData, models: Models, reader: Models) -> None:
-        self._data, self._models, self._connection = data, models, connect(data.source, model=reader)
+        self._data, self._models, self._connection = data, models, connect(data.source(), model=reader)
 
     def __enter__(self) -> Dialogue:
         agent = Agent(self._connection.engine, self._models)

@@ -15,6 +15,7 @@ from almanaq.agent.small_talk import small_talk
 from almanaq.benchmark.restaurants.dataset import cell_text
 from almanaq.benchmark.restaurants.play import Said
 from almanaq.benchmark.restaurants.truth import Restaurants
+from almanaq.benchmark.restaurants.wanted import Id
 from almanaq.errors import ModelCallError
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel, Prompt
@@ -78,7 +79,7 @@ class Linearized:
         texts = [", ".join(map(cell_text, row.values())) for row in restaurants.rows.values()]
         self._vectors = store.vectors(texts)
 
-    def nearest(self, query: str, k: int) -> tuple[int, ...]:
+    def nearest(self, query: str, k: int) -> tuple[Id, ...]:
         """Give the ids of the k rows nearest to a query, the nearest first; none for an empty query."""
         if not query:
             return ()
@@ -111,7 +112,7 @@ class LinearizedDialogue:
         answer = self._worded(words, query, ids) if ids else ""
         return Said(answer, ids, ids, searched=bool(query), query=query)
 
-    def _worded(self, words: str, query: str, ids: Sequence[int]) -> str:
+    def _worded(self, words: str, query: str, ids: Sequence[Id]) -> str:
         rows: list[dict[str, Any]] = [dict(self._rows.restaurants.rows[i]) for i in ids]
         values = tuple(tuple(row.values()) for row in rows)
         return "".join(self._responder.found(Found(words, query, tuple(rows[0]), values)))

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from almanaq.benchmark.restaurants.truth import Restaurants
-from almanaq.benchmark.restaurants.wanted import Conversation, Wanted
+from almanaq.benchmark.restaurants.wanted import Conversation, Id, Wanted
 from almanaq.benchmark.stages import Stage
 from almanaq.errors import BenchmarkError
 from almanaq.models.protocols import Usage
@@ -34,8 +34,8 @@ class Said:
     """
 
     answer: str
-    entities: tuple[int, ...] = ()
-    shown: tuple[int, ...] = ()
+    entities: tuple[Id, ...] = ()
+    shown: tuple[Id, ...] = ()
     figure: int | None = None
     searched: bool = False
     query: str = ""
@@ -67,8 +67,8 @@ class TurnRecord:
     kind: str
     judged: Judged
     needs: str
-    given: tuple[int, ...] = ()
-    right: tuple[int, ...] = ()
+    given: tuple[Id, ...] = ()
+    right: tuple[Id, ...] = ()
     searched: bool = False
     query: str = ""
     answer: str = ""
@@ -95,7 +95,7 @@ def play(
     """Say every turn to a system, and give what became of each, with what it cost."""
     records: list[TurnRecord] = []
     usage = Usage()
-    shown: list[Sequence[int]] = []
+    shown: list[Sequence[Id]] = []
     search: Wanted | None = None
     since = 0
     for turn in conversation.turns:
@@ -135,7 +135,7 @@ def _judge(
     turn: Wanted,
     said: Said,
     restaurants: Restaurants,
-    shown: Sequence[Sequence[int]],
+    shown: Sequence[Sequence[Id]],
     search: Wanted | None,
     since: int,
 ) -> TurnRecord:
@@ -165,7 +165,7 @@ def _record(turn: Wanted, judged: Judged, needs: str = "", **values: Any) -> Tur
     return TurnRecord(turn.say, turn.kind, judged, needs or turn.needs, **values)
 
 
-def _impossible(turn: Wanted, shown: Sequence[Sequence[int]]) -> bool:
+def _impossible(turn: Wanted, shown: Sequence[Sequence[Id]]) -> bool:
     """Say whether a turn refers to rows that were never shown: the second of one."""
     if turn.kind not in ("another", "compare", "best", "detail") or turn.right is not None:
         return False

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from typing import Any, Self
 
 import pyarrow as pa
@@ -372,7 +372,7 @@ def _reader(result: Any) -> tuple[list[str], Callable[[int | None], list[tuple[A
     else:  # BigQuery
         rows = (tuple(row.values()) for row in result)
         names = [field.name for field in result.schema]
-    return names, lambda size: [tuple(row) for row, _ in zip(rows, range(size) if size else count(), strict=False)]
+    return names, lambda size: [tuple(row) for row in islice(rows, size)]
 
 
 def _close(result: Any) -> None:

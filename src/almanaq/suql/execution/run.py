@@ -94,7 +94,6 @@ class Run:
         self._selection: PassageSelection | None = None
         if options.passages is not None:
             self._selection = PassageSelection(means.similarity, options.passages)
-        self._brought = plan.output.brought if database.typed else ()
         self._shown: pa.Table | None = None
         self._stopped: BudgetExceeded | None = None
         self._asked = False
@@ -231,7 +230,7 @@ class Run:
         similarity = self._means.similarity
         most = self._options.candidates if stage.predicate is not None else None
         by_similarity = tries_by_similarity(stage, self._options)
-        brought = self._brought if stage is self._plan.stages[-1] else ()
+        brought = self._plan.output.brought if stage is self._plan.stages[-1] else ()
         if by_similarity or most is not None:
             select, unused = await in_thread(ordered_by_vectors, stage, self._means.catalog, similarity)
             self._warnings += unused

@@ -24,15 +24,21 @@ from almanaq.suql.plan.stages import (
 )
 
 
-def lower(plan: LogicalPlan) -> Plan:
-    """Give the stages of a logical plan in the order in which they run."""
+def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
+    """Give the stages of a logical plan in the order in which they run.
+
+    Args:
+        bring: let a filter's rows have the columns of the result where that is just those rows (`plan/shown.py`); for
+            databases that type the columns of every batch alike.
+    """
     stages: list[Stage] = []
     output = plan.output
     for stage in plan.stages:
         if not isinstance(stage, TextBlock):
             stages.append(stage)
             continue
-        lowering = _Lowering(stage, shown=shown_columns(output, stage) if stage is plan.stages[-1] else None)
+        shown = shown_columns(output, stage) if bring and stage is plan.stages[-1] else None
+        lowering = _Lowering(stage, shown)
         stages.extend(lowering.stages())
         output = replace(output, brought=lowering.brought)
     return _with_last_inside(Plan(plan.links, tuple(stages), output))
