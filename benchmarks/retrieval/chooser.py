@@ -41,6 +41,7 @@ class Relation:
     location: tuple[str, ...]
     description: str
     columns: tuple[Column, ...]
+    key: tuple[str, ...]
     foreign_keys: tuple[tuple[object, str, object], ...]
 
 
@@ -58,7 +59,8 @@ def relation(table: Table) -> Relation:
     columns = tuple(Column(name, samples) for name, samples in zip(table.header, cells, strict=True))
     referred = [key.split("->")[1].strip().rsplit(".", 1)[0] for key in table.keys if "->" in key]
     keys = tuple((None, f"{database}.{other}", None) for other in referred)
-    return Relation(f"{database}.{table.id.table}", (database, table.id.table), table.description, columns, keys)
+    own = tuple(key for key in table.keys if "->" not in key)
+    return Relation(f"{database}.{table.id.table}", (database, table.id.table), table.description, columns, own, keys)
 
 
 def main() -> None:

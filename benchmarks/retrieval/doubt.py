@@ -88,6 +88,15 @@ class Indexed:
     scored: Callable[[Sequence[str]], Iterator[tuple[Scored, np.ndarray]]]
 
 
+class Remembering:
+    """An embedder that looks up what its store holds: each question is asked of several corpora."""
+
+    cheap = True
+
+    def __init__(self, store: VectorStore) -> None:
+        self.name, self.embed = store.embedder.name, store.vectors
+
+
 def indexed(tables: Sequence[Table], fields: str, sight: str, store: VectorStore) -> Indexed:
     """Index tables in memory, or on disk where the sight is that of an index on disk."""
     ids = [table.id for table in tables]
@@ -95,7 +104,7 @@ def indexed(tables: Sequence[Table], fields: str, sight: str, store: VectorStore
         with tempfile.TemporaryDirectory() as folder:
             # The files stay mapped when their folder is gone.
             kept = build_index(tables, Path(folder), parse_fields(fields), store=store if sight == "stored" else None)
-        dense = StoredHybrid(kept, store.embedder) if sight == "stored" else None
+        dense = StoredHybrid(kept, Remembering(store)) if sight == "stored" else None
         return Indexed(ids, group_by_database(ids), StoredRerank(kept, dense).scored)
     aspects = None if sight == "lexical" else Aspects(store, rows=ROWS if sight == "rows" else 0)
     made = Rerank(aspects=aspects).index(tables, parse_fields(fields))

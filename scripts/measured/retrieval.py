@@ -138,6 +138,35 @@ def _interval(cell: dict[str, list[float]]) -> str:
     return " / ".join(f"{mean:.3f} ({low:.3f}–{high:.3f})" for mean, low, high in cell.values())
 
 
+def runner() -> str:
+    """What the benchmark's runner costs for a question, in milliseconds of processor time."""
+    found = json.loads((ROOT / "benchmarks" / "runner" / "results.json").read_text())
+    spent, texts = found["per_question"], found["texts_embedded"]
+    rows = [
+        (f"asking the retriever, {found['k']} tables", f"{spent['bare_ms']:.3f} ms"),
+        ("the same, checked and recorded on disk", f"{spent['asked_and_recorded_ms']:.3f} ms"),
+        ("scoring all measures at four cutoffs, with intervals", f"{spent['scored_ms']:.3f} ms"),
+        ("texts embedded by a run with `dense`, 500 questions", f"{texts['first_run']:,}"),
+        ("texts embedded by a second run with other k", f"{texts['second_run_with_other_k']:,}"),
+    ]
+    return markdown(("for each question, of a retriever that takes no time", ""), rows)
+
+
+def timed() -> str:
+    """What the whole retrieval table took, no vector known before."""
+    file = EXPERIMENTS / "timed" / "table-retrieval.json"
+    if not file.exists():
+        return markdown((), [])
+    found = json.loads(file.read_text())
+    slowest = sorted(found["each"].items(), key=lambda entry: -entry[1][1])[:5]
+    whole = (f"all {found['experiments']}, {found['processes']} at once", found["wall_seconds"], found["cpu_seconds"])
+    rows = [
+        (name, f"{wall:,.0f} s", f"{cpu:,.0f} s")
+        for name, wall, cpu in [whole, *((name.split("/")[1], *took) for name, took in slowest)]
+    ]
+    return markdown(("experiments", "wall", "processor"), rows)
+
+
 TABLES = {
     "retrieval": retrieval,
     "target-table-2": target_table_2,
@@ -146,4 +175,6 @@ TABLES = {
     "chooser": chooser,
     "doubt": doubt,
     "ablation": ablation,
+    "runner": runner,
+    "timed": timed,
 }

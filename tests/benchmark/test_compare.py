@@ -22,6 +22,7 @@ from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.evaluation import significance
 from almanaq.retrieval.protocols import Hit
+from almanaq.testing import StandInServer
 
 
 @pytest.fixture
@@ -131,6 +132,27 @@ def test_a_published_table_is_run_again_beside_its_figures(request_: RunRequest,
         list(reproduce("target-table2", request_))
     with pytest.raises(UsageError, match="did you mean 'ottqa'"):
         list(reproduce("target-table-2", request_, datasets=["otqa"]))
+
+
+class Installed:
+    """What a run has that names no embedder: the paper's take its place."""
+
+    name = "local"
+
+
+def test_with_a_key_the_rows_of_paid_models_run_too(request_: RunRequest, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path / "cache"))
+    write_dataset(request_.data_dir / "fetaqa", 5)
+    with StandInServer(lambda request: {"title": "t", "summary": request["messages"][1]["content"]}) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        request = replace(request_, generator="", embedder=Installed)
+        cells = list(reproduce("target-table-2", request))
+        asked = server.ledger.calls
+        assert list(reproduce("target-table-2", request)) == cells  # finished rows are not run again
+        assert server.ledger.calls == asked > 0
+    assert {cell.retriever for cell in cells} >= {"llm-summary", "openai-embedding", "openai-embedding-header"}
+    assert all(cell.ours is not None for cell in cells)
 
 
 def test_comparing_many_runs_gives_what_comparing_two_of_them_gives(runs: list[Path], monkeypatch) -> None:

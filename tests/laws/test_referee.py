@@ -154,5 +154,6 @@ def test_every_clause_is_covered() -> None:
     rare = {c: report["clauses"][c] for c in CLAUSES if report["clauses"][c] < 0.02}
     assert not rare
     assert report["nested"] >= 1 / 3
+    assert report["reaching_two_blocks_out"] >= 0.005
     assert report["with_rows"] >= 0.7
     assert report["pairs_covered"] >= 0.97 * report["pairs_possible"]

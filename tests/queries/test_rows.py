@@ -210,6 +210,15 @@ def test_a_nested_query_reaches_over_the_block_around_it(town: Asked) -> None:
     assert town.rows(deep) == [(1,), (2,)]
 
 
+def test_a_window_in_a_nested_query_that_orders_rows(town: Asked) -> None:
+    """The rows of a block are numbered by a window in its order, and DuckDB takes no window within one."""
+    ranks = "SELECT rank() OVER (ORDER BY v.who) FROM visits v WHERE v.place = p.id"
+    sql = f"SELECT id FROM places p WHERE {CALM} ORDER BY EXISTS ({ranks}), id DESC LIMIT 2"
+    assert town.rows(sql) == [(6,), (4,)]
+    said = f"{ranks} AND answer(v.notes, 'calm?') = 'Yes'"
+    assert town.rows(f"SELECT id FROM places p WHERE {CALM} ORDER BY EXISTS ({said}), id LIMIT 3") == [(1,), (4,), (6,)]
+
+
 def test_an_answer_compared_with_a_nested_query_in_a_nested_query(town: Asked) -> None:
     calm = "SELECT answer(r.body, 'calm?') FROM places r WHERE r.stars = q.stars AND r.id <> q.id"
     alike = f"SELECT count(*) FROM places q WHERE q.city = p.city AND answer(q.body, 'calm?') IN ({calm})"

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from sqlglot import exp
-
 from almanaq.errors import DatabaseError, UnknownNameError, suggest
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
@@ -17,6 +15,7 @@ from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import BoundQuery, bind
 from almanaq.suql.catalog.linking import link_enums
 from almanaq.suql.catalog.privacy import private_columns_read
+from almanaq.suql.catalog.reading import distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database
 from almanaq.suql.execution.candidates import Similarity
@@ -40,6 +39,7 @@ from almanaq.suql.syntax.parse import literal, parse
 
 T = TypeVar("T")
 _PLANS_KEPT = 100
+_VALUES_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,21 +204,20 @@ class Engine:
         return why_not(result)
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:
-        """Give distinct values of a column, or of the elements of its arrays, as text, the most frequent first."""
+        """Give distinct values of a column, or of the elements of its arrays, as text, the most frequent first.
+
+        Of a large relation those of its first rows; of one that fails or takes long, the samples of the catalog.
+        """
         found = self.catalog.relation(relation)
-        dialect = self._database.dialect
-        name = exp.to_identifier(column, quoted=True).sql(dialect)
-        place = ".".join(exp.to_identifier(part, quoted=True).sql(dialect) for part in found.location)
         shown = found.column(column)
-        if shown is not None and shown.array:
-            place, name = f"(SELECT unnest({name}) AS e FROM {place}) AS elements", "e"
-        text = exp.cast(exp.to_column(name, dialect=dialect), "text").sql(dialect)
-        sql = (
-            f"SELECT {text} AS v FROM {place} WHERE {name} IS NOT NULL "
-            f"GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {int(limit)}"
-        )
-        with self._database.session() as session:
-            return [str(value) for value in session.fetch(sql)["v"].to_pylist()]
+        if shown is None:
+            raise UnknownNameError(f"no column named {column!r}{suggest(column, [c.name for c in found.columns])}")
+        try:
+            with self._database.session(_VALUES_SECONDS) as session:
+                sql = distinct_values(found, shown, limit, self._database.dialect)
+                return [str(value) for value in session.fetch(sql)["v"].to_pylist()]
+        except DatabaseError:
+            return list(shown.samples)
 
     def _order(self, options: Options) -> Callable[[TextStage], str]:
         """Give what says in which order a text stage's rows are tried."""

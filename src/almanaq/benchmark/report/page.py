@@ -66,7 +66,7 @@ def _shown(group: Group) -> dict[str, Any]:
         "errors": group.errors,
         "ends": list(dict.fromkeys(kind for counts in group.errors.values() for kind in counts)),
         "provenance": [_provenance(run) for run in group.runs],
-        "counts": "; ".join(filter(None, [group.runs[0].scores.config.counts, *_unfinished(group.runs)])),
+        "counts": "; ".join(filter(None, [group.runs[0].scores.config.counts, *_remarks(group.runs)])),
     }
 
 
@@ -105,8 +105,9 @@ def _retrieval_columns(group: Group) -> list[str]:
     return names + [f"mrr@{k}" for k in cutoffs if k == 10]
 
 
-def _unfinished(runs: Sequence[Run]) -> list[str]:
-    return [text for run in runs if (text := unfinished(run.folder))]
+def _remarks(runs: Sequence[Run]) -> list[str]:
+    """Say what the figures alone do not show: runs that have not ended, questions that got no table."""
+    return [text for run in runs for text in (unfinished(run.folder), *run.scores.warnings) if text]
 
 
 def _measures(run: Run, names: Sequence[str]) -> list[tuple[str, str]]:

@@ -30,8 +30,8 @@ class Analysis:
     - parse: no query was accepted; nothing was to be searched; or its conditions are not about all columns that are
       meant, or none is about texts where one is meant.
     - link: they are about the same columns, and leave out right rows or let wrong ones through.
-    - text call: they let right rows through, and what was asked of the texts, or read there, lost them or let wrong
-      ones stay.
+    - text call: they let right rows through, and what was asked of the texts, or read there, lost them or kept wrong
+      ones.
     - cast: the same, where an answer could not be read as the type that the query asks for.
     - format: the rows are none of restaurants, or no single number where one is asked for.
     """

@@ -112,7 +112,7 @@ def _lower_names(tree: exp.Query) -> exp.Query:
     """Fold the case of every identifier: names match whatever their case, as people write them."""
 
     def lower(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Identifier):
+        if isinstance(node, exp.Identifier) and not isinstance(node.parent, exp.Collate):
             node.set("this", node.name.lower())
             node.set("quoted", True)
         elif isinstance(node, exp.Unnest):

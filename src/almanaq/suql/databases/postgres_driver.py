@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from almanaq.errors import MissingExtraError, SourceError
@@ -12,6 +14,7 @@ from almanaq.suql.databases.url import find_secret, hide
 
 if TYPE_CHECKING:
     import psycopg
+    from psycopg.adapt import Loader
 
     Connection = psycopg.Connection[Any]
 
@@ -21,6 +24,9 @@ _RANGES = ("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzra
 _MULTIRANGES = tuple(name.replace("range", "multirange") for name in _RANGES)
 _AS_TEXT = ("json", "jsonb", "uuid", "xml", "inet", "cidr", "timetz", "record", *_RANGES, *_MULTIRANGES)
 _WATCHED_SINCE = 140_000
+_INTERVAL = re.compile(
+    r"(?:([+-]?\d+) years? ?)?(?:([+-]?\d+) mons? ?)?(?:([+-]?\d+) days? ?)?(?:([+-])?(\d+):(\d+):([\d.]+))?"
+)
 _OWN_ARRAYS = """
     WITH RECURSIVE elements (array_, name, element, delimiter) AS (
         SELECT t.typarray, t.typname, t.oid, t.typdelim::text FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
@@ -63,6 +69,7 @@ def connect(url: str) -> Connection:
         raise
     for name in _AS_TEXT:
         connection.adapters.register_loader(name, TextLoader)
+    connection.adapters.register_loader("interval", _interval_loader())
     return connection
 
 
@@ -121,6 +128,28 @@ def check_version(number: int) -> None:
 def first_line(error: Exception) -> str:
     """Give the first line of an error's message."""
     return str(error).strip().split("\n", 1)[0] or type(error).__name__
+
+
+@cache
+def _interval_loader() -> type[Loader]:
+    """Give what reads an interval as Arrow has it: a month is not 30 days, and a day not 24 hours."""
+    from psycopg.adapt import Loader
+    from pyarrow import MonthDayNano
+
+    class IntervalLoader(Loader):
+        def load(self, data: Any) -> Any:
+            text = bytes(data).decode()
+            match = _INTERVAL.fullmatch(text)
+            if match is None:
+                raise ValueError(f"no interval: {text!r}")
+            years, months, days, sign, hours, minutes, seconds = match.groups(default="")
+            whole, _, part = seconds.partition(".")
+            clock = (int(hours or 0) * 60 + int(minutes or 0)) * 60 + int(whole or 0)
+            nanoseconds = clock * 10**9 + int(part.ljust(9, "0"))
+            signed = -nanoseconds if sign == "-" else nanoseconds
+            return MonthDayNano([int(years or 0) * 12 + int(months or 0), int(days or 0), signed])
+
+    return IntervalLoader
 
 
 def _parsed_password(url: str) -> str:

@@ -24,7 +24,7 @@ _SCALARS: dict[int, pa.DataType] = {
     1083: pa.time64("us"),
     1114: pa.timestamp("us"),
     1184: pa.timestamp("us", tz="UTC"),
-    1186: pa.duration("us"),
+    1186: pa.month_day_nano_interval(),
 }
 _NUMERIC = 1700
 _WRITTEN = (

@@ -124,6 +124,24 @@ def split_windows(block: exp.Select, name: str) -> bool:
     return True
 
 
+def split_ordering(block: exp.Select, name: str) -> bool:
+    """Compute nested queries with windows that order a block in a derived table; say whether there were any.
+
+    The rows of a text block are numbered by a window in its order, which may hold no window.
+    """
+    keys = block.args["order"].expressions if block.args.get("order") is not None else []
+    read = [query for key in keys for query in nested_queries(key) if query.find(exp.Window) is not None]
+    if not read or not is_plain(block) or not own_text_calls(block):
+        return False
+    derive(block, name, [_whole(query) for query in read])
+    return True
+
+
+def _whole(query: exp.Query) -> exp.Expr:
+    """Give the expression that a nested query is: with EXISTS or IN around it, if it has one."""
+    return query.parent if isinstance(query.parent, exp.Exists | exp.In) else query
+
+
 def split_sets(block: exp.Select, name: str) -> bool:
     """Make the rows of `unnest(x)` in the SELECT list in a derived table; say whether text functions stand above it.
 

@@ -126,6 +126,7 @@ class _Builder:
             blocks.split_groups(block, name)
             or blocks.split_sets(block, name)
             or blocks.split_windows(block, name)
+            or blocks.split_ordering(block, name)
             or blocks.split_nested_calls(block, name)
         )
 
@@ -198,7 +199,7 @@ class _Builder:
             if not isinstance(item, exp.Table | exp.Subquery):
                 raise UnsupportedError("text functions in the ON of an outer join to a LATERAL item are not supported")
             self._decorrelate_laterals(block, before=join)
-            left = self._materialize_rows(block, before=join, filtered=False)
+            left = self._materialize_rows(block, before=join)
             right = self._materialize_item(block, item)
             pairs = exp.Select(
                 expressions=[aliased(column(left, ROW), "l"), aliased(column(right, ROW), "r")],
@@ -261,11 +262,10 @@ class _Builder:
             )
         inner.replace(self.query(inner))
 
-    def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None, *, filtered: bool = True) -> str:
+    def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None) -> str:
         """Copy the rows of a block's FROM (or its items before a join) into a table, which takes their place.
 
-        Args:
-            filtered: leave out rows that WHERE drops whatever the rest of it says.
+        Rows that WHERE drops whatever the rest of it says are left out.
         """
         name = self._name("rows")
         all_joins = block.args.get("joins") or []
@@ -276,7 +276,7 @@ class _Builder:
         where = block.args.get("where")
         parts = conjuncts(where.this) if where is not None else []
         aliases = {item.alias_or_name for item in items}
-        if not filtered or any(joins.side_of(join) in ("RIGHT", "FULL") for join in all_joins[cut:]):
+        if any(joins.side_of(join) in ("RIGHT", "FULL") for join in all_joins[cut:]):
             parts = []
         parts = [part for part in parts if is_of_block(part, block)]
         usable = [p for p in parts if before is None or {c.table for c in own_columns(block, p)} <= aliases]
