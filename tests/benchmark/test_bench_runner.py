@@ -19,6 +19,7 @@ from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.benchmark.score import score, unfinished
 from almanaq.cli.bench.output import print_scores
+from almanaq.corpus.table import TableId
 from almanaq.errors import AlmanaqError, BenchmarkError, SourceError, UsageError
 from almanaq.evaluation.measures import MEASURES
 from almanaq.retrieval.protocols import Hit
@@ -188,12 +189,17 @@ class Wrong:
     ],
 )
 def test_wrong_hits_are_refused(request_: RunRequest, hits: list, message: str, monkeypatch) -> None:
-    from almanaq.corpus.table import TableId
-    from almanaq.retrieval.protocols import Hit
-
     monkeypatch.setattr(Wrong, "hits", tuple(Hit(TableId(a, b), s) for a, b, s in hits))
     with pytest.raises(BenchmarkError, match=message):
         run(replace(request_, retriever=f"{__name__}:Wrong"))
+
+
+def test_scores_of_numpy_are_numbers(request_: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    hits = (Hit(TableId("db0", "t0"), np.float32(0.1)), Hit(TableId("db1", "t1"), np.int64(0)))
+    monkeypatch.setattr(Wrong, "hits", hits)
+    assert run(replace(request_, retriever=f"{__name__}:Wrong")).metrics["recall@1"] == 0.05
+    first = json.loads((request_.out / "records.jsonl").read_text().splitlines()[0])
+    assert first["hits"] == [["db0", "t0", 0.1], ["db1", "t1", 0.0]]
 
 
 def test_folders_that_cannot_be_scored(tmp_path: Path, request_: RunRequest) -> None:

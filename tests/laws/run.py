@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .check import Failure, Outcome, RuleSet, open_in_one_instance, outcome, without_threads
+from .check import DISPUTED, Failure, Outcome, RuleSet, open_in_one_instance, outcome, without_threads
 from .workers import DIED, outcomes
 
 SHOWN_EVERY = 250
@@ -32,7 +32,12 @@ Part = dict[str, Any]
 
 @dataclass
 class Report:
-    """What a run found; `refused`: the seeds that the oracle's database does not run, by reason."""
+    """What a run found.
+
+    Attributes:
+        refused: seeds passed over by reason, mostly why the oracle's database does not run them.
+        disputed: seeds that the oracle's database gets wrong, told by its rows without its optimizer.
+    """
 
     compared: int = 0
     failures: list[Failure] = field(default_factory=list)
@@ -40,6 +45,7 @@ class Report:
     naive: int = 0
     more_than_naive: list[int] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
+    disputed: list[int] = field(default_factory=list)
     empty: int = 0
     last_seed: int = 0
 
@@ -49,6 +55,7 @@ class Report:
         if found.passed_over is not None:
             self.empty += found.passed_over == ""
             self.refused.update([found.passed_over] if found.passed_over else [])
+            self.disputed += [found.seed] if found.passed_over == DISPUTED else []
             return
         self.compared += 1
         if found.failure is not None:
@@ -185,7 +192,8 @@ def _summary(rules: str, seed: int, report: Report, seconds: float) -> Part:
         "differ": len(report.failures),
         "seeds_that_differ": [failure.seed for failure in report.failures],
         "without_rows": report.empty,
-        "refused_by_the_oracle": sum(report.refused.values()),
+        "refused_by_the_oracle": sum(report.refused.values()) - len(report.disputed),
+        "seeds_that_the_oracle_gets_wrong": report.disputed,
         "text_calls": report.calls,
         "naive_text_calls": report.naive,
         "more_than_naive": len(report.more_than_naive),

@@ -199,13 +199,9 @@ def _drafts(found: Mapping[str, PerQuery[Any]]) -> Iterator[tuple[tuple[str, str
         p = np.where(apart.any(axis=0), p_values(apart * weights), 1.0)
         bounds = intervals(apart, weights).round(_DIGITS)
         for number, (a, b) in enumerate(block):
-            own = range(number * wide, (number + 1) * wide)
-            rows = zip(first.measures, means[a], means[b], own, strict=True)
-            yield (
-                (a, b),
-                [Difference(str(m), x, y, (float(bounds[0, c]), float(bounds[1, c])), float(p[c]), 1.0)
-                 for m, x, y, c in rows],
-            )  # fmt: skip
+            own = slice(number * wide, (number + 1) * wide)
+            columns = zip(first.measures, means[a], means[b], *bounds[:, own].tolist(), p[own].tolist(), strict=True)
+            yield (a, b), [Difference(str(m), x, y, (low, high), chance, 1.0) for m, x, y, low, high, chance in columns]
 
 
 def _groups(

@@ -32,7 +32,7 @@ class Record:
 
     def to_json(self) -> str:
         """Give one line without its end."""
-        hits = [[*hit.id, round(hit.score, _DIGITS)] for hit in self.hits]
+        hits = [[*hit.id, round(float(hit.score), _DIGITS)] for hit in self.hits]
         gold = [list(table) for table in self.gold]
         fields = {"query_id": self.query_id, "question": self.question, "gold": gold, "hits": hits}
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
