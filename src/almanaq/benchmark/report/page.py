@@ -96,7 +96,7 @@ def _tables(group: Group) -> list[_Table]:
         for title, columns in (
             ("Replies", of_replies),
             ("Replies by part", of_parts),
-            ("Retrieval", _retrieval_columns(group)),
+            ("Retrieval", retrieval),
         )
         if (names := [name for name in columns if name in have])
     ]
