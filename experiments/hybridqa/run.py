@@ -52,8 +52,10 @@ def main() -> None:
     parser.add_argument("--generator", default="local")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        wanted = arguments.half == "development"
-        keep = lambda name: is_development(name) == wanted  # noqa: E731
+
+        def keep(name: str) -> bool:
+            return is_development(name) == (arguments.half == "development")
+
         write_part(arguments.data_dir, Path(folder) / "hybridqa", arguments.half, keep)
         scores = run(
             RunRequest(
