@@ -22,6 +22,7 @@ CASES = [
     ("SELECT * FROM r WHERE name ILIKE '%wok%'", "r whose name contains wok"),
     ("SELECT * FROM r WHERE city IN ('A', 'B') AND n BETWEEN 1 AND 2", "r whose city is A or B and n is between 1 and 2"),
     ("SELECT * FROM r WHERE x IS NULL", "r whose x is missing"),
+    ("SELECT * FROM r WHERE x AND NOT y", "r whose x is yes and y is no"),
     ("SELECT * FROM r WHERE x IN (SELECT y FROM s WHERE z = 1)", "r whose related s whose z is 1"),
 ]  # fmt: skip
 

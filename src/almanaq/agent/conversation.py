@@ -123,6 +123,7 @@ class Agent:
             yield event
 
     def _steps(self, question: str, history: History) -> Steps:
+        self._engine.catalog.check_readable()
         if small_talk(question) == "empty":
             return Response("no_query", self._responder.no_data(question, self._engine.catalog), kind="talk")
         catalog, large = self._catalog(question, history)

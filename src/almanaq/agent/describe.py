@@ -124,7 +124,7 @@ def _condition(node: exp.Expr) -> str:
             return write(node)
     comparison = _COMPARISONS.get(type(node))
     if comparison is None:
-        return words(node.name) if isinstance(node, exp.Column) else _sql(node)
+        return f"{words(node.name)} is yes" if isinstance(node, exp.Column) else _sql(node)
     left, right = node.args["this"], node.args["expression"]
     if isinstance(right, exp.Any):
         inner = right.this.unnest()
@@ -173,6 +173,8 @@ def _in(node: exp.Expr) -> str:
 
 def _not(node: exp.Expr) -> str:
     inner = node.this.unnest()
+    if isinstance(inner, exp.Column):
+        return f"{words(inner.name)} is no"
     if isinstance(inner, exp.EQ) and isinstance(inner.expression, exp.Any):
         return _condition(inner).replace(" include ", " do not include ", 1)
     if isinstance(inner, exp.EQ):

@@ -8,13 +8,15 @@ from itertools import takewhile
 
 from almanaq.agent.local import sql, targets
 from almanaq.agent.local.conditions import (
+    boolean_condition,
     number_conditions,
     number_place,
     value_conditions,
     value_meaning,
 )
+from almanaq.agent.local.dates import date_place, date_template
 from almanaq.agent.local.joins import paths
-from almanaq.agent.local.links import ColumnLink, Links, NumberLink, ValueLink
+from almanaq.agent.local.links import ColumnLink, DateLink, Links, NumberLink, OrderLink, ValueLink
 from almanaq.agent.local.phrases import Phrase, content, phrases
 from almanaq.agent.local.reading import Condition, Item, Reading
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
@@ -30,7 +32,9 @@ _ASKING = word_set(
 )
 _CLAUSE = word_set("that which who where with in for on at near , ; ?")
 _SUMMARY = re.compile(
-    r"\b(summar\w+|tell me (?:more )?about|what do (?:people|they|reviewers) (?:say|think))\b", re.IGNORECASE
+    r"\b(summar\w+|tell me (?:more )?about|what(?:'s| is| was) .+ about"
+    r"|what do (?:people|they|reviewers) (?:say|think))\b",
+    re.IGNORECASE,
 )
 
 
@@ -39,7 +43,7 @@ class Assembler:
 
     def __init__(self, links: Links, index: SchemaIndex, main: Relation) -> None:
         self.links, self.index, self.main = links, index, main
-        self.paths = paths(index.catalog, main)
+        self.paths = paths(index.hops, main)
         self.own = index.places[main.name]
         self.reach = [p for name in sorted(self.paths, key=lambda n: len(self.paths[n])) for p in index.places[name]]
 
@@ -92,12 +96,18 @@ class Assembler:
     def _spoken_number(self, place: Place) -> bool:
         return place.kind == "number" and not place.identifier
 
+    @property
+    def _counts_all(self) -> bool:
+        """Whether the reply is one number, which has no order."""
+        return self.count_at is not None and self.group is None
+
     @cached_property
     def asked(self) -> tuple[Place, ...]:
         """Columns that the question asks to see."""
         found: dict[tuple[str, str], Place] = {}
         for link, place in self.placed:
             free = not self._spent(link, place) and place is not self.group and place.kind not in ("boolean", "prose")
+            free = free and (not link.verb or targets.answers_wh(self.links, place))
             if free and not any(item.place is place for item in self.aggregates):
                 found.setdefault((place.relation.name, place.column.name), place)
         for place in targets.wh_places(self.links, self.own):
@@ -114,6 +124,8 @@ class Assembler:
                 value.first - 4 <= link.first < value.first or value.last <= link.first <= value.last + 1
             ):
                 return True
+        if any(meant is place for _, meant in self.dates):
+            return True
         for number, meant in self.numbers:
             near = number.first - 4 <= link.first <= number.last + 2
             if near and (meant is place or set(meant.stems) & set(place.stems)):
@@ -159,12 +171,18 @@ class Assembler:
         named = targets.name_place(self.own)
         return next((v for v, m in self.values if m[0] is named and not v.negated), None)
 
+    @cached_property
+    def dates(self) -> list[tuple[DateLink, Place]]:
+        found = ((d, date_place(d, self.links, self.reach, self.paths)) for d in self.links.dates)
+        return [(d, p) for d, p in found if p is not None]
+
     def reading(self) -> Reading:
         """Give the reading with its score."""
         conditions = [*value_conditions(self.values, self.links), *number_conditions(self.numbers, self.links)]
+        conditions += [Condition(p, date_template(d)) for d, p in self.dates]
         conditions += self._boolean()
         texts, questions = self._texts()
-        order, counted = self._order()
+        order, counted = self._order() if not self._counts_all else ((), None)
         counted = counted or (self.having[0] if self.having and self.count_at is None else None)
         mentioned = [*(c.place for c in conditions), *(i.place for i, _ in order if i.place)]
         select, group, distinct = self._select(
@@ -182,7 +200,7 @@ class Assembler:
             having=count_condition(self.having[1]) if self.having and self.count_at is None else None,
             absent=self._absent(),
             distinct=distinct,
-            limit=self._limit(bool(texts)),
+            limit=self._limit(bool(texts), bool(order)),
             unused=unused,
             corrections=tuple((v.text, m[1]) for v, m in self.values if v.corrected),
             score=self._score(len(conditions), bool(order), unused),
@@ -190,7 +208,7 @@ class Assembler:
 
     def _boolean(self) -> list[Condition]:
         found = [(c, p) for c, p in self.placed if p.kind == "boolean"]
-        return [Condition(p, "NOT {}" if targets.negated_before(self.links, c.first) else "{}") for c, p in found]
+        return [boolean_condition(p, not targets.negated_before(self.links, c.first)) for c, p in found]
 
     def _texts(self) -> tuple[list[Condition], list[Item]]:
         """Give text conditions for a search; for a question about one named row, the answers to show instead."""
@@ -232,6 +250,9 @@ class Assembler:
                 return ((Item(None, "COUNT(*)"), order.descending),), counted
             if items and not self.aggregates:
                 return items, None
+            owned = any(self.main in r.relations and _near_order(r.first, order) for r in self.links.relations)
+            if owned and order.superlative and order.units and not items and self.asked:
+                return ((Item(None, "COUNT(*)"), order.descending),), None
             most = order.units and self.group is None and any(p.stems[-1] in order.units for _, p in self.placed)
             if most and order.superlative and not items:
                 return ((Item(None, "COUNT(*)"), order.descending),), None
@@ -282,22 +303,38 @@ class Assembler:
         for link, place in self.placed:
             if words & {"different", "distinct", "unique"} and at <= link.first <= at + 2 and place is not self.group:
                 return Item(place, "COUNT(DISTINCT {})")
+            named = targets.name_place(self.own)
+            if link.first == at and not self.links.relations and place.kind == "text" and place is not named:
+                return Item(place, "COUNT(DISTINCT {})")
         return Item(None, "COUNT(*)")
 
     def _distinct(self, asked: tuple[Place, ...]) -> bool:
+        if any(p.kind == "prose" for p in asked):
+            return False
         words = {w.folded for w in self.links.words}
-        return bool(words & {"different", "distinct", "unique"}) and not any(p.kind == "prose" for p in asked)
+        return bool(words & {"different", "distinct", "unique"}) or self._lists_values(asked)
 
-    def _limit(self, searches: bool) -> int | None:
+    def _lists_values(self, asked: tuple[Place, ...]) -> bool:
+        """Say whether only the values of a column are asked for, and no row is named: "what genres are there"."""
+        return not self.links.relations and self._asks_for_several() and all(p.kind == "text" for p in asked)
+
+    def _limit(self, searches: bool, ordered: bool) -> int | None:
         if self.count_at is not None or self.aggregates:
             return None
-        superlative = [o for o in self.links.orders if o.superlative]
+        superlative = [o for o in self.links.orders if o.superlative and (ordered or self.links.values)]
+        if superlative and self.links.limit is None and _by_count(self._order()[0]):
+            return SEARCH_LIMIT if self._asks_for_several() else 1
         if superlative or self.links.limit:
             return self.links.limit or (SEARCH_LIMIT if self._plural(superlative[0].last) else 1)
         if searches:
             return SEARCH_LIMIT
         everything = {"all", "every", "each", "list"} & {w.folded for w in self.links.words}
         return None if self.asked or everything or self.entity else DEFAULT_LIMIT
+
+    def _asks_for_several(self) -> bool:
+        return any(
+            not link.verb and _in_plural(self.links, link.last - 1) for link, p in self.placed if p in self.asked
+        )
 
     def _plural(self, after: int) -> bool:
         """Say whether the noun of a superlative is in the plural: "the best restaurants"."""
@@ -313,6 +350,7 @@ class Assembler:
         links = self.links
         found = [*links.dropped, *(v.text for v in links.values if v not in [each for each, _ in self.values])]
         found += [links.text(n.first, n.last) for n in links.numbers if not self._understood(n)]
+        found += [links.text(d.first, d.last) for d in links.dates if d not in [each for each, _ in self.dates]]
         if not ordered and not self.aggregates:
             found += [links.text(o.first, o.last) for o in links.orders if o.superlative]
         if self.prose(None) is None or (self.count_at is not None and not self.phrases):
@@ -329,10 +367,16 @@ class Assembler:
             if self.main in link.relations:
                 score += 4.0 / len(link.relations) + (2.0 if rank == 0 else 0.0)
                 score += 3.0 if self.count_at is not None and 0 <= link.first - self.count_at <= 2 else 0.0
-        far = [p for _, p in self.placed] + [m[0] for _, m in self.values] + [p for _, p in self.numbers]
+        far = [p for _, p in self.placed] + [m[0] for _, m in self.values]
+        far += [p for _, p in self.numbers] + [p for _, p in self.dates]
         score += sum(1.0 - 0.6 * len(self.paths[p.relation.name]) for p in far)
         whole = self.prose(None)
         return score + (0.5 if whole is not None and self.phrases else 0.0) + 2.0 * bool(self.having)
+
+
+def _near_order(at: int, order: OrderLink) -> bool:
+    """Say whether word `at` is among those that a superlative speaks of: "the most employees"."""
+    return order.last <= at < order.last + len(order.units)
 
 
 def _by_count(order: tuple[tuple[Item, bool], ...]) -> bool:
@@ -345,6 +389,10 @@ def count_condition(number: NumberLink) -> str:
     if number.operator == "between":
         return f"COUNT(*) BETWEEN {texts[0]} AND {texts[1]}"
     return f"COUNT(*) {number.operator} {texts[0]}"
+
+
+def _in_plural(links: Links, at: int) -> bool:
+    return links.folded(at) != links.stem(at)
 
 
 def link_stems(link: ColumnLink) -> tuple[str, ...]:

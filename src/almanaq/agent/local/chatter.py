@@ -8,11 +8,16 @@ from almanaq.agent.local.lexicon import IGNORED
 from almanaq.agent.local.links import Links
 from almanaq.agent.local.words import word_set
 
+_COMPANY = (
+    "(?:girlfriend|boyfriend|wife|husband|partner|fianc[ée]+|friends?|mother|father|mom|dad|sister|brother|colleagues?"
+    "|boss|parents)"
+)
 _TIME = re.compile(
     r"\b(?:(?:for|on|over|by) )?(?:(?:this|next|the|coming|friday|saturday|sunday|monday|tuesday|wednesday|thursday) )*"
     r"(?:weekend|tonight|tomorrow|week|monday|tuesday|wednesday|thursday|friday|saturday|sunday|(?:this|tomorrow) "
     r"(?:morning|afternoon|evening))(?: (?:night|evening|morning|afternoon))?\b"
     r"|\bfor (?:dinner|lunch|supper|a meal|a bite)\b(?! \w+s\b)"
+    rf"|\b(?:my|our) {_COMPANY} and (?:i|me)\b|\b(?:me|i) and my {_COMPANY}\b"
     r"|\bas long as\b|\bif possible\b|\bor not\b",
     re.IGNORECASE,
 )

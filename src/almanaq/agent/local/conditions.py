@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 
 from almanaq.agent.local import sql
+from almanaq.agent.local.dates import span_template
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.links import Links, NumberLink, ValueLink
+from almanaq.agent.local.quantities import MINUTES
 from almanaq.agent.local.reading import Condition
 from almanaq.agent.local.schema_index import Meaning, Place
 from almanaq.agent.local.words import word_set
@@ -90,6 +93,13 @@ def _one(value: ValueLink, place: Place, spelled: str) -> str:
     return f"{sql.text(spelled)} = ANY({{}})" if place.column.array else f"{{}} = {sql.text(spelled)}"
 
 
+def boolean_condition(place: Place, wanted: bool) -> Condition:
+    """Say that a column holds, or not; one of words is compared with its word for yes."""
+    if place.affirms is None:
+        return Condition(place, "{}" if wanted else "NOT {}")
+    return Condition(place, f"{{}} {'=' if wanted else '<>'} {sql.text(place.affirms)}")
+
+
 def number_place(number: NumberLink, places: Iterable[Place], paths: Paths) -> Place | None:
     """Give the column that a number is compared with, None when nothing in the question says which."""
     scored = [(_number_score(number, p, paths), p) for p in places if p.relation.name in paths]
@@ -140,24 +150,10 @@ def _alternatives(members: Sequence[tuple[NumberLink, Place]]) -> Iterable[Condi
 def number_condition(number: NumberLink, place: Place) -> Condition:
     """Write a comparison of a column with numbers; a year compared with a date stands for the whole year."""
     if place.kind == "date":
-        return Condition(place, _date_template(number))
-    texts = [sql.number(n) for n in number.numbers]
+        low, high = int(number.numbers[0]), int(number.numbers[-1])
+        return Condition(place, span_template(number.operator, date(low, 1, 1), date(high + 1, 1, 1)))
+    minutes = "hour" in number.units and MINUTES & set(place.stems)
+    texts = [sql.number(n * 60 if minutes else n) for n in number.numbers]
     if number.operator == "between":
         return Condition(place, f"{{}} BETWEEN {texts[0]} AND {texts[1]}")
     return Condition(place, f"{{}} {number.operator} {texts[0]}")
-
-
-def _date_template(number: NumberLink) -> str:
-    low, high = int(number.numbers[0]), int(number.numbers[-1])
-    start, after = f"'{low}-01-01'", f"'{high + 1}-01-01'"
-    whole = f"({{}} >= {start} AND {{}} < {after})"
-    forms = {
-        "between": whole,
-        "=": whole,
-        "<>": f"NOT {whole}",
-        ">": f"{{}} >= {after}",
-        ">=": f"{{}} >= {start}",
-        "<": f"{{}} < {start}",
-        "<=": f"{{}} < {after}",
-    }
-    return forms[number.operator]

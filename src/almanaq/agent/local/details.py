@@ -12,9 +12,9 @@ from almanaq.agent.local import sql, targets, trees
 from almanaq.agent.local.assemble import Assembler
 from almanaq.agent.local.cues import cue
 from almanaq.agent.local.fragments import remainder
-from almanaq.agent.local.lexicon import UNITS
 from almanaq.agent.local.linker import link
 from almanaq.agent.local.parser import readings
+from almanaq.agent.local.quantities import UNITS
 from almanaq.agent.local.references import Reference, spans
 from almanaq.agent.local.schema_index import Place, SchemaIndex
 from almanaq.agent.local.words import singular, split

@@ -15,7 +15,7 @@ from almanaq.agent.local.comparisons import Lookup, beyond, order_of, superlativ
 from almanaq.agent.local.details import detail
 from almanaq.agent.local.dropped import to_drop
 from almanaq.agent.local.fragments import Fragment, compared, fragment, remainder, single_valued
-from almanaq.agent.local.lexicon import NUMBER_WORDS
+from almanaq.agent.local.quantities import NUMBER_WORDS
 from almanaq.agent.local.references import last_search, last_shown, resolve
 from almanaq.agent.local.schema_index import SchemaIndex
 from almanaq.agent.parser import Parsed

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 from almanaq.agent.local.chatter import drop_chatter
+from almanaq.agent.local.dates import link_dates
 from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS, QUALITY
 from almanaq.agent.local.links import ColumnLink, Links, RelationLink, ValueLink
 from almanaq.agent.local.numbers import link_numbers, number
 from almanaq.agent.local.orders import link_orders
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
-from almanaq.agent.local.words import identifier_stems, split, stems, word_set
+from almanaq.agent.local.words import PAST, identifier_stems, roots, split, stems, word_set
+from almanaq.suql.catalog.relations import Relation
 
 _LONGEST = 8
 _QUOTED = re.compile(
@@ -51,6 +53,9 @@ _BETWEEN_NOT_AND_VALUE = frozenset(
     """a an the any in of be from is are use uses speak speaks own owns have has contain contains include includes serve
     serves live lives play plays like likes""".split()
 )
+_MONEY = frozenset(("pay", "revenue"))
+_OF_PERSONS = _MONEY | {"age", "birth", "height", "weight"}
+_BEFORE_NOUNS = word_set("the a an which what each every this that any all per many")
 _ORDINARY = word_set("room house rooms fast soul middle cream food time")
 """Words that are part of an option's name and say nothing without the rest of it."""
 
@@ -66,6 +71,7 @@ def link(question: str, index: SchemaIndex) -> Links:
     _quoted(links, index)
     _values(links, index, range(_LONGEST, 1, -1))
     _relations(links, index)
+    link_dates(links)
     link_numbers(links)
     link_orders(links)
     _columns(links, index, least=2)
@@ -76,13 +82,29 @@ def link(question: str, index: SchemaIndex) -> Links:
     _parts_of_names(links, index)
     _roles(links, index)
     _kin(links, index)
+    _verbs(links, index)
+    if links.folded(0) == "how" and links.folded(1) in ("tall", "far", "big", "heavy", "fast") and links.free(1, 2):
+        links.take(1, 2, "wh")
     for i in idioms:
         links.used[i] = None
     links.idioms = frozenset(idioms)
     drop_chatter(links)
+    links.implied = _implied(links, index)
     links.values.sort(key=lambda v: v.first)
     links.columns.sort(key=lambda c: c.first)
     return links
+
+
+def _implied(links: Links, index: SchemaIndex) -> tuple[Relation, ...]:
+    roles = {role for number in links.numbers for role in number.roles}
+    told = _OF_PERSONS if links.folded(0) == "who" else _MONEY
+    roles |= {role for order in links.orders for role, _ in order.choices if role in told}
+    found = {
+        p.relation.name: p.relation
+        for p in index.all_places()
+        if not p.identifier and ((p.kind == "number" and roles & p.roles) or (p.kind == "date" and links.dates))
+    }
+    return tuple(found.values())
 
 
 def _praised(links: Links, i: int) -> bool:
@@ -180,11 +202,18 @@ def _options(links: Links, index: SchemaIndex) -> None:
 
 def _relations(links: Links, index: SchemaIndex) -> None:
     for i, word in enumerate(links.words):
-        if links.free(i, i + 1) and word.folded not in IGNORED:
+        if links.free(i, i + 1) and (word.folded not in IGNORED or _names_a_relation(links, i, index)):
             found = index.relations_named(word.stem)
             if found:
                 links.relations.append(RelationLink(i, found))
                 links.take(i, i + 1, "relation")
+
+
+def _names_a_relation(links: Links, i: int, index: SchemaIndex) -> bool:
+    """Say whether a word that is mostly filler ("places") stands as a noun, and is the whole name of a relation."""
+    word = links.words[i]
+    noun = word.folded != word.stem or links.folded(i - 1) in _BEFORE_NOUNS
+    return noun and any(identifier_stems(r.name) == (word.stem,) for r in index.catalog.relations)
 
 
 def _columns(links: Links, index: SchemaIndex, least: int) -> None:
@@ -256,18 +285,31 @@ def _kin(links: Links, index: SchemaIndex) -> None:
         if not links.free(i, i + 1) or word.folded in IGNORED or len(word.stem) < 5:
             continue
         root = word.stem.removesuffix("ed").removesuffix("ing")
+        kin = roots(word.stem) - {word.stem, root}
         named = [
             r
             for r in index.catalog.relations
             for part in identifier_stems(r.name)
-            if len(root) >= 5 and part.startswith(root)
+            if (len(root) >= 5 and part.startswith(root)) or part in kin
         ]
         if named:
             links.relations.append(RelationLink(i, tuple(named), verb=True))
             links.take(i, i + 1, "relation")
-        elif (
-            len(root) >= 5
-            and root != word.stem
-            and any(part.startswith(root) for p in index.all_places() for part in p.stems)
-        ):
+
+
+def _verbs(links: Links, index: SchemaIndex) -> None:
+    """Link verbs that share their root with a column's name: "directed" speaks of `director`, "hired" of a date."""
+    for i, word in enumerate(links.words):
+        if not links.free(i, i + 1) or word.folded in IGNORED or not word.folded.isalpha() or i == 0:
+            continue
+        inflected = word.folded.endswith(("ed", "ing")) or word.folded in PAST
+        known = roots(word.folded)
+        found = [
+            p
+            for p in index.all_places()
+            if p.kind != "prose"
+            and any((inflected or part.endswith(("er", "or", "ed"))) and known & roots(part) for part in p.stems)
+        ]
+        if found:
+            links.columns.append(ColumnLink(i, i + 1, tuple(found), False, verb=True))
             links.take(i, i + 1, "column")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date
 
 from almanaq.agent.local.schema_index import Meaning, Place
 from almanaq.agent.local.words import Word
@@ -49,6 +50,22 @@ class NumberLink:
 
 
 @dataclass(frozen=True, slots=True)
+class DateLink:
+    """A month or a day, with the comparison it stands in.
+
+    Attributes:
+        operator: as of a NumberLink.
+        start, after: the first day meant, and the day after the last.
+    """
+
+    first: int
+    last: int
+    operator: str
+    start: date
+    after: date
+
+
+@dataclass(frozen=True, slots=True)
 class OrderLink:
     """A superlative, or another wish for an order.
 
@@ -69,12 +86,13 @@ class OrderLink:
 
 @dataclass(frozen=True, slots=True)
 class ColumnLink:
-    """Words that name one column, or columns of several relations with that name."""
+    """Words that name one column, or columns of several relations with that name; or a `verb` of the same root."""
 
     first: int
     last: int
     places: tuple[Place, ...]
     exact: bool
+    verb: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +106,23 @@ class RelationLink:
 
 @dataclass
 class Links:
-    """Everything found in one question. `used[i]` says what word i was taken for, None when for nothing yet."""
+    """Everything found in one question.
+
+    Attributes:
+        used: what word i was taken for, None when for nothing yet.
+        implied: relations with a column of what a number, a date or pay speaks of ("who earns more than 60000").
+    """
 
     question: str
     words: tuple[Word, ...]
     used: list[str | None]
     values: list[ValueLink] = field(default_factory=list)
     numbers: list[NumberLink] = field(default_factory=list)
+    dates: list[DateLink] = field(default_factory=list)
     orders: list[OrderLink] = field(default_factory=list)
     columns: list[ColumnLink] = field(default_factory=list)
     relations: list[RelationLink] = field(default_factory=list)
+    implied: tuple[Relation, ...] = ()
     limit: int | None = None
     dropped: list[str] = field(default_factory=list)
     idioms: frozenset[int] = frozenset()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from almanaq.agent.local.lexicon import COMPARISONS, COMPARISONS_AFTER, NUMBER_WORDS, ROLE_WORDS, UNITS
 from almanaq.agent.local.links import Links, NumberLink
+from almanaq.agent.local.quantities import COMPARISONS, COMPARISONS_AFTER, NUMBER_WORDS, ROLE_WORDS, SUPERLATIVES, UNITS
 
 _NUMBER = re.compile(r"([$€£]?)(\d[\d,]*(?:\.\d+)?)([kKmM]?)(\+?)$")
 _NAMED = frozenset(UNITS) | frozenset(word for words in ROLE_WORDS.values() for word in words)
 """Stems that may stand between a comparison and its number: "above AGE 20"."""
+_NO_UNIT = frozenset((",", ";", "in", "of", "the", "a", "an", "at", "for", "to", "on", "with", "by", "and", "or"))
 _SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "k": 1e3, "m": 1e6}
 _LIMIT_CUES = (
     "top",
@@ -48,6 +49,9 @@ def link_numbers(links: Links) -> None:
             i += 1
     for i in range(len(links.words)):
         _row_limit(links, i)
+        if tuple(links.folded(i + k) for k in range(3)) == ("out", "of", "stock") and links.free(i, i + 3):
+            links.numbers.append(NumberLink(i, i + 3, "=", (0.0,), ("stock",), ("quantity",), False))
+            links.take(i, i + 3, "number")
 
 
 def _read(links: Links, i: int) -> tuple[float, int]:
@@ -160,7 +164,7 @@ def _around(links: Links, first: int, end: int) -> tuple[str, ...]:
     found: list[str] = []
     for k in (*range(first, end), end, end + 1, first - 1, first - 2, end + 2, first - 3, first - 4):
         word = links.stem(k)
-        if word in (",", ";"):
+        if word in _NO_UNIT:
             continue
         if word and number(word) is None:
             found.append(word)
@@ -182,6 +186,7 @@ def _row_limit(links: Links, i: int) -> None:
     )
     if (
         before in _LIMIT_CUES
+        or before in SUPERLATIVES
         or opening
         or links.folded(i + 1)
         in ("best", "cheapest", "most", "highest", "top", "oldest", "youngest", "largest", "longest")

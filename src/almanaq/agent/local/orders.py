@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from almanaq.agent.local.lexicon import QUALITY, SUPERLATIVES
+from almanaq.agent.local.lexicon import QUALITY
 from almanaq.agent.local.links import Links, OrderLink
+from almanaq.agent.local.quantities import SUPERLATIVES
 from almanaq.agent.local.words import word_set
 
 _OPPOSITES = {
@@ -18,6 +19,7 @@ _OPPOSITES = {
     "populous": (("size", True),),
     "well-known": (("reviews", True),),
 }
+_EARNING = word_set("earn earns earned earning make makes made making get gets paid grossed")
 _HEADS = {
     "most": True,
     "highest": True,
@@ -38,9 +40,11 @@ _NOT_UNITS = word_set(
 
 def link_orders(links: Links) -> None:
     """Find the superlatives, then "sorted by X", then words of mere quality ("good")."""
+    _earning(links)
     for i in range(len(links.words)):
         if links.free(i, i + 1):
             _superlative(links, i)
+    _last(links)
     for i in range(len(links.words)):
         _sorted_by(links, i)
     if not links.orders:
@@ -61,6 +65,23 @@ def _superlative(links: Links, i: int) -> None:
         _add(links, OrderLink(i, i + 1, SUPERLATIVES.get(word, ()), _units(links, i + 1), direction))
     elif word in SUPERLATIVES:
         _add(links, OrderLink(i, i + 1, SUPERLATIVES[word], _units(links, i + 1), SUPERLATIVES[word][0][1]))
+
+
+def _earning(links: Links) -> None:
+    """Link "earns the most", "made the least money", "is paid the most"."""
+    for i in range(1, len(links.words) - 1):
+        verb = links.folded(i) in _EARNING and links.folded(i + 1) == "the"
+        down = {"most": True, "least": False}.get(links.folded(i + 2))
+        if verb and down is not None and links.folded(i + 3) in ("", "?", "money", "in", "at", "of", "among"):
+            last = i + 3 + (links.folded(i + 3) == "money")
+            _add(links, OrderLink(i + 2, last, (("pay", down), ("revenue", down))))
+
+
+def _last(links: Links) -> None:
+    """Link "last" and "first" at the end of a question, which ask for the latest or earliest: "who was hired last?"."""
+    end = next((i for i in range(len(links.words) - 1, 1, -1) if links.words[i].text[0].isalnum()), 0)
+    if end and links.folded(end) in ("last", "first") and links.folded(0) in ("who", "which", "what", "when"):
+        _add(links, OrderLink(end, end + 1, (("year", links.folded(end) == "last"),)))
 
 
 def _units(links: Links, i: int) -> tuple[str, ...]:
@@ -109,6 +130,7 @@ def _quality(links: Links) -> None:
             word.folded in QUALITY
             and not praised
             and links.free(i, i + 1)
+            and not (i and word.capitalised)
             and links.folded(i + 1) not in ("for", "at", "with", "to")
         ):
             links.orders.append(OrderLink(i, i + 1, (("rating", True),), superlative=False))

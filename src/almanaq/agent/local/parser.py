@@ -77,6 +77,8 @@ def _mains(links: Links, index: SchemaIndex) -> list[Relation]:
         mains.update({m[0].relation.name: m[0].relation for m in value.meanings})
     for column in links.columns:
         mains.update({p.relation.name: p.relation for p in column.places})
+    if not mains:
+        mains.update({r.name: r for r in links.implied})
     if mains:
         return list(mains.values())
     folded = {w.folded for w in links.words}

@@ -63,6 +63,9 @@ _DISH_CUES = word_set(
 )
 
 
+_SOMEONE = re.compile(r"\b(?:in which|where) (?:someone|somebody|a person)$", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True)
 class Phrase:
     """A yes/no question made of words `first` to `last` (exclusive).
@@ -133,6 +136,11 @@ def _phrase(links: Links, first: int, last: int, noun: str) -> Phrase:
     dish = dish and links.idioms.isdisjoint(range(first, last)) and not adjective(links.folded(first))
     if cue == "with" and opening == first and links.folded(first - 1) in QUALITY:
         words, dish = f"{links.folded(first - 1)} {words}", False
+    someone = _SOMEONE.search(links.text(0, first)) if first else None
+    if someone and len(words.split()[0]) > 2:
+        verb, *rest = words.split()
+        asked = " ".join(("does someone", _bare(verb), *rest, f"in this {noun}?"))
+        return Phrase(first, last, words, asked, True, False)
     return Phrase(first, last, words, _question(words, cue, noun, dish), wanted, dish)
 
 
@@ -177,6 +185,9 @@ def _question(words: str, cue: str, noun: str, dish: bool) -> str:
     stated = re.match(r"(?:the )?(.+?) (is|are) (.+)$", words)
     if stated:
         return f"{stated[2]} the {stated[1]} {stated[3]}?"
+    if cue == "with" and len(parts) < 3 and adjective(head):
+        # The noun that it stood beside is linked: "have a romantic Italian dinner".
+        return f"is this {noun} {head}?"
     if cue == "can":
         return f"can you {words} {'to' if opening in _MOVING else 'at'} this {noun}?"
     if head in PETS and cue in ("", "with", "for", "to") and opening not in _VERBS:

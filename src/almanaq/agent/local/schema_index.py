@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
-from almanaq.agent.local.lexicon import ROLE_WORDS, SYNONYMS
+from almanaq.agent.local.joins import Hop, edges
+from almanaq.agent.local.lexicon import SYNONYMS
+from almanaq.agent.local.quantities import ROLE_WORDS
 from almanaq.agent.local.words import distance, identifier_stems, stem, stems, tolerance
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 
@@ -16,6 +19,7 @@ Values = Callable[[str, str, int], Sequence[str]]
 MOST_VALUES = 5000
 _LONGEST_VALUE = 10
 _NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hugeint", "number", "serial")
+_AFFIRMING, _DENYING = frozenset(("yes", "true", "y")), frozenset(("no", "false", "n"))
 _DATES = ("date", "timestamp", "time")
 _SYNONYMS = {word: group for group in SYNONYMS for word in group}
 
@@ -27,7 +31,7 @@ class Place:
     Attributes:
         stems: the words of its name; `about` those of its description.
         roles: keys of ROLE_WORDS that its name fits.
-        kind: what its values are.
+        kind: what its values are; a text column that only says yes or no is a boolean, `affirms` its yes.
     """
 
     relation: Relation
@@ -36,6 +40,7 @@ class Place:
     about: frozenset[str]
     roles: frozenset[str]
     kind: Literal["number", "date", "boolean", "text", "prose"]
+    affirms: str | None = None
 
     @property
     def identifier(self) -> bool:
@@ -84,19 +89,27 @@ class SchemaIndex:
         self._spellings: dict[str, list[tuple[str, ...]]] = {}
         self._parts: dict[str, set[Meaning]] = {}
         self._options: dict[str, list[Meaning]] = {}
-        for places in self.places.values():
-            for one in places:
-                self._add(one, values)
+        for name, places in self.places.items():
+            self.places[name] = tuple(self._add(one, values) for one in places)
+
+    @cached_property
+    def hops(self) -> dict[str, list[Hop]]:
+        """The hops from every relation to others."""
+        return edges(self.catalog)
 
     def all_places(self) -> Iterable[Place]:
         """Yield every column of every relation."""
         for places in self.places.values():
             yield from places
 
-    def _add(self, one: Place, values: Values) -> None:
+    def _add(self, one: Place, values: Values) -> Place:
+        """Make a column's values findable; give the column with what they tell of its kind."""
         if one.kind != "text" or one.column.private or (one.identifier and one.column.kind is not ColumnKind.ENUM):
-            return
+            return one
         listed = one.column.values or tuple(values(one.relation.name, one.column.name, MOST_VALUES))
+        affirms = next((v for v in listed if v.casefold() in _AFFIRMING), None)
+        if affirms is not None and {v.casefold() for v in listed} <= _AFFIRMING | _DENYING:
+            return replace(one, kind="boolean", affirms=affirms)
         for value in listed:
             parts = stems(value)
             if not 0 < len(parts) <= _LONGEST_VALUE:
@@ -109,6 +122,7 @@ class SchemaIndex:
                 self._parts.setdefault(part, set()).add((one, value))
             for part in parts if one.column.kind is ColumnKind.ENUM and len(parts) > 1 else ():
                 self._options.setdefault(part, []).append((one, value))
+        return one
 
     def meanings(self, parts: tuple[str, ...]) -> tuple[Meaning, ...]:
         """Give the values that these words spell, or that a synonym of theirs spells."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from almanaq.agent.local import sql
 from almanaq.agent.local.conditions import Paths
-from almanaq.agent.local.lexicon import AGGREGATES, GROUPING, NEGATIONS, SYNONYMS
+from almanaq.agent.local.lexicon import NEGATIONS, SYNONYMS
 from almanaq.agent.local.links import ColumnLink, Links, OrderLink
+from almanaq.agent.local.quantities import AGGREGATES, GROUPING
 from almanaq.agent.local.reading import Item
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import identifier_stems, stem
@@ -15,7 +17,7 @@ from almanaq.suql.catalog.relations import Relation
 
 _WH = (
     (("where",), ("address",)),
-    (("how", "much"), ("price", "pay")),
+    (("how", "much"), ("price", "pay", "revenue")),
     (("how", "old"), ("age", "birth")),
     (("how", "long"), ("length",)),
     (("how", "tall"), ("height",)),
@@ -25,6 +27,7 @@ _WH = (
     (("what", "time"), ("hours",)),
     (("what", "year"), ("year",)),
 )
+_DOING = re.compile(r"what (?:does|do|did) .+ do(?: for a living)?[?. ]*$", re.IGNORECASE)
 _FACTS = ("rating", "price", "address", "phone", "year")
 _PRICE_SCALE = tuple(SYNONYMS[:4])
 
@@ -60,9 +63,16 @@ def name_place(places: Sequence[Place]) -> Place:
     return (named or texts or list(places))[0]
 
 
+def whole_name(places: Sequence[Place]) -> tuple[Place, ...]:
+    """Give the column that names a row, and beside a first name the last one."""
+    named = name_place(places)
+    last = [p for p in places if named.stems[:1] == ("first",) and p.stems == ("last", *named.stems[1:])]
+    return (named, *last)
+
+
 def facts(places: Sequence[Place], mentioned: Iterable[Place], most: int = 5) -> tuple[Place, ...]:
     """Give the columns worth showing of a row that was searched for: its name, what was spoken of, key facts, links."""
-    shown = {name_place(places).column.name: name_place(places)}
+    shown = {place.column.name: place for place in whole_name(places)}
     for place in mentioned:
         if place.relation is places[0].relation and place.kind != "prose":
             shown.setdefault(place.column.name, place)
@@ -70,6 +80,9 @@ def facts(places: Sequence[Place], mentioned: Iterable[Place], most: int = 5) ->
         best = next((p for p in places if role in p.roles and p.kind != "prose" and not p.identifier), None)
         if best is not None and len(shown) < most:
             shown.setdefault(best.column.name, best)
+    for place in places:
+        if len(shown) < most and place.kind != "prose" and not place.identifier:
+            shown.setdefault(place.column.name, place)
     for place in places:
         if "site" in place.roles and place.kind == "text":
             shown.setdefault(place.column.name, place)
@@ -87,7 +100,17 @@ def wh_places(links: Links, places: Sequence[Place]) -> tuple[Place, ...]:
                 found = [p for p in places if role in p.roles and p.kind != "prose" and not p.identifier]
                 if found:
                     return (min(found, key=lambda p: (p.stems[-1] != role, len(p.stems))),)
+    if _DOING.match(links.question):
+        return tuple(p for p in places if "job" in p.roles and p.kind == "text")[:1]
     return ()
+
+
+def answers_wh(links: Links, place: Place) -> bool:
+    """Say whether a column of the kind that the question word asks for: "who" a text, "when" a date."""
+    opening = {links.folded(0), links.folded(1)}
+    if opening & {"who", "whom"}:
+        return place.kind == "text"
+    return "when" in opening and place.kind in ("date", "number")
 
 
 def counted(links: Links) -> int | None:
@@ -224,4 +247,5 @@ def _rank(value: str, position: int) -> int:
 
 def negated_before(links: Links, i: int) -> bool:
     """Say whether a negation stands in the three words before word i."""
-    return any(links.folded(k) in NEGATIONS for k in range(max(0, i - 3), i))
+    out = links.folded(i - 1) == "of" and links.folded(i - 2) == "out"
+    return out or any(links.folded(k) in NEGATIONS for k in range(max(0, i - 3), i))

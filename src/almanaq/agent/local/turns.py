@@ -32,13 +32,17 @@ _INTERJECTIONS = word_set(
 )
 
 
+_WHO = re.compile(r"who (?:is|are) (?:an?|from|in|not) ")
+
+
 @dataclass(frozen=True, slots=True)
 class Heard:
     """A turn made ready to be told apart.
 
     Attributes:
         text: in lower case, with plain apostrophes and single spaces; `core` without the fillers that open it.
-        values: it names values of the data; `nouns` it names a relation; `columns` a column; `linked` anything at all.
+        values: it names values of the data; `nouns` it names a relation; `columns` a column; `linked` anything at all;
+            `named` it spells the name of a row.
     """
 
     text: str
@@ -47,6 +51,7 @@ class Heard:
     nouns: int
     columns: int
     linked: bool
+    named: bool = False
 
 
 def hear(question: str, links: Links) -> Heard:
@@ -54,8 +59,9 @@ def hear(question: str, links: Links) -> Heard:
     text = _CONTRACTED.sub(r"\1'", " ".join(question.casefold().replace("\u2019", "'").split()))
     core = _FILLERS.sub("", text).strip(" ,.!") or text
     nouns = sum(not link.verb for link in links.relations)
-    linked = bool(links.values or nouns or links.columns or links.numbers)
-    return Heard(text, core, len(links.values), nouns, len(links.columns), linked)
+    linked = bool(links.values or nouns or links.columns or links.numbers or links.implied)
+    named = any("name" in place.roles for v in links.values if not v.part for place, _ in v.meanings)
+    return Heard(text, core, len(links.values), nouns, len(links.columns), linked, named)
 
 
 def turn_kind(question: str, links: Links, history: Sequence[Turn]) -> TurnKind:
@@ -77,6 +83,8 @@ def turn_kind(question: str, links: Links, history: Sequence[Turn]) -> TurnKind:
 
 def _worldly(heard: Heard) -> bool:
     """Say whether a turn asks for what no table of a source holds."""
+    if heard.named or (heard.values and _WHO.match(heard.core)):
+        return False
     general = cue("general").search(heard.core) and not (heard.nouns or heard.columns or refers(heard.core))
     return bool(general or cue("world").search(heard.core))
 

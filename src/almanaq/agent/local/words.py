@@ -92,6 +92,27 @@ def identifier_stems(identifier: str) -> tuple[str, ...]:
     return tuple(stem(part) for part in _PARTS.findall(identifier))
 
 
+PAST = {
+    "wrote": "write", "written": "write", "sang": "sing", "sung": "sing", "sold": "sell", "bought": "buy",
+    "led": "lead", "taught": "teach", "built": "build", "won": "win",
+    "drew": "draw", "drawn": "draw", "drove": "drive", "ran": "run",
+}  # fmt: skip
+_KIN = {"write": ("author",), "sing": ("artist",), "borrow": ("loan",), "lend": ("loan",)}
+"""Verbs and the nouns of another root that stand for them in names of columns and relations."""
+_ENDINGS = ("ing", "ed", "er", "or", "e")
+
+
+@lru_cache(maxsize=16384)
+def roots(word: str) -> frozenset[str]:
+    """Give forms that a verb shares with the noun made of it: "directed" and "director" have "direct"."""
+    plain = stem(word)
+    found = {plain, PAST.get(plain, plain)}
+    found |= {kin for form in tuple(found) for kin in _KIN.get(form.removesuffix("ed"), ())}
+    found |= {form.removesuffix(ending) for form in tuple(found) for ending in _ENDINGS if form.endswith(ending)}
+    found |= {form[:-1] + "i" for form in tuple(found) if form.endswith("y")}
+    return frozenset(form for form in found if len(form) > 2)
+
+
 def distance(left: str, right: str, limit: int) -> int:
     """Give the edits (insert, delete, replace, swap neighbours) between two words, or limit + 1 when there are more."""
     if abs(len(left) - len(right)) > limit:

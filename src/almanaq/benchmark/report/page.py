@@ -66,7 +66,7 @@ def _shown(group: Group) -> dict[str, Any]:
         "errors": group.errors,
         "ends": list(dict.fromkeys(kind for counts in group.errors.values() for kind in counts)),
         "provenance": [_provenance(run) for run in group.runs],
-        "counts": "; ".join(filter(None, [group.runs[0].scores.config.counts, *_unfinished(group.runs)])),
+        "counts": "; ".join(filter(None, [group.runs[0].scores.config.counts, *_remarks(group.runs)])),
     }
 
 
@@ -82,7 +82,8 @@ class _Table:
 def _tables(group: Group) -> list[_Table]:
     """Give a table of what was replied, where anything was, one of what was found, and one of what it took."""
     have = set.intersection(*(set(run.scores.metrics) for run in group.runs))
-    of_replies = [name for name in group.runs[0].scores.metrics if "@" not in name]
+    # What was lost to which stage has a table of its own.
+    of_replies = [name for name in group.runs[0].scores.metrics if "@" not in name and not name.startswith("lost_")]
     made = [
         _Table(title, [_spelled(name) for name in names], [(run.name, _measures(run, names)) for run in group.runs])
         for title, columns in (("Replies", of_replies), ("Retrieval", _retrieval_columns(group)))
@@ -104,8 +105,9 @@ def _retrieval_columns(group: Group) -> list[str]:
     return names + [f"mrr@{k}" for k in cutoffs if k == 10]
 
 
-def _unfinished(runs: Sequence[Run]) -> list[str]:
-    return [text for run in runs if (text := unfinished(run.folder))]
+def _remarks(runs: Sequence[Run]) -> list[str]:
+    """Say what the figures alone do not show: runs that have not ended, questions that got no table."""
+    return [text for run in runs for text in (unfinished(run.folder), *run.scores.warnings) if text]
 
 
 def _measures(run: Run, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -114,7 +116,8 @@ def _measures(run: Run, names: Sequence[str]) -> list[tuple[str, str]]:
         low, high = run.scores.intervals.get(name, (None, None))
         digits = 2 if name == "sacrebleu" else 3
         bounds = "" if low is None or high is None else f"{low:.{digits}f} – {high:.{digits}f}"
-        cells.append((f"{run.scores.metrics[name]:.{digits}f}", bounds))
+        value = run.scores.metrics[name]
+        cells.append((f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}", bounds))
     return cells
 
 

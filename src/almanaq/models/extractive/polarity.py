@@ -25,6 +25,8 @@ _GENERIC_WORDS = """restaurant place spot location establishment venue food serv
 _GENERIC = frozenset(stem(word) for word in _GENERIC_WORDS.split())
 """Words that nearly every text of the kind holds: they do not tell what is asked for."""
 
+_THIS = re.compile(r"\bthis [^\W\d_]+(?=\s)")
+"""The row that a question is about, "does this book have …": no matter that it asks about."""
 _DOUBT = 0.35
 _SETTLED = 2.0
 """Voices by which one side is ahead from which meaning is not asked: reading it costs far more than words do."""
@@ -90,7 +92,7 @@ def polarity(passages: Sequence[str], question: str, meaning: Meaning | None = N
 @lru_cache(maxsize=1_000)
 def matters(question: str) -> tuple[tuple[tuple[Concept, bool], ...], tuple[str, ...]]:
     """Give the concepts that a question asks about (with whether it asks for the opposite), and its other stems."""
-    tokens = [stem(word) for word in words(question)]
+    tokens = [stem(word) for word in words(_THIS.sub("this", question))]
     free = [True] * len(tokens)
     found: dict[str, tuple[Concept, bool]] = {}
     for trigger in triggers():

@@ -50,6 +50,7 @@ class DuckDBDatabase:
     """
 
     dialect = "duckdb"
+    typed = True
     collation: str | None = None
 
     def __init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from sqlglot import exp, parse_one
 
@@ -47,9 +48,9 @@ OUTER = "_outer"
 
 
 def build_plan(tree: exp.Query, names: Sequence[str], catalog: Catalog, links: tuple[Link, ...] = ()) -> LogicalPlan:
-    """Give the logical plan of a bound query; evaluates nothing and asks neither a database nor a model."""
+    """Give the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model."""
     builder = _Builder(catalog)
-    root = exp.Subquery(this=tree.copy())
+    root = exp.Subquery(this=tree)
     compiled = builder.query(root.this)
     output, evidence = number_outputs(compiled, builder.blocks)
     stages = tuple(builder.common.attach_to_stage(stage) for stage in builder.stages)
@@ -340,10 +341,15 @@ class _Builder:
 
 def _qualified(expression: str, alias: str) -> exp.Expr:
     """Give a SQL expression over a relation (in PostgreSQL's dialect) with its columns qualified."""
-    tree = parse_one(expression, read="postgres")
+    tree = _parsed(expression).copy()
     for reference in tree.find_all(exp.Column):
         reference.set("table", quoted(alias))
     return tree
+
+
+@lru_cache(maxsize=64)
+def _parsed(expression: str) -> exp.Expr:
+    return parse_one(expression, read="postgres")
 
 
 def _row_number() -> exp.Expr:
