@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[Any]
 
-OLDEST = 12
-"""The first version that goes to rows by their addresses in a join, which fetching rows by row id rests on."""
+OLDEST = 13
+"""The first version in which a deadline that is set holds for the next statement of the same message."""
 _RANGES = ("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange")
 _MULTIRANGES = tuple(name.replace("range", "multirange") for name in _RANGES)
 _AS_TEXT = ("json", "jsonb", "uuid", "xml", "inet", "cidr", "timetz", "record", *_RANGES, *_MULTIRANGES)
