@@ -71,6 +71,7 @@ def run(
     seed: int,
     count: int,
     *,
+    last: int | None = None,
     progress: bool = False,
     jobs: int | None = None,
     connect: Callable[..., Any] | None = None,
@@ -79,6 +80,7 @@ def run(
     """Compare `count` cases from a seed on.
 
     Args:
+        last: the seed to stop at, even with fewer cases compared.
         progress: print what differs, and how far the run is.
         jobs: number of processes, which may die; None compares in this one.
         connect: as in `check`.
@@ -88,7 +90,7 @@ def run(
     start = time.perf_counter()
     found = outcomes(one, seed, jobs) if jobs else (one(number) for number in itertools.count(seed))
     with contextlib.closing(found):
-        while report.compared < count:
+        while report.compared < count and (last is None or report.last_seed < last):
             report.add(latest := next(found))
             if progress and latest.failure is not None:
                 print(f"{latest.failure}\n", file=sys.stderr, flush=True)
@@ -126,18 +128,18 @@ class Nightly:
         """Make anew the parts that differ."""
         for place, old in enumerate(self.parts):
             if old["differ"]:
-                part = self._made(old["rules"], old["first_seed"], old["compared"])
+                part = self._made(old["rules"], old["first_seed"], old["compared"], old["last_seed"])
                 said = {key: old[key] for key in ("commit", "differ", "seeds_that_differ")}
                 self.parts[place] = part | {"before": [*old.get("before", []), said]}
                 self._keep()
 
-    def _made(self, rules: str, seed: int, count: int) -> Part:
+    def _made(self, rules: str, seed: int, count: int, last: int | None = None) -> Part:
         print(f"rules: {rules}, from seed {seed}", flush=True)
         given = self.given
         connect, thrifty = RuleSet(rules, open_in_one_instance).connect, rules == "all"
         options = {"order": given.order, "speculation": given.speculation, "jobs": given.jobs}
         start = time.perf_counter()
-        report = run(seed, count, progress=True, connect=connect, thrifty=thrifty, **options)
+        report = run(seed, count, last=last, progress=True, connect=connect, thrifty=thrifty, **options)
         _tell(report, given.shrink if rules == "all" else 0)
         part = {"commit": _commit(), **_summary(rules, seed, report, time.perf_counter() - start)}
         print(json.dumps(part), flush=True)
