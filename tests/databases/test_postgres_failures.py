@@ -164,7 +164,7 @@ def test_a_stream_that_is_cut_off_does_not_look_whole(url: str) -> None:
 
 def test_an_old_server_is_refused() -> None:
     check_version(150003)
-    with pytest.raises(SourceError, match="PostgreSQL 11; version 12"):
+    with pytest.raises(SourceError, match="PostgreSQL 11; version 13"):
         check_version(110022)
 
 
