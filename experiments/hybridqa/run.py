@@ -13,6 +13,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -30,14 +31,14 @@ FIELDS = f"{','.join(DEFAULT_FIELDS)},description"
 """What a retriever sees of a table: beside the usual, its cells' passages as its description."""
 
 
-def write_half(data: Path, folder: Path, half: str) -> None:
-    """Write a dataset whose one split is a half of the validation questions."""
+def write_part(data: Path, folder: Path, split: str, keep: Callable[[str], bool]) -> None:
+    """Write a dataset whose one split is a part of the validation questions, chosen by their ids."""
     folder.mkdir()
     for name in ("corpus.parquet", "passages.parquet"):
         (folder / name).symlink_to((data / "hybridqa" / name).resolve())
     table = pq.read_table(data / "hybridqa" / "queries_validation.parquet")
-    chosen = [is_development(str(name)) == (half == "development") for name in table["query_id"].to_pylist()]
-    pq.write_table(table.filter(chosen), folder / f"queries_{half}.parquet")
+    chosen = [keep(str(name)) for name in table["query_id"].to_pylist()]
+    pq.write_table(table.filter(chosen), folder / f"queries_{split}.parquet")
 
 
 def main() -> None:
@@ -51,7 +52,11 @@ def main() -> None:
     parser.add_argument("--generator", default="local")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        write_half(arguments.data_dir, Path(folder) / "hybridqa", arguments.half)
+
+        def keep(name: str) -> bool:
+            return is_development(name) == (arguments.half == "development")
+
+        write_part(arguments.data_dir, Path(folder) / "hybridqa", arguments.half, keep)
         scores = run(
             RunRequest(
                 "hybrid-qa",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 
 from measured.results import ROOT, markdown
 
@@ -10,17 +11,14 @@ from measured.results import ROOT, markdown
 def laws() -> str:
     """Generated queries compared with the database itself, with text functions as plain functions called per row."""
     found = json.loads((ROOT / "tests" / "laws" / "results.json").read_text())
-    rows = [
-        (
-            f"{run['first_seed']:,} – {run['last_seed']:,}",
-            f"{run['compared']:,}",
-            str(run["differ"]),
-            f"{run['text_calls']:,}",
-            f"{run['naive_text_calls']:,}",
-        )
-        for run in found["runs"]
-    ]
-    return markdown(("seeds", "queries compared", "differ", "text calls", "naive text calls"), rows)
+    rows = []
+    for commit, group in groupby(found["runs"], key=lambda run: run["commit"]):
+        runs = list(group)
+        summed = ("compared", "differ", "text_calls", "naive_text_calls", "more_than_naive")
+        totals = [f"{sum(run[name] for run in runs):,}" for name in summed]
+        rows.append((f"{runs[0]['first_seed']:,} – {runs[-1]['last_seed']:,}", f"`{commit}`", *totals))
+    head = ("seeds", "commit", "queries compared", "differ", "text calls", "naive text calls", "queries with more")
+    return markdown(head, rows)
 
 
 def calls() -> str:

@@ -171,3 +171,14 @@ def test_conversations_that_were_killed_go_on_to_the_same_end(
     assert "### Where questions are lost\n\n| system | right |" in page.read_text()
     assert (metrics["turn_accuracy"], metrics["false_negatives"], metrics["failed_turns"]) == (1.0, 0.0, 0)
     assert (metrics["turns"], metrics["search_turns"]) == (4 * 4, 3 * 4)
+
+
+def test_vectors_of_a_server_are_foretold_as_well(data: Path, settings: Callable[[StandInServer], None]) -> None:
+    what = talks("linearize@1", "--embedder", "openai:any")
+    with StandInServer(reply) as server:
+        settings(server)
+        refused = call(*bench(data, "run", *what, "--max-calls", "0"))
+        assert (refused.exit_code, server.ledger.calls) == (3, 0)
+        done = call(*bench(data, "run", *what, "--resume"))
+    assert done.exit_code == 0
+    assert "embedding 4 texts with openai:any: 1 calls, about " in done.stderr

@@ -37,14 +37,15 @@ def test_index_find_update_find(folder: Path, tmp_path: Path) -> None:
 
 def test_an_index_tells_when_no_table_fits(folder: Path, tmp_path: Path) -> None:
     index = str(tmp_path / "index")
+    for number in range(12):
+        (folder / f"other{number}.csv").write_text(f"year,item{number}\n{1950 + number},thing{number}\n")
     run("index", str(folder), "--out", index)
     asked = ("find", "which year did the zebras of Timbuktu kick most goals?", "--index", index, "--json")
     plain, nearest, bm25 = run(*asked), run(*asked, "--nearest"), run(*asked, "--retriever", "bm25")
     assert "no table fits" in plain.stderr
     assert plain.stdout == "[]\n"
     assert nearest.stderr == bm25.stderr == ""
-    assert [hit["table_id"] for hit in json.loads(nearest.stdout)] == ["films"]
-    assert [hit["table_id"] for hit in json.loads(bm25.stdout)] == ["films"]
+    assert len(json.loads(nearest.stdout)) == len(json.loads(bm25.stdout)) == 10
 
 
 def test_an_index_is_searched_by_the_untuned_sum_where_that_is_asked_for(folder: Path, tmp_path: Path) -> None:

@@ -109,3 +109,23 @@ def test_a_question_survives_a_view_that_fails(postgres_server: PostgresServer) 
         assert opened.engine.values("broken", "captain", 9) == []
         with pytest.raises(UnknownNameError, match="did you mean 'harbour'"):
             opened.engine.values("boats", "habour", 1)
+
+
+def test_a_question_joins_tables_of_several_schemas(postgres_server: PostgresServer) -> None:
+    url = postgres_server.new_database()
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            """
+            CREATE SCHEMA crm; CREATE SCHEMA shop;
+            CREATE TABLE crm.customers (id int PRIMARY KEY, name text, city text);
+            CREATE TABLE shop.orders (id int PRIMARY KEY, customer_id int REFERENCES crm.customers, status text);
+            COMMENT ON COLUMN shop.orders.status IS 'ENUM';
+            INSERT INTO crm.customers VALUES (1, 'Anna', 'Oslo'), (2, 'Ben', 'Rome');
+            INSERT INTO shop.orders VALUES (1, 2, 'cancelled'), (2, 1, 'shipped');
+            """
+        )
+        for number in range(14):  # more tables than a question is read over at once, were each schema a database
+            connection.execute(f"CREATE TABLE shop.ledger_{number} (id int PRIMARY KEY, amount int)")
+    with almanaq.connect(url, cache=False) as opened:
+        reply = opened.ask("What are the names of customers with cancelled orders?")
+    assert [tuple(row) for row in reply.rows] == [("Ben",)]

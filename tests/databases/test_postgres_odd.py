@@ -14,6 +14,7 @@ import pytest
 
 import almanaq
 from almanaq.cli import main
+from almanaq.encode import plain
 from almanaq.errors import AlmanaqError, DatabaseError, SourceError, UnknownNameError
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.databases import postgres_catalog
@@ -111,7 +112,7 @@ UTC = datetime.UTC
         ("matrix[2][1]", 3),
         ("tt", [["calm", "b"], ["c", "d"]]),
         ("tza", [datetime.datetime(2020, 2, 29, 10, tzinfo=UTC)]),
-        ("iva", [datetime.timedelta(days=1)]),
+        ("iva", ["P1D"]),
         ("ra", ["[1,3)"]),
         ("ttz", "12:00:00+02"),
         ("nothing", None),
@@ -122,7 +123,7 @@ UTC = datetime.UTC
 )
 def test_values_of_odd_types(con: almanaq.Connection, column: str, value: object) -> None:
     (row,) = con.sql(f"SELECT {column} FROM odd WHERE answer(body, 'calm?') = 'Yes'").rows
-    assert row == (value,)
+    assert plain(row) == [plain(value)]
 
 
 def test_a_number_that_is_none_is_read(con: almanaq.Connection) -> None:
@@ -282,3 +283,19 @@ def test_a_server_that_goes_while_it_is_asked_for_its_set_up_is_our_error(
     monkeypatch.setattr("almanaq.suql.databases.postgres.read_arrays", lost)
     with pytest.raises(SourceError, match="terminating connection"):
         PostgresDatabase(url)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"), [("SQL_ASCII", "invalid byte sequence"), ("LATIN1", "has no equivalent")]
+)
+def test_a_database_of_another_encoding(postgres_server: PostgresServer, encoding: str, said: str) -> None:
+    options = f"TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' STRATEGY FILE_COPY"
+    url = postgres_server.new_database(options)
+    run(f"{url}?client_encoding=utf8", "CREATE TABLE t AS SELECT 'café, calm' AS body; CREATE TABLE bad (body text)")
+    if encoding == "SQL_ASCII":
+        run(url, r"INSERT INTO bad VALUES (convert_from('\xff', 'SQL_ASCII'))")
+    model = FunctionModel(lambda text, question: "Yes" if "calm" in text else "No")
+    with almanaq.connect(url, model=model, cache=False) as con:
+        assert con.sql("SELECT body FROM t WHERE answer(body, 'calm?') = 'Yes'").rows == [("café, calm",)]
+        with pytest.raises(DatabaseError, match=said):
+            con.sql("SELECT body FROM bad WHERE body <> '🍣'")

@@ -42,17 +42,19 @@ class Oracle:
     Args:
         tables: relations by name; dictionary columns are read as text.
         reply: called with (text, question); `"summary"` is the question of `summary`.
+        optimized: with the database's optimizer, whose rewrites err now and then.
 
     Attributes:
         asked: every (text, question) that the database asked since `asked.clear()`.
     """
 
-    def __init__(self, tables: Mapping[str, pa.Table], reply: Reply) -> None:
+    def __init__(self, tables: Mapping[str, pa.Table], reply: Reply, *, optimized: bool = True) -> None:
         self.asked: set[tuple[str, str]] = set()
         self._calls = 0
         self._reply = reply
         self._tables = tuple(tables)
         self._con = _shared().open(self._answer)
+        self._con.execute(f"PRAGMA {'enable' if optimized else 'disable'}_optimizer")
         for name, table in tables.items():
             self._con.register("incoming", _without_dictionaries(table))
             self._con.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM incoming')

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .check import Failure, Outcome, RuleSet, open_in_one_instance, outcome, without_threads
+from .check import DISPUTED, Failure, Outcome, RuleSet, open_in_one_instance, outcome, without_threads
 from .workers import DIED, outcomes
 
 SHOWN_EVERY = 250
@@ -32,7 +32,12 @@ Part = dict[str, Any]
 
 @dataclass
 class Report:
-    """What a run found; `refused`: the seeds that the oracle's database does not run, by reason."""
+    """What a run found.
+
+    Attributes:
+        refused: seeds passed over by reason, mostly why the oracle's database does not run them.
+        disputed: seeds that the oracle's database gets wrong, told by its rows without its optimizer.
+    """
 
     compared: int = 0
     failures: list[Failure] = field(default_factory=list)
@@ -40,6 +45,7 @@ class Report:
     naive: int = 0
     more_than_naive: list[int] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
+    disputed: list[int] = field(default_factory=list)
     empty: int = 0
     last_seed: int = 0
 
@@ -49,6 +55,7 @@ class Report:
         if found.passed_over is not None:
             self.empty += found.passed_over == ""
             self.refused.update([found.passed_over] if found.passed_over else [])
+            self.disputed += [found.seed] if found.passed_over == DISPUTED else []
             return
         self.compared += 1
         if found.failure is not None:
@@ -64,6 +71,7 @@ def run(
     seed: int,
     count: int,
     *,
+    last: int | None = None,
     progress: bool = False,
     jobs: int | None = None,
     connect: Callable[..., Any] | None = None,
@@ -72,6 +80,7 @@ def run(
     """Compare `count` cases from a seed on.
 
     Args:
+        last: the seed to stop at, even with fewer cases compared.
         progress: print what differs, and how far the run is.
         jobs: number of processes, which may die; None compares in this one.
         connect: as in `check`.
@@ -81,7 +90,7 @@ def run(
     start = time.perf_counter()
     found = outcomes(one, seed, jobs) if jobs else (one(number) for number in itertools.count(seed))
     with contextlib.closing(found):
-        while report.compared < count:
+        while report.compared < count and (last is None or report.last_seed < last):
             report.add(latest := next(found))
             if progress and latest.failure is not None:
                 print(f"{latest.failure}\n", file=sys.stderr, flush=True)
@@ -119,18 +128,18 @@ class Nightly:
         """Make anew the parts that differ."""
         for place, old in enumerate(self.parts):
             if old["differ"]:
-                part = self._made(old["rules"], old["first_seed"], old["compared"])
+                part = self._made(old["rules"], old["first_seed"], old["compared"], old["last_seed"])
                 said = {key: old[key] for key in ("commit", "differ", "seeds_that_differ")}
                 self.parts[place] = part | {"before": [*old.get("before", []), said]}
                 self._keep()
 
-    def _made(self, rules: str, seed: int, count: int) -> Part:
+    def _made(self, rules: str, seed: int, count: int, last: int | None = None) -> Part:
         print(f"rules: {rules}, from seed {seed}", flush=True)
         given = self.given
         connect, thrifty = RuleSet(rules, open_in_one_instance).connect, rules == "all"
         options = {"order": given.order, "speculation": given.speculation, "jobs": given.jobs}
         start = time.perf_counter()
-        report = run(seed, count, progress=True, connect=connect, thrifty=thrifty, **options)
+        report = run(seed, count, last=last, progress=True, connect=connect, thrifty=thrifty, **options)
         _tell(report, given.shrink if rules == "all" else 0)
         part = {"commit": _commit(), **_summary(rules, seed, report, time.perf_counter() - start)}
         print(json.dumps(part), flush=True)
@@ -185,7 +194,8 @@ def _summary(rules: str, seed: int, report: Report, seconds: float) -> Part:
         "differ": len(report.failures),
         "seeds_that_differ": [failure.seed for failure in report.failures],
         "without_rows": report.empty,
-        "refused_by_the_oracle": sum(report.refused.values()),
+        "refused_by_the_oracle": sum(report.refused.values()) - len(report.disputed),
+        "seeds_that_the_oracle_gets_wrong": report.disputed,
         "text_calls": report.calls,
         "naive_text_calls": report.naive,
         "more_than_naive": len(report.more_than_naive),

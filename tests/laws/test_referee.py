@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from almanaq.testing import FunctionModel
 
-from .check import Ready, cases, check
+from .check import Ready, cases, check, outcome
 from .compare import Expected, difference
 from .coverage import CLAUSES
 from .oracle import Oracle, OracleError, document_text, linked, parse, translate
@@ -147,6 +147,12 @@ def test_a_query_without_end_is_refused(sql: str, reason: str) -> None:
         assert oracle.rows(parse("SELECT count(*) FROM t")) == [(32,)]
     finally:
         oracle.close()
+
+
+def test_a_query_that_the_database_gets_wrong_is_not_held_against_the_compiler() -> None:
+    """DuckDB 2.0.0 loses two of the three groups of seed 10329 by pushing its filter down; its plain plan does not."""
+    told = outcome(10329)
+    assert told.failure is None, str(told.failure)
 
 
 def test_every_clause_is_covered() -> None:

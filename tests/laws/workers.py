@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import itertools
 import multiprocessing
@@ -128,4 +129,5 @@ def _work(one: One, pipe: Connection) -> None:
         except Exception as error:  # of the referee itself; one of the compiler is a failure already
             text = f"{type(error).__name__}: {error}"
             outcome = Outcome(seed, None, Failure(seed, "the referee failed", text, generate(seed).sql))
-        pipe.send(outcome)
+        with contextlib.suppress(BrokenPipeError):  # the run was ended
+            pipe.send(outcome)

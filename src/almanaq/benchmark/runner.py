@@ -52,9 +52,8 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     search = Search(request.out, config, data.ids, progress)
     search.run(opened.retriever, data.corpus, data.questions)
     if replying is not None:
-        foreseen = Foreseen(request.tell, Budget(request.max_calls, setting="--max-calls or ALMANAQ_MAX_CALLS"))
         generation = Generation(
-            request.out, config, replying.generator, replying.databases, progress, foreseen=foreseen
+            request.out, config, replying.generator, replying.databases, progress, foreseen=_foreseen(request)
         )
         generation.run(replying.questions, data.corpus)
     return keep_score(request.out)
@@ -128,8 +127,13 @@ def _restaurants(request: RunRequest, data: Data) -> tuple[RunRequest, str]:
         language=request.model,
         embedder=request.embedder,
         cache=request.cache,
+        foreseen=_foreseen(request),
     )
     return replace(request, replies=generator), broken
+
+
+def _foreseen(request: RunRequest) -> Foreseen:
+    return Foreseen(request.tell, Budget(request.max_calls, setting="--max-calls or ALMANAQ_MAX_CALLS"))
 
 
 def _config(request: RunRequest, data: Data, opened: Opened, replying: _Replying | None) -> RunConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -15,6 +16,9 @@ from almanaq.benchmark.report.figures import Line, Point, lines_figure, points_f
 from almanaq.benchmark.report.values import Group, Run, Slice
 from almanaq.benchmark.score import unfinished
 from almanaq.errors import UsageError
+
+_PART = re.compile(r"(exact_match|f1|mutual_substring)_.+|execution_accuracy_(?!strict).+")
+"""Measures of some of the questions; those of all have a table of their own."""
 
 _FORMATS = (".html", ".md")
 
@@ -84,9 +88,16 @@ def _tables(group: Group) -> list[_Table]:
     have = set.intersection(*(set(run.scores.metrics) for run in group.runs))
     # What was lost to which stage has a table of its own.
     of_replies = [name for name in group.runs[0].scores.metrics if "@" not in name and not name.startswith("lost_")]
+    of_parts = [name for name in of_replies if _PART.fullmatch(name)]
+    of_replies = [name for name in of_replies if name not in of_parts]
+    retrieval = _retrieval_columns(group)
     made = [
         _Table(title, [_spelled(name) for name in names], [(run.name, _measures(run, names)) for run in group.runs])
-        for title, columns in (("Replies", of_replies), ("Retrieval", _retrieval_columns(group)))
+        for title, columns in (
+            ("Replies", of_replies),
+            ("Replies by part", of_parts),
+            ("Retrieval", retrieval),
+        )
         if (names := [name for name in columns if name in have])
     ]
     costs = {run.name: _costs(run) for run in group.runs}

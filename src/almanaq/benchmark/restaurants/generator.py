@@ -25,6 +25,7 @@ from almanaq.errors import UsageError, suggest
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
 from almanaq.models.registry import models_of, open_models
+from almanaq.retrieval.paid import Foreseen
 from almanaq.retrieval.vectors import VectorStore
 
 NAMES = ("local", "openai:MODEL", "linearize@1", "linearize@3", "linearize@3:openai:MODEL")
@@ -88,6 +89,7 @@ def open_restaurants_generator(
     language: Opener | None,
     embedder: Callable[[], Embedder],
     cache: Path | None,
+    foreseen: Foreseen | None = None,
 ) -> RestaurantsGenerator:
     """Give the generator of a name: the agent, or the baseline that searches linearized rows.
 
@@ -95,6 +97,7 @@ def open_restaurants_generator(
         language: opens language models by name, within a budget that all calls of the run share.
         embedder: opens what the baseline searches with, and what `local` reads with; `cache` is the folder of the
             baseline's vectors.
+        foreseen: is told what the baseline's vectors will cost, and may refuse it.
 
     Raises:
         UsageError: there is no such generator for this task.
@@ -102,7 +105,7 @@ def open_restaurants_generator(
     baseline = _LINEARIZE.fullmatch(name)
     if baseline:
         model = _language(baseline[2], language) if baseline[2] else None
-        rows = _Baseline(data, embedder(), cache, model, int(baseline[1]))
+        rows = _Baseline(data, VectorStore(cache, embedder()), model, int(baseline[1]), foreseen)
         version = {"linearize": prompt_file("linearize").version} if model else {}
         expected = (lambda: expected_of_baseline(data)) if model else None
         return RestaurantsGenerator(
@@ -150,19 +153,24 @@ class _Baseline:
     """Opens the baseline for conversations; rows are embedded when the first one comes."""
 
     def __init__(
-        self, data: RestaurantsData, embedder: Embedder, cache: Path | None, language: LanguageModel | None, k: int
+        self,
+        data: RestaurantsData,
+        store: VectorStore,
+        language: LanguageModel | None,
+        k: int,
+        foreseen: Foreseen | None,
     ) -> None:
-        self._data, self._embedder, self._cache, self._language, self._k = data, embedder, cache, language, k
+        self._data, self._store, self._language, self._k, self._foreseen = data, store, language, k, foreseen
         self._lock = threading.Lock()
 
     @property
     def model(self) -> str:
         """What writes the queries, and what makes the vectors."""
-        return f"{self._language.name if self._language else 'local'}, {self._embedder.name}"
+        return f"{self._language.name if self._language else 'local'}, {self._store.embedder.name}"
 
     @cached_property
     def _rows(self) -> Linearized:
-        return Linearized(self._data.restaurants, VectorStore(self._cache, self._embedder))
+        return Linearized(self._data.restaurants, self._store, self._foreseen)
 
     def dialogue(self, _: Conversation) -> AbstractContextManager[Dialogue]:
         """Give the baseline, which has heard nothing yet."""

@@ -20,6 +20,7 @@ from almanaq.errors import ModelCallError
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel, Prompt
 from almanaq.models.spending import spending
+from almanaq.retrieval.paid import Foreseen
 from almanaq.retrieval.vectors import VectorStore
 
 _LONGEST = 2000
@@ -70,13 +71,16 @@ class Linearized:
     """The rows of a table as one text each, its cell values between commas, and their vectors.
 
     Args:
-        vectors: gives unit vectors of texts.
+        store: gives unit vectors of texts.
+        foreseen: is told what the rows' vectors will cost, and may refuse it.
     """
 
-    def __init__(self, restaurants: Restaurants, store: VectorStore) -> None:
+    def __init__(self, restaurants: Restaurants, store: VectorStore, foreseen: Foreseen | None = None) -> None:
         self.restaurants, self._store = restaurants, store
         self._ids = tuple(restaurants.rows)
         texts = [", ".join(map(cell_text, row.values())) for row in restaurants.rows.values()]
+        if foreseen is not None:
+            foreseen.vectors(store, texts)
         self._vectors = store.vectors(texts)
 
     def nearest(self, query: str, k: int) -> tuple[Id, ...]:

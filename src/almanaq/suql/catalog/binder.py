@@ -13,6 +13,7 @@ from sqlglot.optimizer.qualify_tables import qualify_tables
 from sqlglot.schema import MappingSchema
 
 from almanaq.errors import QueryError, QueryTypeError, UnknownNameError, suggest
+from almanaq.suql.catalog.operator_types import check_operators
 from almanaq.suql.catalog.output_names import output_names
 from almanaq.suql.catalog.relations import Catalog, Column
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
@@ -39,7 +40,8 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
 
     Raises:
         UnknownNameError: no such relation or column, or an ambiguous one; points at the place and suggests.
-        QueryTypeError: a text function over something that is not text, or with wrong arguments.
+        QueryTypeError: a text function over something that is not text, or with wrong arguments; an operator over
+            values that it does not take.
     """
     spelled, tree = tree, _lower_names(tree)
     _alias_subqueries(tree)
@@ -61,6 +63,7 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     for call in tree.find_all(exp.Anonymous):
         if is_text_call(call):
             _check_text_call(call, text)
+    check_operators(tree, text)
     return BoundQuery(tree, output_names(spelled, tree, catalog))
 
 

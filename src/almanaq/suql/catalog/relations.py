@@ -91,10 +91,13 @@ class Catalog:
 
     Attributes:
         hidden: schema.table of relations that are there, and that the user may not read.
+        separate: whether each schema is a database of its own, as of a folder of SQLite files: what one question needs
+            lies in one of them. The schemas of a server's database are joined like one.
     """
 
     relations: tuple[Relation, ...]
     hidden: tuple[str, ...] = ()
+    separate: bool = False
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -58,7 +58,10 @@ def connect(url: str) -> Connection:
 
     secrets = find_secret(url), _parsed_password(url)
     try:
-        connection: Connection = psycopg.connect(url, connect_timeout=10, application_name="almanaq")
+        # In UTF-8 whatever the database has: of one without an encoding (SQL_ASCII) texts would come as bytes.
+        connection: Connection = psycopg.connect(
+            url, connect_timeout=10, application_name="almanaq", client_encoding="utf8"
+        )
     except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeError, ValueError) as error:
         kind = "cannot connect to PostgreSQL" if isinstance(error, psycopg.OperationalError) else "not a PostgreSQL URL"
         raise SourceError(f"{kind}: {hide(first_line(error), *secrets)}") from None

@@ -104,13 +104,9 @@ class CandidateStream:
             self._rows = _rows(batch, self._number, self._brought)
             self._number += batch.num_rows
 
-    async def take(self, count: int) -> list[Candidate]:
-        """Give the next so many rows, fewer at the end."""
-        rows = list(itertools.islice(self._rows, count))
-        return rows if len(rows) == count else rows + await in_thread(self._pull, count - len(rows))
-
-    def _pull(self, count: int) -> list[Candidate]:
-        found: list[Candidate] = []
+    def pull(self, count: int) -> list[Candidate]:
+        """Give the next so many rows, fewer at the end; blocks while the database looks for them."""
+        found = list(itertools.islice(self._rows, count))
         while len(found) < count and (batch := self._next_batch()) is not None:
             self._rows = _rows(batch, self._number, self._brought)
             self._number += batch.num_rows
@@ -190,12 +186,17 @@ class MostSimilarFirst:
         return self._waiting.pop(number)
 
     async def _look(self, number: int) -> None:
-        rows = await self._source.take(number)
+        rows, totals = await in_thread(self._found, number)
         self._more = len(rows) == number
         self._seen += len(rows)
-        for row, score in zip(rows, await _totals(rows, self._inputs, self._similarity), strict=True):
+        for row, score in zip(rows, totals, strict=True):
             self._waiting[row.number] = row
             heapq.heappush(self._best, (-float(score), row.number))
+
+    def _found(self, number: int) -> tuple[list[Candidate], NDArray[np.float64]]:
+        """Give the next so many rows with their similarity."""
+        rows = self._source.pull(number)
+        return rows, _totals(rows, self._inputs, self._similarity)
 
     async def aclose(self) -> None:
         """Stop the database."""
@@ -207,22 +208,16 @@ async def similar_candidates(
 ) -> list[Candidate]:
     """Give the most similar rows of a SELECT, however many it has: approximate, by the user's choice."""
     candidates = [candidate async for candidate in CandidateStream(session, sql)]
-    totals = await _totals(candidates, inputs, similarity)
+    totals = await in_thread(_totals, candidates, inputs, similarity)
     return [candidates[i] for i in np.argsort(-totals, kind="stable")[:most]]
 
 
-async def _totals(
-    candidates: list[Candidate], inputs: Sequence[SiteInput], similarity: Similarity
-) -> NDArray[np.float64]:
+def _totals(candidates: list[Candidate], inputs: Sequence[SiteInput], similarity: Similarity) -> NDArray[np.float64]:
     """Give the similarity of rows: the sum over text constraints of the best passage's score."""
-
-    def added() -> NDArray[np.float64]:
-        totals = np.zeros(len(candidates), dtype=np.float64)
-        for item in inputs:
-            totals += _best_scores(item, candidates, similarity)
-        return totals
-
-    return await in_thread(added)
+    totals = np.zeros(len(candidates), dtype=np.float64)
+    for item in inputs:
+        totals += _best_scores(item, candidates, similarity)
+    return totals
 
 
 def constraint_of(item: SiteInput) -> str | None:

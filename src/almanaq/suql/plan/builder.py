@@ -64,7 +64,7 @@ class _Builder:
         self.common = CommonTables(self._name, self.query)
         self.blocks: set[str] = set()
         self.stages: list[LogicalStage] = []
-        self._one_will_do: set[int] = set()
+        self._one_will_do: list[exp.Select] = []
 
     def query(self, query: exp.Query) -> exp.Query:
         """Compile a query that refers to nothing outside; give an equivalent one without text functions."""
@@ -137,7 +137,7 @@ class _Builder:
         name = self._name("block")
         labels = [item.alias_or_name for item in block.expressions]
         stage = text_block(name, block, self._catalog, self._row_id(block))
-        if id(block) in self._one_will_do:  # of EXISTS: one row for each that it is asked about
+        if any(block is one for one in self._one_will_do):  # of EXISTS: one row for each that it is asked about
             stage = replace(stage, one_per=stage.outputs[labels.index(OUTER)])
         self.stages.append(stage)
         self.blocks.add(name)
@@ -330,7 +330,7 @@ class _Builder:
         inner.set("expressions", [*kept, aliased(column(rows, ROW), OUTER)])
         block.where(exp.EQ(this=column(name, OUTER), expression=column(rows, ROW)), copy=False)
         if one_will_do:
-            self._one_will_do.add(id(inner))
+            self._one_will_do.append(inner)
         inner.replace(self.query(inner))
         self._decorrelate(block)
 

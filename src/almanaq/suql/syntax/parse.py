@@ -67,6 +67,12 @@ _OTHER_STATEMENTS = frozenset(
         "VACUUM",
     ]
 )
+_NO_ITEM = (
+    *(TokenType.COMMA, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.SEMICOLON, TokenType.FROM, TokenType.WHERE),
+    *(TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT),
+    *(TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT),
+)
+"""What no item of a list begins with."""
 _GROUPING_SETS = (TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS)
 
 
@@ -82,6 +88,7 @@ def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
     try:
         tokens = dialect.tokenize(text)
         _refuse_other_statements(tokens)
+        _refuse_trailing_commas(tokens, text)
         numbered, count = _number_placeholders(text, tokens)
         ended = _end_grouping_sets(numbered, tokens if numbered is text else dialect.tokenize(numbered), dialect)
         tokens = tokens if ended is text else dialect.tokenize(ended)
@@ -154,6 +161,14 @@ def _refuse_other_statements(tokens: list[Token]) -> None:
     first = tokens[0].text.upper() if tokens else ""
     if first in _OTHER_STATEMENTS:
         raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {first}")
+
+
+def _refuse_trailing_commas(tokens: list[Token], text: str) -> None:
+    """Point at a comma that nothing follows; sqlglot reads over it."""
+    for token, after in zip(tokens, [*tokens[1:], None], strict=False):
+        if token.token_type == TokenType.COMMA and (after is None or after.token_type in _NO_ITEM):
+            message = "not a SUQL query: nothing follows this comma; leave it out or write what is missing"
+            raise QuerySyntaxError(message, query=text, start=token.start, end=token.end)
 
 
 def _fill(tree: exp.Query, parameters: Sequence[object]) -> exp.Query:
