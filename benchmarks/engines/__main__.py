@@ -5,8 +5,9 @@
 
 The user must be a superuser, who may ask for `auto_explain`: what was sent, and what ran in the server, is read from
 the server's own log. The model is a function of the text without latency, so that all time is the database's and ours.
-Two plain queries stand beside ours: the same without its text predicate, and one that only brings the rows that had to
-be read, in the same order, to the client.
+Ours is run in the same words each time, for which its plan is kept, and in new ones. Two plain queries stand beside it:
+the same without its text predicate, and one that only brings the rows that had to be read, in the same order, to the
+client. They take turns.
 """
 
 from __future__ import annotations
@@ -89,18 +90,18 @@ def measure(url: str, log: Path, query: Query, order: str) -> dict[str, Any]:
     """Give the medians of three queries in turn, and what the server's log says of ours."""
     result, sent = prove(url, log, query, order)
     read = query.read.format(n=result.trace.candidate_rows)
-    ours: list[float] = []
-    bare: list[float] = []
-    moved: list[float] = []
+    taken: dict[str, list[tuple[float, float]]] = {"again": [], "new": [], "bare": [], "read": []}
     con = connect(url, order)
     with psycopg.connect(url, autocommit=True) as other:
         con.sql(query.suql)  # what is imported and learned once
-        for _ in range(ROUNDS):
-            bare.append(timed(lambda: other.execute(query.bare).fetchall()))
-            moved.append(timed(lambda: other.execute(read).fetchall()))
-            ours.append(timed(lambda: con.sql(query.suql)))
+        for number in range(1, ROUNDS + 1):
+            taken["bare"].append(timed(lambda: other.execute(query.bare).fetchall()))
+            taken["read"].append(timed(lambda: other.execute(read).fetchall()))
+            taken["again"].append(timed(lambda: con.sql(query.suql)))
+            taken["new"].append(timed(lambda n=number: con.sql(query.suql + " " * n)))  # type: ignore[misc]
     con.close()
-    a, b, c = statistics.median(ours), statistics.median(bare), statistics.median(moved)
+    a, n, b, c = (statistics.median(seconds for seconds, _ in found) for found in taken.values())
+    work, new_work = (statistics.median(cpu for _, cpu in taken[name]) for name in ("again", "new"))
     return {
         "query": query.name,
         "order": order,
@@ -109,10 +110,14 @@ def measure(url: str, log: Path, query: Query, order: str) -> dict[str, Any]:
         "text_calls": result.trace.text_calls,
         "candidate_rows": result.trace.candidate_rows,
         **sent,
-        "seconds": round(a, 4),
-        "bare_seconds": round(b, 4),
+        "seconds": round(a, 5),
+        "cpu_seconds_of_client": round(work, 5),
+        "new_seconds": round(n, 5),
+        "new_cpu_seconds_of_client": round(new_work, 5),
+        "bare_seconds": round(b, 5),
         "ratio_to_bare": round(a / b, 2),
-        "read_seconds": round(c, 4),
+        "new_ratio_to_bare": round(n / b, 2),
+        "read_seconds": round(c, 5),
         "ratio_to_read": round(a / c, 2),
     }
 
@@ -141,11 +146,11 @@ def connect(url: str, order: str) -> almanaq.Connection:
     return almanaq.connect(url, model=FunctionModel(said), order=order, speculation=1, cache=False)  # type: ignore[arg-type]
 
 
-def timed(run: Callable[[], object]) -> float:
-    """Give the seconds that a call takes."""
-    started = time.perf_counter()
+def timed(run: Callable[[], object]) -> tuple[float, float]:
+    """Give the seconds that a call takes, on the clock and of this process's work."""
+    started, cpu = time.perf_counter(), time.process_time()
     run()
-    return time.perf_counter() - started
+    return time.perf_counter() - started, time.process_time() - cpu
 
 
 def main() -> None:

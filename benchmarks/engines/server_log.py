@@ -20,7 +20,7 @@ SETTINGS = {
 """auto_explain writes the plan of each statement with its actual rows into the log; a superuser may ask for it."""
 
 
-_BEFORE = re.compile(r"^(?:(?:SAVEPOINT|SET LOCAL) [^;]*; )*")  # in one message with the statement
+_BEFORE = re.compile(r"^(?:(?:BEGIN|SAVEPOINT|SET LOCAL|CLOSE) [^;]*; )*")  # in one message with the statement
 _PREFIX = re.compile(r"^t[0-9a-f]{12}_")  # of temporary tables
 
 

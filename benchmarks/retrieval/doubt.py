@@ -3,7 +3,7 @@
 Each question is asked of corpora that hold its table and of corpora that do not: the whole corpus and, so that small
 ones are judged as well, pieces of it of 100 and 10 tables. From a corpus without the table either the right tables
 were taken away, which leaves those most like them, or it never held them. A logistic function of the figures of the
-best table gives the chance that it fits; the threshold is where REFUSED of the answerable questions are refused.
+best table gives the chance that it fits; the threshold is where a set share of the answerable questions is refused.
 
     python benchmarks/retrieval/doubt.py DATA_DIR --out src/almanaq/retrieval/weights.json    # after learn.py
 """
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,16 +23,22 @@ from sklearn.linear_model import LogisticRegression
 
 from almanaq.corpus.dataset import Question, open_dataset
 from almanaq.corpus.serialize import parse_fields
-from almanaq.corpus.table import Table
+from almanaq.corpus.table import Table, TableId
 from almanaq.models.registry import open_embedder
 from almanaq.retrieval.abstain import MORE_FIGURES
 from almanaq.retrieval.aspects import ROWS, Aspects
+from almanaq.retrieval.company import Databases, group_by_database
 from almanaq.retrieval.features import FEATURES
-from almanaq.retrieval.rerank import Rerank, RerankIndex, Scored
+from almanaq.retrieval.rerank import Rerank, Scored
+from almanaq.retrieval.stored import build_index
+from almanaq.retrieval.stored_hybrid import StoredHybrid
+from almanaq.retrieval.stored_rerank import StoredRerank
 from almanaq.retrieval.vectors import VectorStore, default_cache_folder
 from almanaq.retrieval.weights import is_statement
 
-REFUSED = 0.02
+REFUSED = {"stored-words": 0.01}
+"""Share of the answerable that is refused, where it is not USUALLY: an index by words alone knows no synonyms."""
+USUALLY = 0.02
 FEWEST = 200  # cases of a dataset and size that weigh as much as any other's
 QUESTIONS = 400  # of a dataset, for each size of corpus
 PIECES = (100, 10)
@@ -59,19 +66,49 @@ def cases(data: Path, kind: str, sight: str, store: VectorStore) -> dict[bool, C
     """Give the cases of a kind of corpus by style: of statements, and of questions."""
     made = {False: Cases(), True: Cases()}
     datasets, fields = KINDS[kind]
-    aspects = None if sight == "lexical" else Aspects(store, rows=ROWS if sight == "rows" else 0)
-    retriever = Rerank(aspects=aspects)
     for name in datasets:
         tables = list(open_dataset(data / name).corpus("validation"))
         asked = asked_of(data, name, QUESTIONS)
         several = len({table.id.database for table in tables}) > 1
         for size, piece in _pieces(tables, several):
-            index = retriever.index(piece, parse_fields(fields))
+            index = indexed(piece, fields, sight, store)
             for question, own in _asked_here(asked, piece, size, name):
                 style = is_statement(question.text) and not several
                 for figures, fits in _both(index, question, own):
                     made[style].add(figures, fits, f"{name}, {size} tables", fold_of(question, several))
     return made
+
+
+@dataclass
+class Indexed:
+    """A piece of a corpus, indexed; tables are numbered in its order."""
+
+    ids: Sequence[TableId]
+    databases: Databases
+    scored: Callable[[Sequence[str]], Iterator[tuple[Scored, np.ndarray]]]
+
+
+class Remembering:
+    """An embedder that looks up what its store holds: each question is asked of several corpora."""
+
+    cheap = True
+
+    def __init__(self, store: VectorStore) -> None:
+        self.name, self.embed = store.embedder.name, store.vectors
+
+
+def indexed(tables: Sequence[Table], fields: str, sight: str, store: VectorStore) -> Indexed:
+    """Index tables in memory, or on disk where the sight is that of an index on disk."""
+    ids = [table.id for table in tables]
+    if sight.startswith("stored"):
+        with tempfile.TemporaryDirectory() as folder:
+            # The files stay mapped when their folder is gone.
+            kept = build_index(tables, Path(folder), parse_fields(fields), store=store if sight == "stored" else None)
+        dense = StoredHybrid(kept, Remembering(store)) if sight == "stored" else None
+        return Indexed(ids, group_by_database(ids), StoredRerank(kept, dense).scored)
+    aspects = None if sight == "lexical" else Aspects(store, rows=ROWS if sight == "rows" else 0)
+    made = Rerank(aspects=aspects).index(tables, parse_fields(fields))
+    return Indexed(ids, made.searches.databases, made.scored)
 
 
 def _pieces(tables: Sequence[Table], several: bool) -> Iterator[tuple[str, Sequence[Table]]]:
@@ -101,18 +138,20 @@ def _asked_here(
         yield from ((question, False) for question in drawn[: len(inside)])
 
 
-def _both(index: RerankIndex, question: Question, own: bool) -> Iterator[tuple[dict[str, float], bool]]:
+def _both(index: Indexed, question: Question, own: bool) -> Iterator[tuple[dict[str, float], bool]]:
     """Give the figures as the corpus is, and, where it holds the right tables, as it were without them."""
     ((scored, _),) = index.scored([question.text])
+    if not len(scored.tables):
+        return  # nothing shares a word: there is nothing to doubt
     if not own:
         yield scored.figures(len(index.ids)), False
         return
     right = {table for table, name in enumerate(index.ids) if name in question.gold}
-    several = len(index.searches.databases.starts) > 2
+    several = len(index.databases.starts) > 2
     if right.intersection(scored.tables[:AMONG].tolist()):
         yield scored.figures(len(index.ids)), True
-    home = index.searches.databases.of[next(iter(right))]
-    gone = [index.searches.databases.of[table] == home if several else int(table) in right for table in scored.tables]
+    home = index.databases.of[next(iter(right))]
+    gone = [index.databases.of[table] == home if several else int(table) in right for table in scored.tables]
     if not all(gone):
         yield _without(scored, np.array(gone)).figures(len(index.ids)), False
 
@@ -124,7 +163,7 @@ def _without(scored: Scored, gone: np.ndarray) -> Scored:
     )
 
 
-def learn(made: Cases) -> tuple[dict[str, object], dict[str, object]]:
+def learn(made: Cases, refused_at_most: float) -> tuple[dict[str, object], dict[str, object]]:
     """Give the function that is learned from all folds, and what held-out folds measure by dataset and size."""
     x, fits, groups, folds = np.array(made.x), np.array(made.fits), np.array(made.group), np.array(made.fold)
     names, counts = np.unique(groups, return_counts=True)
@@ -138,7 +177,7 @@ def learn(made: Cases) -> tuple[dict[str, object], dict[str, object]]:
         if out.any():
             model = _fit(x[~out], fits[~out], weight[~out])
             chance[out] = _chance(model, x[out])
-    threshold = _quantile(chance[fits], weight[fits], REFUSED)
+    threshold = _quantile(chance[fits], weight[fits], refused_at_most)
     told: dict[str, object] = {}
     for name in names[counts >= 20]:
         own = groups == name
@@ -199,7 +238,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--cache", type=Path, default=default_cache_folder())
     options.add_argument("--kinds", default="titled,untitled,databases")
-    options.add_argument("--sights", default="lexical,short")
+    options.add_argument("--sights", default="lexical,short,stored-words,stored")
     asked = options.parse_args()
     store = VectorStore(asked.cache, open_embedder("local"))
     record = json.loads(asked.out.read_text())
@@ -209,11 +248,11 @@ def main() -> None:
                 if len(made.x) < 500:
                     continue
                 name = f"{kind}-statements-{sight}" if statements else f"{kind}-{sight}"
-                found, told = learn(made)
+                found, told = learn(made, REFUSED.get(sight, USUALLY))
                 record.setdefault("doubt", {}).update(dict.fromkeys((name, *_shared(name)), found))
                 record["provenance"].setdefault("doubt_measured", {})[name] = told
                 print(name, json.dumps(told), flush=True)
-    record["provenance"]["doubt_refused"] = REFUSED
+    record["provenance"]["doubt_refused"] = {"usually": USUALLY, **REFUSED}
     asked.out.write_text(json.dumps(record, indent=1) + "\n")
 
 

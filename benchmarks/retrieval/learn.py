@@ -47,7 +47,13 @@ KINDS = {
 }
 WORDS = ("bm25", "bm25_title", "company")
 SHORT = ("dense", "dense_title", "dense_header", "dense_description")
-SIGHTS = {"lexical": WORDS, "short": (*WORDS, *SHORT), "rows": (*WORDS, *SHORT, "dense_row")}
+SIGHTS = {
+    "lexical": WORDS,
+    "short": (*WORDS, *SHORT),
+    "rows": (*WORDS, *SHORT, "dense_row"),
+    "stored-words": ("bm25", "company"),
+    "stored": ("bm25", "company", "dense"),
+}
 
 
 @dataclass
@@ -266,6 +272,7 @@ def main() -> None:
     options.add_argument("--cache", type=Path, default=default_cache_folder())
     options.add_argument("--keep", type=Path, help="a folder where collected examples are kept from run to run")
     options.add_argument("--kinds", default=",".join(KINDS))
+    options.add_argument("--sights", default=",".join(SIGHTS))
     asked = options.parse_args()
     store = VectorStore(asked.cache, open_embedder("local"))
     file: Path = asked.out
@@ -273,7 +280,7 @@ def main() -> None:
     for kind in asked.kinds.split(","):
         datasets, fields = KINDS[kind]
         collected = [_collected(asked.data, name, fields, store, asked.keep) for name in datasets]
-        for sight in SIGHTS:
+        for sight in asked.sights.split(","):
             learned, told = learn_kind(kind, sight, [each[sight] for each in collected])
             labels = (*FEATURES, *names_of(sight))
             for name, weights in learned.items():

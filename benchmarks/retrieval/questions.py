@@ -1,7 +1,7 @@
 """Measure what one question costs at 10,000 tables, alone and in a batch of 1,000: embedded, searched and fused
 by the plain sum (`hybrid-untuned`), and ranked anew by the learned weights (`hybrid`).
 
-python benchmarks/retrieval/questions.py
+python benchmarks/retrieval/questions.py [--out benchmarks/retrieval/results/questions.json]
 
 Questions are embedded by the embedder that is named. The tables' vectors are drawn by chance for `local`, as embedding
 10,000 tables takes minutes and what a search costs does not depend on them.
@@ -9,13 +9,15 @@ Questions are embedded by the embedder that is named. The tables' vectors are dr
 
 from __future__ import annotations
 
-import json
+import argparse
 import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from generate import SyntheticCorpus
+from kept import tell
 from numpy.typing import NDArray
 from scale import FIELDS, quantiles
 
@@ -48,7 +50,10 @@ class ByChance:
 
 
 def main() -> None:
-    """Print one line of JSON."""
+    """Measure both embedders and tell."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--out", type=Path)
+    out = options.parse_args().out
     corpus = SyntheticCorpus(TABLES)
     asked = [question for question, _ in corpus.questions(ALONE + BATCH)]
     told: dict[str, object] = {"tables": TABLES}
@@ -60,7 +65,7 @@ def main() -> None:
             Rerank(aspects=Aspects(store, rows=0), name="hybrid"),
         ]
         told[name] = {each.name: measured(each.index(corpus, FIELDS), asked) for each in retrievers}
-    print(json.dumps(told | {"load": round(os.getloadavg()[0], 1)}))
+    tell(told | {"load": round(os.getloadavg()[0], 1)}, out)
 
 
 def measured(index: TableIndex, asked: Sequence[str]) -> dict[str, float]:

@@ -1,19 +1,19 @@
 """Measure the index on disk at one size: build, memory, size on disk, time to open, p50 / p95, recall, an update.
 
-python benchmarks/retrieval/scale.py 10000 [FOLDER [EMBEDDER [WORD]]]
+python benchmarks/retrieval/scale.py 10000 [FOLDER [EMBEDDER [WORD]]] [--out benchmarks/retrieval/results/scale.json]
 
 With FOLDER the index is kept there; one that is there is searched, not built, and updated only with WORD, which a
-hundred titles then begin with. With EMBEDDER it holds vectors, and is searched by words, and by both. One line of JSON
-is printed; `results/` holds such lines. Beside the seconds of the clock stand those of the processor, which other work
-on the machine does not lengthen as much.
+hundred titles then begin with. With EMBEDDER it holds vectors, and is searched by words, and by both; in either way
+also by the learned score (`lexical_anew`, `hybrid`). One line of JSON is printed, and kept in the file of results that
+`--out` names in the place of the run of this size. Beside the seconds of the clock stand those of the processor, which
+other work on the machine does not lengthen as much.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
 import os
 import resource
-import sys
 import tempfile
 import time
 from array import array
@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from generate import SyntheticCorpus
+from kept import tell
 from numpy.typing import NDArray
 
 from almanaq.corpus.table import Table
@@ -31,6 +32,7 @@ from almanaq.models.registry import open_embedder
 from almanaq.retrieval.protocols import TableIndex
 from almanaq.retrieval.stored import build_index, open_index, update_index
 from almanaq.retrieval.stored_hybrid import StoredHybrid
+from almanaq.retrieval.stored_rerank import StoredRerank
 from almanaq.retrieval.vectors import VectorStore
 
 FIELDS = ("title", "section", "header", "cells")
@@ -39,11 +41,18 @@ CHANGED = 100
 
 
 def main() -> None:
-    """Print one line of JSON."""
-    corpus = SyntheticCorpus(int(sys.argv[1]))
+    """Measure one size and tell."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("size", type=int)
+    options.add_argument("folder", type=Path, nargs="?")
+    options.add_argument("embedder", nargs="?")
+    options.add_argument("word", nargs="?")
+    options.add_argument("--out", type=Path)
+    asked = options.parse_args()
+    corpus = SyntheticCorpus(asked.size)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(name) / "index"
-        store = VectorStore(None, open_embedder(sys.argv[3])) if len(sys.argv) > 3 else None
+        folder = asked.folder or Path(name) / "index"
+        store = VectorStore(None, open_embedder(asked.embedder)) if asked.embedder else None
         told: dict[str, object] = {"tables": len(corpus)}
         new = not folder.exists()
         if new:
@@ -52,11 +61,14 @@ def main() -> None:
         index = open_index(folder)
         told["open_ms"] = round((time.perf_counter() - started) * 1e3, 1)
         told["lexical"] = searches(corpus, index)
+        told["lexical_anew"] = searches(corpus, StoredRerank(index))
         if store is not None:
-            told["hybrid"] = searches(corpus, StoredHybrid(index, store.embedder))
-        if new or len(sys.argv) > 4:
-            told |= update(Changed(corpus, CHANGED, *sys.argv[4:5]), folder, store)
-    print(json.dumps(told | {"peak_memory_gb_whole_run": peak(), "load": round(os.getloadavg()[0], 1)}))
+            dense = StoredHybrid(index, store.embedder)
+            told["hybrid_untuned"] = searches(corpus, dense)
+            told["hybrid"] = searches(corpus, StoredRerank(index, dense))
+        if new or asked.word:
+            told |= update(Changed(corpus, CHANGED, asked.word or "Changed"), folder, store)
+    tell(told | {"peak_memory_gb_whole_run": peak(), "load": round(os.getloadavg()[0], 1)}, asked.out)
 
 
 def build(corpus: SyntheticCorpus, folder: Path, store: VectorStore | None) -> dict[str, object]:
@@ -156,7 +168,7 @@ class Changed:
 
     corpus: SyntheticCorpus
     count: int
-    word: str = "Changed"
+    word: str
 
     def __len__(self) -> int:
         return len(self.corpus)

@@ -1,17 +1,17 @@
 """Measure our index on disk, bm25s and tantivy, each called bare on the same text, in one run at one size.
 
-python benchmarks/retrieval/yardsticks.py 10000
+python benchmarks/retrieval/yardsticks.py 10000 [--out benchmarks/retrieval/results/yardsticks.json]
 
-Each runs in a process of its own, so that memory is its own; one line of JSON is printed. bm25s and tantivy index all
-fields as one text; tantivy stems as we do, bm25s by the same stemmer. Ratios are to be read, not milliseconds.
+Each runs in a process of its own, so that memory is its own; one line of JSON is printed, and kept where `--out` says.
+bm25s and tantivy index all fields as one text; tantivy stems as we do, bm25s by the same stemmer. Ratios are to be
+read, not milliseconds.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
 import multiprocessing
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from generate import SyntheticCorpus
+from kept import tell
 from scale import FIELDS, peak, quantiles, size_of
 
 from almanaq.corpus.serialize import parse_fields, table_text
@@ -29,13 +30,16 @@ Search = Callable[[str], list[int]]
 
 
 def main() -> None:
-    """Print one line of JSON."""
-    size = int(sys.argv[1])
-    told: dict[str, object] = {"tables": size}
-    for name in sys.argv[2:] or SYSTEMS:
+    """Measure all systems at one size and tell."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("size", type=int)
+    options.add_argument("--out", type=Path)
+    asked = options.parse_args()
+    told: dict[str, object] = {"tables": asked.size}
+    for name in SYSTEMS:
         with multiprocessing.get_context("spawn").Pool(1) as process:
-            told[name] = process.apply(measured, (name, size))
-    print(json.dumps(told | {"load": round(os.getloadavg()[0], 1)}))
+            told[name] = process.apply(measured, (name, asked.size))
+    tell(told | {"load": round(os.getloadavg()[0], 1)}, asked.out)
 
 
 def measured(name: str, size: int) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What the benchmark's runner costs over the bare retriever: milliseconds per question at k = 50.
+"""What the benchmark's runner costs over the bare retriever, and how many texts a second run with other k embeds.
 
 Run `python -m benchmarks.runner`, with `--write` to keep the figures in results.json beside this file. The retriever
 takes no time worth mentioning, so that what is measured is the runner: checks, records, flushes to disk. Reading the
@@ -15,6 +15,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -47,6 +48,32 @@ class Ready:
 
     def search(self, questions, k):
         return [self._rankings[hash(question) % 500] for question in questions]
+
+
+class Counting:
+    """Gives vectors, and counts the texts."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.texts = 0
+
+    def embed(self, texts):
+        self.texts += len(texts)
+        vectors = np.random.default_rng(len(texts)).normal(size=(len(texts), 8)).astype(np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def embedded(request: RunRequest) -> dict[str, int]:
+    """Give how many texts a run embeds, and how many the same with other cutoffs embeds after it."""
+    counting = Counting()
+    request = replace(
+        request, retriever="dense", made=None, embedder=lambda: counting, cache=request.out / "cache", limit=500
+    )
+    run(replace(request, out=request.out / "first"))
+    first = counting.texts
+    run(replace(request, out=request.out / "other-k", cutoffs=(3, 20)))
+    return {"first_run": first, "second_run_with_other_k": counting.texts - first}
 
 
 def write_dataset(folder: Path) -> None:
@@ -107,6 +134,7 @@ def main() -> None:
         asked = best(ask)
         whole = best(lambda number: run(replace(request, out=root / f"out{number}")), 2)
         scored = best(lambda _: keep_score(root / "out0"), 2)
+        texts_embedded = embedded(replace(request, out=root / "dense"))
     per_question = {
         "bare_ms": bare / QUESTIONS * 1e3,
         "asked_and_recorded_ms": asked / QUESTIONS * 1e3,
@@ -121,6 +149,7 @@ def main() -> None:
         "k": K,
         "load": round(os.getloadavg()[0], 1),
         "per_question": {name: round(value, 4) for name, value in per_question.items()},
+        "texts_embedded": texts_embedded,
     }
     print(json.dumps(found, indent=1))
     if "--write" in sys.argv[1:]:

@@ -55,7 +55,7 @@ def fit(examples: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.n
         count = len(scaled)
         return total / count + PENALTY * weights @ weights, slope / count + 2 * PENALTY * weights
 
-    found = minimize(loss, np.zeros(len(FEATURES)), jac=True, method="L-BFGS-B")
+    found = minimize(loss, np.zeros(len(scale)), jac=True, method="L-BFGS-B")
     return found.x, scale
 
 

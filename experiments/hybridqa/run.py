@@ -1,9 +1,9 @@
-"""HybridQA end to end: question → SUQL → rows → short answer, resumable, with the gold table or one found among all.
+"""HybridQA by the benchmark's runner, on one half of the questions, with the gold table or one found among all.
 
-    python experiments/hybridqa/run.py --data-dir DATA --out RUN [--half report] [--tables open] [--model openai:NAME]
+    python experiments/hybridqa/run.py --data-dir DATA --out RUN [--half report] [--retriever bm25] [--generator NAME]
 
-Writes RUN/records.jsonl (one line a question, appended as they are answered) and RUN/scores.json. Running it again goes
-on where it stopped. `--half` is the half that weights were fitted on ("development"), the other ("report"), or "all".
+RUN is a run folder as `almanaq bench run` leaves it, and running it again goes on where it stopped; RUN/scores.json
+holds the measures of its replies. `--half` is the one that weights were fitted on ("development") or the other one.
 """
 
 from __future__ import annotations
@@ -11,73 +11,83 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
-from almanaq.benchmark.hybridqa.generator import open_pipeline
-from almanaq.benchmark.hybridqa.pipeline import TRIES
-from almanaq.benchmark.hybridqa.task import answer_question, read_hybrid_records, score_records
-from almanaq.benchmark.records import Appender, write_whole
-from almanaq.corpus.dataset import Question, open_dataset
-from almanaq.corpus.linked import DescribedByPassages, LinkedTables
-from almanaq.corpus.serialize import DEFAULT_FIELDS
-from almanaq.corpus.table import TableId
-from almanaq.models.registry import open_embedder, open_models
-from almanaq.retrieval.registry import Parts, open_retriever
+import pyarrow.parquet as pq
+
+from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.runner import run
+from almanaq.corpus.serialize import DEFAULT_FIELDS, parse_fields
+from almanaq.models.registry import open_embedder
 from almanaq.retrieval.vectors import default_cache_folder
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fit_places import is_development
 
-FIELDS = (*DEFAULT_FIELDS, "description")
+FIELDS = f"{','.join(DEFAULT_FIELDS)},description"
 """What a retriever sees of a table: beside the usual, its cells' passages as its description."""
 
 
-def questions_of(folder: Path, half: str, limit: int | None) -> list[Question]:
-    asked = open_dataset(folder).questions("validation")
-    chosen = [q for q in asked if half == "all" or is_development(q.id) == (half == "development")]
-    return chosen[:limit]
-
-
-def retrieve(questions: list[Question], tables: LinkedTables, retriever: str) -> dict[str, TableId]:
-    """Give the best table for each question."""
-    opened = open_retriever(retriever, Parts(lambda: open_embedder("local"), default_cache_folder(), 0, {}))
-    index = opened.retriever.index(DescribedByPassages(tables), FIELDS)
-    rankings = index.search([question.text for question in questions], 1)
-    return {question.id: ranking[0].id for question, ranking in zip(questions, rankings, strict=True)}
+def write_part(data: Path, folder: Path, split: str, keep: Callable[[str], bool]) -> None:
+    """Write a dataset whose one split is a part of the validation questions, chosen by their ids."""
+    folder.mkdir()
+    for name in ("corpus.parquet", "passages.parquet"):
+        (folder / name).symlink_to((data / "hybridqa" / name).resolve())
+    table = pq.read_table(data / "hybridqa" / "queries_validation.parquet")
+    chosen = [keep(str(name)) for name in table["query_id"].to_pylist()]
+    pq.write_table(table.filter(chosen), folder / f"queries_{split}.parquet")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--half", choices=("report", "development", "all"), default="report")
-    parser.add_argument("--tables", choices=("gold", "open"), default="gold")
-    parser.add_argument("--retriever", default="bm25")
-    parser.add_argument("--model", default="local")
-    parser.add_argument("--limit", type=int)
-    parser.add_argument("--tries", type=int, default=TRIES)
+    parser.add_argument("--half", choices=("report", "development"), default="report")
+    parser.add_argument("--retriever", default="oracle", help="oracle: with the gold table")
+    parser.add_argument("--fields", default=FIELDS)
+    parser.add_argument("--context-k", type=int, default=6, help="tables to choose from; 1: the best one")
+    parser.add_argument("--generator", default="local")
     arguments = parser.parse_args()
-    folder = arguments.data_dir / "hybridqa"
-    questions = questions_of(folder, arguments.half, arguments.limit)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    file = arguments.out / "records.jsonl"
-    done = {record.query_id for record in read_hybrid_records(file)}
-    todo = [question for question in questions if question.id not in done]
-    tables, records = LinkedTables(open_dataset(folder)), Appender(file)
-    found = retrieve(todo, tables, arguments.retriever) if arguments.tables == "open" and todo else {}
-    pipeline = open_pipeline(open_models(arguments.model), arguments.tries)
-    for number, question in enumerate(todo, 1):
-        records.add([answer_question(pipeline, question, tables, found.get(question.id)).to_json()])
-        if number % 50 == 0:
-            print(f"{number} of {len(todo)}", file=sys.stderr)
-    said = ("half", "tables", "model", "tries", *(("retriever",) if arguments.tables == "open" else ()))
-    scores = {
-        "command": "python experiments/hybridqa/run.py --data-dir DATA --out RUN "
-        + " ".join(f"--{name} {getattr(arguments, name)}" for name in said),
-        **score_records(list(read_hybrid_records(file))),
+    with tempfile.TemporaryDirectory() as folder:
+
+        def keep(name: str) -> bool:
+            return is_development(name) == (arguments.half == "development")
+
+        write_part(arguments.data_dir, Path(folder) / "hybridqa", arguments.half, keep)
+        scores = run(
+            RunRequest(
+                "hybrid-qa",
+                "hybridqa",
+                Path(folder),
+                arguments.half,
+                arguments.retriever,
+                arguments.out,
+                lambda: open_embedder("local"),
+                fields=parse_fields(arguments.fields),
+                context_k=arguments.context_k,
+                generator=arguments.generator,
+                resume=True,
+                cache=default_cache_folder(),
+            ),
+            progress=lambda done, total: print(f"{done} of {total}", file=sys.stderr),
+        )
+    said = ("half", "retriever", "fields", "context_k", "generator")
+    flags = " ".join(f"--{name.replace('_', '-')} {getattr(arguments, name)}" for name in said)
+    measures = {name: value for name, value in scores.metrics.items() if "@" not in name or name == "recall@1"}
+    replies = [json.loads(line) for line in (arguments.out / "replies.jsonl").read_text().splitlines()]
+    led = [json.loads(reply["reasoning"]) for reply in replies if reply["reasoning"]]
+    found = {
+        "command": f"python experiments/hybridqa/run.py --data-dir DATA --out RUN {flags}",
+        "questions": scores.queries,
+        "measures": measures,
+        "text_calls_per_question": round(sum(each["text_calls"] for each in led) / len(replies), 2),
+        "asked": Counter([*(f"{reply['nodes']}_places" for reply in replies), *(reply["slice"] for reply in replies)]),
     }
-    write_whole(arguments.out / "scores.json", json.dumps(scores, indent=1) + "\n")
-    print(json.dumps(scores, indent=1))
+    (arguments.out / "scores.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,35 +1,47 @@
 """Sixty hand-written SUQL queries over HybridQA with an oracle of extractors behind `answer`: are the answers reached?
 
-    python experiments/hybridqa/sixty.py --data-dir DATA --out experiments/hybridqa/sixty.json
+    python experiments/hybridqa/sixty.py --data-dir DATA --run RUN --out experiments/hybridqa/sixty.json
 
-For each query: its rows' first value against the gold answer, the calls made, the calls that reading every passage of
-the text columns it names would take, and the plan. The oracle (`oracle/`) was written before the queries, and both
-before any gold answer was looked at.
+RUN is a run folder as `almanaq bench run` leaves it, for `bench score` and `bench report`. For each query: its rows'
+first value against the gold answer, what lost it, the calls made, and the plan. The oracle (`oracle/`) was written
+before the queries, and both before any gold answer was looked at.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import almanaq
+from almanaq.benchmark.generation.protocol import Asked, Reply
+from almanaq.benchmark.generation.replies import read_replies
+from almanaq.benchmark.hybridqa.analysis import find_stage
+from almanaq.benchmark.hybridqa.pipeline import Prediction, Tried
+from almanaq.benchmark.hybridqa.places import answer_nodes
 from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
 from almanaq.benchmark.hybridqa.short_answer import short_answer
-from almanaq.corpus.dataset import Question, open_dataset
+from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.runner import run
+from almanaq.corpus.dataset import DatasetFolder, Question, open_dataset
 from almanaq.corpus.linked import LinkedTables
 from almanaq.errors import AlmanaqError
 from almanaq.evaluation.short_answers import exact_match, f1, mutual_substring
+from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.protocols import Usage
 from almanaq.suql.databases.duckdb_session import quote
 from almanaq.testing import FunctionModel
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 from oracle import read  # noqa: E402
+from run import write_part  # noqa: E402
 
 _BLOCK = re.compile(r"^-- (I|II|III|IV|V|VI) ([0-9a-f]{16})\n(.+?);$", re.MULTILINE | re.DOTALL)
 
@@ -40,17 +52,23 @@ def queries() -> Iterator[tuple[str, str, str]]:
         yield match[1], match[2], match[3]
 
 
+def named(suql: str, relation: HybridRelation) -> str:
+    """Give a query with the relation's own name."""
+    return re.sub(r"\bFROM relation\b", f"FROM {quote(relation.name)}", suql)
+
+
 def run_one(kind: str, suql: str, question: Question, relation: HybridRelation) -> dict[str, Any]:
     """Run one query and give its record."""
     model = FunctionModel(read)
-    query = re.sub(r"\bFROM relation\b", f"FROM {quote(relation.name)}", suql)
+    query = named(suql, relation)
     record: dict[str, Any] = {"type": kind, "question": question.id, "suql": suql}
     with almanaq.connect(open_relations([relation]), model=model, cache=False, order="table", speculation=1) as con:
         try:
             result = con.sql(query)
             plan = str(con.explain(query))
         except AlmanaqError as error:
-            return {**record, "error": f"{type(error).__name__}: {error}", "reached": False, "calls": model.calls}
+            told = {"error": f"{type(error).__name__}: {error}", "answer": "", "reached": False, "warnings": []}
+            return {**record, **told, "calls": model.calls}
     answer = short_answer(result.rows, result.columns, relation)
     return {
         **record,
@@ -83,29 +101,55 @@ def summary(records: list[dict[str, Any]]) -> Mapping[str, Any]:
     return found
 
 
+class Queries:
+    """The generator whose replies are what the written queries give, with the oracle behind them."""
+
+    name, model, prompts = "sixty", "oracle", {}
+
+    def __init__(self, data: DatasetFolder) -> None:
+        self._tables = LinkedTables(data)
+        self._questions = {question.id: question for question in data.questions("sixty")}
+        self._queries = {question: (kind, suql) for kind, question, suql in queries()}
+
+    async def reply(self, asked: Asked) -> Reply:
+        """Give what became of a question's query."""
+        return await asyncio.to_thread(self._reply, self._questions[asked.id])
+
+    def _reply(self, question: Question) -> Reply:
+        relation = make_relation(self._tables.get(question.gold[0]))
+        record = run_one(*self._queries[question.id], question, relation)
+        fault, suql = record.get("error", ""), named(record["suql"], relation)
+        outcome = "failed" if fault else "rows" if record["answer"] else "empty"
+        tried = (Tried(suql, outcome, fault),)
+        prediction = Prediction(record["answer"], suql, tried, warnings=tuple(record["warnings"]))
+        stage = find_stage(prediction, question.answer, answer_nodes(question), relation, retrieved=True)
+        told = json.dumps(record | {"stage": stage}, ensure_ascii=False)
+        return Reply(record["answer"], fault, told, Usage(record["calls"]), stage)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--run", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
-    folder = open_dataset(arguments.data_dir / "hybridqa")
-    tables = LinkedTables(folder)
-    questions = {question.id: question for question in folder.questions("validation")}
-    records = []
-    for kind, name, suql in queries():
-        question = questions[name]
-        records.append(run_one(kind, suql, question, make_relation(tables.get(question.gold[0]))))
-    found = {
-        "command": "python experiments/hybridqa/sixty.py --data-dir DATA --out experiments/hybridqa/sixty.json",
-        "by_type": summary(records),
-        "queries": records,
-    }
+    order = {question: place for place, (_, question, _) in enumerate(queries())}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "hybridqa"
+        write_part(arguments.data_dir, path, "sixty", order.__contains__)
+        made = Queries(open_dataset(path))
+        where = ("hybrid-qa", "hybridqa", Path(folder), "sixty", "oracle", arguments.run, LexicalEmbedder)
+        run(RunRequest(*where, generator="sixty", replies=made, resume=True))
+    replies = sorted(read_replies(arguments.run / "replies.jsonl"), key=lambda reply: order[reply.query_id])
+    records = [json.loads(reply.reasoning) for reply in replies]
+    command = "python experiments/hybridqa/sixty.py --data-dir DATA --run RUN --out experiments/hybridqa/sixty.json"
+    found = {"command": command, "by_type": summary(records), "queries": records}
     arguments.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for kind, row in found["by_type"].items():
         print(kind, row)
     for record in records:
         if not record["reached"]:
-            print(record["type"], record["question"], record.get("error") or (record["answer"], record["gold"]))
+            print(record["type"], record["question"], record["stage"], (record["answer"], record.get("gold")))
 
 
 if __name__ == "__main__":

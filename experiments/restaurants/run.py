@@ -13,8 +13,10 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
+
+from scripted import Writer, fields_of
 
 from almanaq.agent.conversation import Agent
 from almanaq.benchmark.request import RunRequest
@@ -78,12 +80,10 @@ def by_truth(system: str, split: str) -> RestaurantsGenerator:
         dialogues = agent_dialogues(data, open_models("local", embedder="lexical"), reader)
         return RestaurantsGenerator(system, data, split, dialogues)
 
-    from scripted import Writer
-
     @contextmanager
     def opened(conversation: Conversation) -> Iterator[Dialogue]:
         writer = Writer()
-        with connect(data.source, model=reader, cache=False) as connection:
+        with connect(data.source(), model=reader, cache=False) as connection:
             models = replace(reader, language=writer)
             yield _Right(SuqlDialogue(Agent(connection.engine, models), data.restaurants), writer, conversation)
 
@@ -100,10 +100,7 @@ class _Right:
         while self._turns[0].say != words:
             self._turns.pop(0)  # turns about rows that were never shown are not said
         turn = self._turns.pop(0)
-        fields = {
-            name: value for name, value in asdict(turn).items() if value is not None and (value or name == "where")
-        }
-        self._writer.turn = fields  # type: ignore[attr-defined]
+        self._writer.turn = fields_of(turn)  # type: ignore[attr-defined]
         return self._dialogue.say(words)
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+from almanaq.benchmark.restaurants.wanted import Wanted
 from almanaq.models.protocols import Completion, Prompt, Usage
 
 QUESTIONS = {
@@ -49,15 +51,20 @@ RANK = "CASE price WHEN 'cheap' THEN 1 WHEN 'moderate' THEN 2 WHEN 'expensive' T
 SHOWN = re.compile(r'"name = (?:[^"\\]|\\.)*?; id = (\d+)"')
 
 
+def fields_of(turn: Wanted) -> dict[str, Any]:
+    """Give what a turn says of itself."""
+    return {name: value for name, value in asdict(turn).items() if value is not None and (value or name == "where")}
+
+
 class Writer:
-    """A LanguageModel; `turn` is the turn that it is to write a query for next."""
+    """A LanguageModel; `turn` is the turn that it is to write a query for next, `search` the last one that searched."""
 
     name = "writer"
     persistent = False
 
     def __init__(self) -> None:
         self.turn: Mapping[str, Any] = {}
-        self._search: Mapping[str, Any] = {}
+        self.search: Mapping[str, Any] = {}
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Give the query as the prompt `parse` wants it; any other prompt gets plain words."""
@@ -65,7 +72,7 @@ class Writer:
             return Completion("Here you are.", Usage(calls=1))
         suql = self.suql(self.turn, prompt.messages[-1].content)
         if "where" in self.turn and self.turn["kind"] != "count":
-            self._search = self.turn
+            self.search = self.turn
         needs = suql is not None
         return Completion(
             json.dumps({"reasoning": "", "suql": suql, "needs_data": needs, "clarify": None}), Usage(calls=1)
@@ -92,11 +99,11 @@ class Writer:
             return f"SELECT name, {column} FROM restaurants WHERE {_among(lists[-1])} {order}"
         if kind == "another":
             seen = sorted({i for ids in lists for i in ids})
-            return search(self._search, f"NOT ({_among(seen)})")
+            return search(self.search, f"NOT ({_among(seen)})")
         if kind == "compare":
-            sign, extreme = (">", "MAX") if turn["more"] else ("<", "MIN")
+            sign, extreme = (">", "MAX") if turn.get("more") else ("<", "MIN")
             bound = f"(SELECT {extreme}({_ranked(turn['column'])}) FROM restaurants WHERE {_among(lists[-1])})"
-            return search(self._search, f"{_ranked(turn['column'])} {sign} {bound}")
+            return search(self.search, f"{_ranked(turn['column'])} {sign} {bound}")
         return search(turn)
 
 

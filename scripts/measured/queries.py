@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 
 from measured.results import ROOT, markdown
 
@@ -10,17 +11,14 @@ from measured.results import ROOT, markdown
 def laws() -> str:
     """Generated queries compared with the database itself, with text functions as plain functions called per row."""
     found = json.loads((ROOT / "tests" / "laws" / "results.json").read_text())
-    rows = [
-        (
-            f"{run['first_seed']:,} – {run['last_seed']:,}",
-            f"{run['compared']:,}",
-            str(run["differ"]),
-            f"{run['text_calls']:,}",
-            f"{run['naive_text_calls']:,}",
-        )
-        for run in found["runs"]
-    ]
-    return markdown(("seeds", "queries compared", "differ", "text calls", "naive text calls"), rows)
+    rows = []
+    for commit, group in groupby(found["runs"], key=lambda run: run["commit"]):
+        runs = list(group)
+        summed = ("compared", "differ", "text_calls", "naive_text_calls", "more_than_naive")
+        totals = [f"{sum(run[name] for run in runs):,}" for name in summed]
+        rows.append((f"{runs[0]['first_seed']:,} – {runs[-1]['last_seed']:,}", f"`{commit}`", *totals))
+    head = ("seeds", "commit", "queries compared", "differ", "text calls", "naive text calls", "queries with more")
+    return markdown(head, rows)
 
 
 def calls() -> str:
@@ -43,10 +41,21 @@ def overhead() -> str:
     measured = json.loads((ROOT / "benchmarks" / "overhead" / "results.json").read_text())["a_million_rows"]
     rows = []
     for case in (value for value in measured.values() if isinstance(value, dict)):
-        own, ours = case["database"], case["table"]
-        times = (f"{own['median_ms']:.1f} ms", f"{ours['median_ms']:.1f} ms", f"{ours['time_ratio']:.2f}")
-        rows.append((f"`{case['predicate']}`", *times, f"{ours['memory_ratio']:.2f}"))
-    return markdown(("structured predicate", "database", "with a text predicate", "time ratio", "memory ratio"), rows)
+        for order in ("table", "similarity"):
+            found = case[order]
+            ours = [
+                (
+                    f"{found[name]['median_ms']:.1f} ms",
+                    f"{found[name]['time_ratio']:.2f}",
+                    f"{found[name]['cpu_ratio']:.2f}",
+                )
+                for name in ("again", "new")
+            ]
+            own = f"{found['database']['median_ms']:.1f} ms"
+            memory = f"{found['memory_ratio']:.2f}"
+            rows.append((f"`{case['predicate']}`", order, own, *ours[0], *ours[1], memory))
+    times = ("asked again", "ratio", "of CPU time", "new", "ratio", "of CPU time")
+    return markdown(("structured predicate", "order", "database", *times, "memory ratio"), rows)
 
 
 def engines() -> str:
@@ -58,15 +67,20 @@ def engines() -> str:
             query["order"],
             str(query["rows_to_client"]),
             str(query["text_calls"]),
-            f"{query['seconds']:.3f}",
-            f"{query['bare_seconds']:.3f}",
+            _ms(query["seconds"]),
+            _ms(query["new_seconds"]) if "new_seconds" in query else "–",
+            _ms(query["bare_seconds"]),
             f"{query['ratio_to_bare']:.2f}",
-            f"{query['read_seconds']:.3f}",
+            _ms(query["read_seconds"]),
         )
         for query in measured["queries"]
     ]
-    head = ("query", "order", "rows to the client", "text calls", "seconds", "without the text predicate", "ratio")
-    return markdown((*head, "only reading the same rows"), rows)
+    head = ("query", "order", "rows to the client", "text calls", "asked again", "new", "without the text predicate")
+    return markdown((*head, "ratio", "only reading the same rows"), rows)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:,.1f} ms"
 
 
 TABLES = {

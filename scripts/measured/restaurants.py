@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from measured.results import EXPERIMENTS, markdown
 
@@ -64,6 +65,45 @@ def restaurants_needs() -> str:
     return markdown(("system", "turns", "columns alone", "columns and texts", "counts told right"), rows)
 
 
+def restaurants_stages() -> str:
+    """The restaurants task on both halves: how many turns each stage lost."""
+    rows = []
+    for name in ("local-truth", "local", "linearize@1-local", "linearize@3-local"):
+        for half in ("dev", "held-out"):
+            found = json.loads((EXPERIMENTS / "restaurants" / f"{name}-{half}.json").read_text())
+            for kind in ("single-turn", "conversations"):
+                own = found[kind]
+                if "lost_parse" not in own:
+                    continue
+                judged = own["turns"] - sum(own[f"{why}_turns"] for why in ("skipped", "unjudged", "broken"))
+                lost = [round(count) for stage, count in own.items() if stage.startswith("lost_")]
+                rows.append((f"`{name}`", f"{kind}, {half}", *map(str, (round(judged) - sum(lost), *lost))))
+    head = ("system", "turns", "right", "retrieval", "parse", "link", "text call", "cast", "format")
+    return markdown(head, rows)
+
+
+def restaurants_served() -> str:
+    """The restaurants task with a model behind a server: what was foretold and what it took."""
+    found = json.loads((EXPERIMENTS / "restaurants" / "served.json").read_text())
+    rows = []
+    for split, own in found.items():
+        if split == "command":
+            continue
+        calls, tokens = re.findall(r"([\d,]+) (?:calls|tokens)", own["foretold"][0])
+        took = own["counted"]
+        spent = f"{took['input_tokens'] + took['output_tokens']:,}"
+        right = f"{_percent(own['turn_accuracy'])} / {_percent(own['false_negatives'])}"
+        rows.append((split, str(own["turns"]), f"{calls} / {took['calls']:,}", f"{tokens} / {spent}", right))
+    head = (
+        "split",
+        "turns",
+        "calls foretold / made",
+        "tokens foretold / counted",
+        "accuracy / wrongly empty",
+    )
+    return markdown(head, rows)
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
@@ -72,4 +112,6 @@ TABLES = {
     "conversations": conversations,
     "restaurants": restaurants,
     "restaurants-needs": restaurants_needs,
+    "restaurants-stages": restaurants_stages,
+    "restaurants-served": restaurants_served,
 }

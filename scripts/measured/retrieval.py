@@ -77,17 +77,49 @@ def learned() -> str:
     return markdown(("dataset", "fields", "retriever", "measure", *(name.replace("_", " ") for name in COLUMNS)), rows)
 
 
+def stored() -> str:
+    """What the learned weights give on held-out tables over an index on disk, beside the index in memory."""
+    measured = json.loads(WEIGHTS.read_text())["provenance"]["measured"]
+    rows = []
+    for kind, seen in KINDS.items():
+        for dataset, told in measured[f"{kind}-stored"].items():
+            pair = ("database_recall@1", "complete_recall@10")
+            pair = pair if pair[0] in told["held_out"] else ("recall@1", "recall@10")
+            sights = (measured[f"{kind}-{sight}"][dataset]["held_out"] for sight in ("stored-words", "stored", "short"))
+            name = "database first / all gold in 10" if pair[0].startswith("database") else "recall@1 / @10"
+            rows.append((dataset, seen, name, *(" / ".join(figure(own[each]) for each in pair) for own in sights)))
+    return markdown(("dataset", "fields", "measure", "on disk, words", "on disk, one vector", "in memory"), rows)
+
+
+def chooser() -> str:
+    """How often the relations that `ask` chooses from one large catalog hold all that a question needs."""
+    measured = json.loads((ROOT / "benchmarks/retrieval/results/chooser.json").read_text())["measured"]
+    rows = [
+        (name, str(told["relations_in_all"]), str(told["questions"]), figure(told["all_gold_chosen"]),
+         f"{told['relations']:.1f}", figure(told["refused"]))
+        for name, told in measured.items()
+    ]  # fmt: skip
+    head = ("dataset", "relations", "questions", "all gold chosen", "relations chosen", "said that none fits")
+    return markdown(head, rows)
+
+
 def doubt() -> str:
     """How well it is known that no table fits: on held-out tables, by dataset and size of the corpus."""
     measured = json.loads(WEIGHTS.read_text())["provenance"]["doubt_measured"]
     rows = []
-    for name in ("titled-short", "titled-statements-short", "untitled-short", "databases-short"):
-        for group, told in measured[name].items():
+    for name in ("titled", "titled-statements", "untitled", "databases"):
+        for group, told in measured[f"{name}-short"].items():
             if group != "calibration":
                 figures = (figure(told[column]) for column in ("refused_answerable", "recall", "precision"))
-                rows.append((name.split("-")[0], group, *figures))
-    head = ("tables", "corpus", "answerable refused", "unanswerable refused (recall)", "precision of a refusal")
+                others = (_refused(measured[f"{name}-{sight}"].get(group)) for sight in ("stored", "stored-words"))
+                rows.append((name.split("-")[0], group, *figures, *others))
+    head = ("tables", "corpus", "answerable refused", "unanswerable refused (recall)", "precision of a refusal",
+            "on disk, one vector: answerable / unanswerable refused", "on disk, words")  # fmt: skip
     return markdown(head, rows)
+
+
+def _refused(told: dict[str, float] | None) -> str:
+    return f"{figure(told['refused_answerable'])} / {figure(told['recall'])}" if told else "–"
 
 
 def ablation() -> str:
@@ -106,10 +138,43 @@ def _interval(cell: dict[str, list[float]]) -> str:
     return " / ".join(f"{mean:.3f} ({low:.3f}–{high:.3f})" for mean, low, high in cell.values())
 
 
+def runner() -> str:
+    """What the benchmark's runner costs for a question, in milliseconds of processor time."""
+    found = json.loads((ROOT / "benchmarks" / "runner" / "results.json").read_text())
+    spent, texts = found["per_question"], found["texts_embedded"]
+    rows = [
+        (f"asking the retriever, {found['k']} tables", f"{spent['bare_ms']:.3f} ms"),
+        ("the same, checked and recorded on disk", f"{spent['asked_and_recorded_ms']:.3f} ms"),
+        ("scoring all measures at four cutoffs, with intervals", f"{spent['scored_ms']:.3f} ms"),
+        ("texts embedded by a run with `dense`, 500 questions", f"{texts['first_run']:,}"),
+        ("texts embedded by a second run with other k", f"{texts['second_run_with_other_k']:,}"),
+    ]
+    return markdown(("for each question, of a retriever that takes no time", ""), rows)
+
+
+def timed() -> str:
+    """What the whole retrieval table took, no vector known before."""
+    file = EXPERIMENTS / "timed" / "table-retrieval.json"
+    if not file.exists():
+        return markdown((), [])
+    found = json.loads(file.read_text())
+    slowest = sorted(found["each"].items(), key=lambda entry: -entry[1][1])[:5]
+    whole = (f"all {found['experiments']}, {found['processes']} at once", found["wall_seconds"], found["cpu_seconds"])
+    rows = [
+        (name, f"{wall:,.0f} s", f"{cpu:,.0f} s")
+        for name, wall, cpu in [whole, *((name.split("/")[1], *took) for name, took in slowest)]
+    ]
+    return markdown(("experiments", "wall", "processor"), rows)
+
+
 TABLES = {
     "retrieval": retrieval,
     "target-table-2": target_table_2,
     "learned": learned,
+    "stored": stored,
+    "chooser": chooser,
     "doubt": doubt,
     "ablation": ablation,
+    "runner": runner,
+    "timed": timed,
 }

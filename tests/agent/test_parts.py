@@ -191,11 +191,14 @@ def relation(database, name, *keys):
 
 def test_a_table_brings_its_database_and_the_last_query_its_tables():
     relations = [relation(f"db{i}", f"t{i}{j}") for i in range(10) for j in range(3)]
-    catalog = Catalog(tuple(relations))
+    catalog = Catalog(tuple(relations), separate=True)
     history = [Turn("q", "SELECT id FROM t90 JOIN t91 ON TRUE")]
     kept = {r.name for r in relevant("?", catalog, history, lambda question, _: ("t21", "t50")).relations}
     assert kept == {"t90", "t91", "t20", "t21", "t22", "t50"}
     assert relevant("?", catalog, [], lambda question, _: ()).relations == ()
+    schemas = Catalog(tuple(relations))  # of one database: each table may be joined to any other
+    kept = {r.name for r in relevant("?", schemas, history, lambda question, _: ("t21", "t50")).relations}
+    assert kept == {"t90", "t91", "t21", "t50"}
 
 
 def test_no_table_that_fits_is_said_and_nothing_is_searched():

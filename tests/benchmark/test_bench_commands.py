@@ -121,7 +121,10 @@ def test_list_says_what_every_retriever_sees() -> None:
     assert {entry["name"] for entry in listed["retrievers"]} >= {"none", "random", "oracle", "bm25", "dense", "hybrid"}
     assert all(entry["sees"] for entry in listed["retrievers"])
     assert "fetaqa" in {entry["name"] for entry in listed["datasets"]}
-    assert "table-retrieval" in call("bench", "list").stdout
+    shown = call("bench", "list").stdout
+    assert "table-retrieval" in shown
+    assert "train: 41,469 questions" in shown  # what is not known is not said
+    assert "test: 1,695 tables, 12,779 questions" in shown
 
 
 def test_list_says_what_a_folder_holds(data: Path) -> None:

@@ -14,9 +14,12 @@ import pytest
 from small_datasets import files, write_dataset
 
 from almanaq.benchmark import search
+from almanaq.benchmark.report.page import write_report
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.benchmark.score import score, unfinished
+from almanaq.cli.bench.output import print_scores
+from almanaq.corpus.table import TableId
 from almanaq.errors import AlmanaqError, BenchmarkError, SourceError, UsageError
 from almanaq.evaluation.measures import MEASURES
 from almanaq.retrieval.protocols import Hit
@@ -134,6 +137,30 @@ def test_bounds(request_: RunRequest, name: str, recall: float) -> None:
     assert run(replace(request_, retriever=name)).metrics["recall@1"] == recall
 
 
+class Empty:
+    """A retriever that finds nothing for most questions, and little for the others."""
+
+    def embed_corpus(self, corpus):
+        self.tables = [table for batch in corpus for table in zip(batch["database_id"], batch["table_id"], strict=True)]
+
+    def retrieve(self, query, top_k):
+        return self.tables[:3] if query == "what is item4?" else []
+
+
+def test_questions_without_any_table_are_said(request_: RunRequest, capsys: pytest.CaptureFixture[str]) -> None:
+    scores = run(replace(request_, retriever=f"{__name__}:Empty"))
+    nothing, few = scores.warnings
+    assert "19 of 20 questions got no table from" in nothing
+    assert "1 of 20 questions got fewer than the 20 tables asked for, the least 3" in few
+    assert scores.to_dict()["warnings"] == [nothing, few]
+    print_scores(scores, as_json=True)
+    told = capsys.readouterr()
+    assert nothing in told.err
+    assert json.loads(told.out)["metrics"]["recall@1"] == 0
+    for bound in ("none", "oracle", "random"):
+        assert run(replace(request_, retriever=bound, out=request_.out / bound)).warnings == ()
+
+
 def test_limit_asks_the_first_questions(request_: RunRequest) -> None:
     assert run(replace(request_, limit=3)).queries == 3
 
@@ -162,12 +189,17 @@ class Wrong:
     ],
 )
 def test_wrong_hits_are_refused(request_: RunRequest, hits: list, message: str, monkeypatch) -> None:
-    from almanaq.corpus.table import TableId
-    from almanaq.retrieval.protocols import Hit
-
     monkeypatch.setattr(Wrong, "hits", tuple(Hit(TableId(a, b), s) for a, b, s in hits))
     with pytest.raises(BenchmarkError, match=message):
         run(replace(request_, retriever=f"{__name__}:Wrong"))
+
+
+def test_scores_of_numpy_are_numbers(request_: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    hits = (Hit(TableId("db0", "t0"), np.float32(0.1)), Hit(TableId("db1", "t1"), np.int64(0)))
+    monkeypatch.setattr(Wrong, "hits", hits)
+    assert run(replace(request_, retriever=f"{__name__}:Wrong")).metrics["recall@1"] == 0.05
+    first = json.loads((request_.out / "records.jsonl").read_text().splitlines()[0])
+    assert first["hits"] == [["db0", "t0", 0.1], ["db1", "t1", 0.0]]
 
 
 def test_folders_that_cannot_be_scored(tmp_path: Path, request_: RunRequest) -> None:
@@ -275,9 +307,27 @@ def test_a_full_disk_loses_nothing(request_: RunRequest, tmp_path: Path) -> None
     os.waitpid(forked(fill), 0)
     assert "cannot write" in message.read_text()
     assert "what it held before is whole" in message.read_text()
+    assert not list(request_.out.glob("*.part"))
     assert (request_.out / "records.jsonl").stat().st_size > 0
     run(replace(request_, resume=True))
     assert files(request_.out) == files(whole.out)
+
+
+def test_a_page_that_does_not_fit_on_the_disk_leaves_no_half_of_it(request_: RunRequest, tmp_path: Path) -> None:
+    run(request_)
+    page, message = tmp_path / "report.html", tmp_path / "message"
+
+    def fill() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, 3_000))
+        try:
+            write_report([request_.out], page)
+        except BenchmarkError as error:
+            message.write_text(str(error))
+
+    os.waitpid(forked(fill), 0)
+    assert f"cannot write {page}" in message.read_text()
+    assert not list(tmp_path.glob("report*"))
 
 
 def test_distractors_are_drawn_by_the_seed_and_never_raise_recall(request_: RunRequest, tmp_path: Path) -> None:
@@ -322,8 +372,8 @@ def test_folders_of_other_versions_and_half_written_ones(request_: RunRequest) -
     run(request_)
     config = request_.out / "config.json"
     text = config.read_text()
-    config.write_text(text.replace('"format": 2', '"format": 9'))
-    with pytest.raises(BenchmarkError, match="in format 9; this one reads format 2: run it again"):
+    config.write_text(text.replace('"format": 3', '"format": 9'))
+    with pytest.raises(BenchmarkError, match="in format 9; this one reads format 3: run it again"):
         score(request_.out)
     config.write_text(text[:40])
     with pytest.raises(BenchmarkError, match="is damaged"):

@@ -1,6 +1,6 @@
 import json
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import ir_measures
@@ -9,15 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_datasets import write_dataset
 
-from almanaq.benchmark.compare import compare
+from almanaq.benchmark import compare as compare_module
+from almanaq.benchmark.compare import alike, compare
 from almanaq.benchmark.records import Record
+from almanaq.benchmark.report.collect import collect
 from almanaq.benchmark.reproduce import reproduce
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
+from almanaq.benchmark.score import read_run, score
 from almanaq.benchmark.trec import _run_lines, export
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError, UsageError
+from almanaq.evaluation import significance
 from almanaq.retrieval.protocols import Hit
+from almanaq.testing import StandInServer
 
 
 @pytest.fixture
@@ -70,6 +75,7 @@ def test_runs_that_cannot_be_compared(runs: list[Path], request_: RunRequest, tm
         compare([runs[0], tmp_path / "deep"])
     records = runs[1] / "records.jsonl"
     records.write_text("".join(records.read_text().splitlines(keepends=True)[:-1]))
+    (runs[1] / "metrics.json").unlink()  # as of a run that has not ended
     with pytest.raises(BenchmarkError, match="1 questions are in one alone, first 'q19'"):
         compare(runs[:2])
 
@@ -126,3 +132,85 @@ def test_a_published_table_is_run_again_beside_its_figures(request_: RunRequest,
         list(reproduce("target-table2", request_))
     with pytest.raises(UsageError, match="did you mean 'ottqa'"):
         list(reproduce("target-table-2", request_, datasets=["otqa"]))
+
+
+class Installed:
+    """What a run has that names no embedder: the paper's take its place."""
+
+    name = "local"
+
+
+def test_with_a_key_the_rows_of_paid_models_run_too(request_: RunRequest, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path / "cache"))
+    write_dataset(request_.data_dir / "fetaqa", 5)
+    with StandInServer(lambda request: {"title": "t", "summary": request["messages"][1]["content"]}) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        request = replace(request_, generator="", embedder=Installed)
+        cells = list(reproduce("target-table-2", request))
+        asked = server.ledger.calls
+        assert list(reproduce("target-table-2", request)) == cells  # finished rows are not run again
+        assert server.ledger.calls == asked > 0
+    assert {cell.retriever for cell in cells} >= {"llm-summary", "openai-embedding", "openai-embedding-header"}
+    assert all(cell.ours is not None for cell in cells)
+
+
+def test_comparing_many_runs_gives_what_comparing_two_of_them_gives(runs: list[Path], monkeypatch) -> None:
+    """Pairs are tested many at once, by the same draws: none of them sees the others, but for the correction."""
+    monkeypatch.setattr(compare_module, "_COLUMNS", 45)  # two pairs at once, then the third
+    together = compare(runs)
+    for a, b in combinations(runs, 2):
+        (alone,) = compare([a, b]).differences.values()
+        found = together.differences[str(a), str(b)]
+        assert [replace(each, p_corrected=0.0) for each in found] == [replace(each, p_corrected=0.0) for each in alone]
+
+
+def test_one_measure_is_tested_for_a_page_without_the_others(runs: list[Path], monkeypatch) -> None:
+    wanted = compare(runs).groups["recall@1"]
+    read = {str(folder): read_run(folder) for folder in runs}
+    columns = []
+    monkeypatch.setattr(
+        compare_module, "p_values", lambda apart: (columns.append(apart.shape[1]), significance.p_values(apart))[1]
+    )
+    tested, groups = alike(
+        {name: config for name, (config, _) in read.items()}, {name: own for name, (_, own) in read.items()}, "recall"
+    )
+    assert (tested, groups) == ("recall@1", wanted)
+    assert columns == [3]  # one for each pair
+
+
+def test_a_finished_run_that_lost_records_or_replies_is_no_run(request_: RunRequest, tmp_path: Path) -> None:
+    request = replace(request_, task="question-answering", cutoffs=(1,), generator="local")
+    run(request)
+    other = tmp_path / "other"
+    run(replace(request, out=other, retriever="oracle"))
+    metrics = (request.out / "metrics.json").read_bytes()
+    for name in ("replies.jsonl", "records.jsonl"):
+        file = request.out / name
+        whole = file.read_bytes()
+        file.write_bytes(b"".join(whole.splitlines(keepends=True)[:13]))
+        for refused in (
+            lambda: score(request.out),
+            lambda: compare([request.out, other]),
+            lambda: collect([request.out]),
+        ):
+            with pytest.raises(BenchmarkError, match=rf"{name} holds 13 lines, and 20 when the run ended"):
+                refused()
+        run(replace(request, resume=True))
+        assert file.read_bytes() == whole
+        assert (request.out / "metrics.json").read_bytes() == metrics
+    (request.out / "metrics.json").write_text("{")
+    with pytest.raises(BenchmarkError, match=r"metrics\.json is damaged"):
+        score(request.out)
+
+
+@pytest.mark.parametrize("wrong", ["NaN", "-Infinity", "1e999", '"2"', "null"])
+def test_a_record_whose_score_is_no_number_is_refused(runs: list[Path], wrong: str) -> None:
+    records = runs[0] / "records.jsonl"
+    first, *rest = records.read_text().splitlines(keepends=True)
+    fields = json.loads(first)
+    fields["hits"][0][2] = "here"
+    records.write_text(json.dumps(fields).replace('"here"', wrong) + "\n" + "".join(rest))
+    for refused in (lambda: score(runs[0]), lambda: compare(runs), lambda: export(runs[0], runs[0].parent / "trec")):
+        with pytest.raises(BenchmarkError, match=r"records\.jsonl, line 1: not a record"):
+            refused()

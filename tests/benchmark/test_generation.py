@@ -290,8 +290,10 @@ def test_a_budget_stops_the_run_and_what_was_paid_for_is_kept(qa: RunRequest, tm
         with pytest.raises(BudgetExceeded):
             run(replace(request, model=opener(10)))
         assert len(replies(qa.out)) == 8
-        assert run(replace(request, model=opener(50), resume=True)).outcomes == {"ok": 20}
+        told: list[str] = []
+        assert run(replace(request, model=opener(50), resume=True, tell=told.append)).outcomes == {"ok": 20}
         assert server.ledger.calls <= 22
+    assert told[0].startswith("replying to 12 questions with openai:m: 12 calls, about ")
 
 
 def test_what_the_agent_spends_is_the_servers_bill(qa: RunRequest, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 from small_datasets import no_embedder
 
 from almanaq.benchmark.cards import Card, HubSource
+from almanaq.benchmark.data import datasets_in
 from almanaq.benchmark.hub import fetch, read_source
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
@@ -195,3 +196,20 @@ def test_a_missing_shard_is_noticed(hub: type[Hub], tmp_path: Path) -> None:
     (tmp_path / "small" / "corpus" / "test-00000-of-00002.parquet").unlink()
     with pytest.raises(SourceError, match="shard 0 of the 2 of 'test' is not there"):
         folder.corpus("test")
+
+
+@pytest.mark.parametrize("place", ["", "target-benchmark/"])
+@pytest.mark.parametrize("ending", ["", "-0123456789abcdef"])
+def test_repositories_that_other_tools_copied_are_read_as_they_are(tmp_path: Path, place: str, ending: str) -> None:
+    """As `hf download target-benchmark/bird-corpus-validation --local-dir …` leaves them."""
+    for part, repository in (("corpus", "lab/small-corpus"), ("queries", "lab/small-queries")):
+        for name, content in FILES[repository].items():
+            file = tmp_path / f"{place}bird-{part}-validation" / name.replace(".parquet", f"{ending}.parquet")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+    (tmp_path / "bird" / "database").mkdir(parents=True)
+    request = RunRequest("table-retrieval", "bird", tmp_path, "test", "bm25", tmp_path / "out", no_embedder)
+    scores = run(request)
+    assert (scores.queries, scores.config.tables, scores.metrics["recall@5"]) == (2, 3, 1.0)
+    assert len(scores.config.data) == 3
+    assert datasets_in(tmp_path) == ["bird"]

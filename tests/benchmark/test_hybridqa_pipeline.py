@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from small_hybrid import HEADER, LINKS, PASSAGES, ROWS, write_hybrid
 
 import almanaq
 from almanaq.benchmark.generation import protocol
@@ -20,33 +21,18 @@ from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
 from almanaq.benchmark.hybridqa.pipeline import Asked, HybridPipeline, Prediction, Proposal, Tried
 from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShortener
 from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
-from almanaq.benchmark.hybridqa.task import answer_question, read_hybrid_records, score_records
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.corpus.dataset import DatasetFolder, open_dataset
-from almanaq.corpus.linked import LinkedTable, LinkedTables
+from almanaq.corpus.linked import LinkedTable
 from almanaq.corpus.table import Table, TableId
-from almanaq.errors import BenchmarkError, ModelError, UsageError
+from almanaq.errors import ModelError, UsageError
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import TextCall, TextReply
 from almanaq.models.registry import ModelSettings, open_models
 from almanaq.testing import FunctionModel, ScriptedModel, StandInServer, replies_from
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prompts" / "hybridqa_write.txt"
-HEADER = ["Rank", "Athlete", "Country", "Time"]
-ROWS = [
-    ["1", "Ada Berg", "Norway", "2:13.32"],
-    ["2", "Bo Lund", "Sweden", "2:14.10"],
-    ["3", "Cy Rask", "Norway", "2:15.90"],
-]
-LINKS = [[[], ["/ada"], ["/no"], []], [[], ["/bo"], ["/se"], []], [[], ["/cy"], ["/no"], []]]
-PASSAGES = {
-    "/ada": "Ada Berg ( born 1 May 1980 ) is a runner . She was trained by Liv Dahl .",
-    "/bo": "Bo Lund ( born 2 June 1975 ) is a runner nicknamed The Moose .",
-    "/cy": "Cy Rask ( born 3 July 1990 ) is a runner and a baker .",
-    "/no": "Norway is a country . Its capital is Oslo .",
-    "/se": "Sweden is a country . Its capital is Stockholm .",
-}
 
 
 def relation() -> HybridRelation:
@@ -233,58 +219,8 @@ def test_the_first_stage_that_lost_an_answer_is_named(answer: str, tried: str, m
     )
 
 
-def folder(path: Path) -> Path:
-    table = {"database_id": "0", "table_id": "race_0", "header": HEADER, "rows": ROWS, "links": LINKS}
-    pq.write_table(pa.Table.from_pylist([table]), path / "corpus.parquet")
-    texts = [{"table_id": "race_0", "link": link, "text": text} for link, text in PASSAGES.items()]
-    pq.write_table(pa.Table.from_pylist(texts), path / "passages.parquet")
-    base = {"database_id": "0", "table_id": "race_0"}
-    node = {"text": "", "row": 1, "col": 3, "link": None, "where": "table"}
-    asked = [
-        {
-            **base,
-            "query_id": "a",
-            "query": "What was the time of Bo Lund ?",
-            "answer": "2:14.10",
-            "answer_nodes": [node],
-        },
-        {
-            **base,
-            "query_id": "b",
-            "query": "Who trained the runner who finished with a time of 2:13.32 ?",
-            "answer": "Liv",
-            "answer_nodes": [],
-        },
-    ]
-    pq.write_table(pa.Table.from_pylist(asked), path / "queries_test.parquet")
-    return path
-
-
-def test_records_say_where_answers_lie_and_are_scored_by_it(tmp_path: Path) -> None:
-    data = open_dataset(folder(tmp_path))
-    tables = LinkedTables(data)
-    made = HybridPipeline(open_models(FunctionModel(reader), embedder="lexical"), LocalProposer())
-    records = [answer_question(made, question, tables) for question in data.questions("test")]
-    file = tmp_path / "records.jsonl"
-    file.write_text("".join(f"{record.to_json()}\n" for record in records) + '{"query_id": "c"', encoding="utf-8")
-    assert [json.loads(r.to_json()) for r in read_hybrid_records(file)] == [json.loads(r.to_json()) for r in records]
-    scores = score_records(records)
-    assert [(r.place, r.nodes, r.stage) for r in records] == [("table", 1, "right"), ("nowhere", 0, "format")]
-    assert (scores["all"]["exact_match"], scores["all"]["substring"]) == (50.0, 100.0)
-    assert scores["by_place"]["table"]["exact_match"] == scores["by_nodes"]["1"]["exact_match"] == 100.0
-    assert scores["stages"]["format"] == 1
-    other = answer_question(
-        made, replace(data.questions("test")[0], gold=(TableId("0", "x"),)), tables, TableId("0", "race_0")
-    )
-    assert other.stage == "right"  # the same words, though of another table
-    file.write_text("{}\n", encoding="utf-8")
-    with pytest.raises(BenchmarkError, match="line 1: not a record"):
-        list(read_hybrid_records(file))
-
-
 def test_the_runner_asks_the_best_table_and_scores_by_place(tmp_path: Path) -> None:
-    (tmp_path / "small").mkdir()
-    folder(tmp_path / "small")
+    write_hybrid(tmp_path / "small")
     request = RunRequest(
         "hybrid-qa",
         "small",
@@ -300,9 +236,11 @@ def test_the_runner_asks_the_best_table_and_scores_by_place(tmp_path: Path) -> N
     assert (found["task"], found["queries"]) == ("hybrid-qa", 2)
     assert found["metrics"]["exact_match_table"] == 1.0
     assert {"exact_match", "f1", "mutual_substring", "f1_nowhere"} <= set(found["metrics"])
-    (first, _) = read_replies(tmp_path / "run" / "replies.jsonl")
+    (first, second) = read_replies(tmp_path / "run" / "replies.jsonl")
     assert (first.text, first.slice) == ("2:14.10", "table")
-    assert json.loads(first.reasoning)[0]["suql"].startswith('SELECT "Time" FROM race_0')
+    assert json.loads(first.reasoning)["tried"][0]["suql"].startswith('SELECT "Time" FROM race_0')
+    assert [(each.nodes, each.stage) for each in (first, second)] == [("1", "right"), ("0", "format")]
+    assert (found["metrics"]["exact_match_1_places"], found["metrics"]["lost_format"]) == (1.0, 1.0)
     (tmp_path / "small" / "passages.parquet").unlink()
     with pytest.raises(UsageError, match=r"small has no passages\.parquet"):
         run(replace(request, out=tmp_path / "other"))
@@ -317,7 +255,7 @@ def test_many_questions_at_once_share_a_model_over_http(tmp_path: Path, monkeypa
             return {"reasoning": "", "suql": "SELECT answer(\"Athlete_Info\", 'who trained her?') FROM race_0 LIMIT 1"}
         return {"answer": "Liv Dahl"} if name == "short_answer" else read(request)
 
-    data = open_dataset(folder(tmp_path))
+    data = open_dataset(write_hybrid(tmp_path))
     assert isinstance(data, DatasetFolder)
     with StandInServer(reply) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -338,3 +276,25 @@ def test_many_questions_at_once_share_a_model_over_http(tmp_path: Path, monkeypa
     assert set(generator.prompts) == {"write", "short_answer"}
     assert (generator.name, generator.model) == ("openai:any", "any")
     assert open_hybrid_generator("majority", data) is None
+
+
+def test_faulty_tables_are_counted_before_the_run_and_their_questions_asked(tmp_path: Path) -> None:
+    path = write_hybrid(tmp_path / "faulty")
+    tables = [
+        {"table_id": "twice", "header": ["Name", "Name"], "rows": [["Ada", "12"]], "links": [[["/lost"], []]]},
+        {"table_id": "none", "header": [], "rows": [["Bo", "twenty"]], "links": [[["/bo"], []]]},
+    ]
+    pq.write_table(pa.Table.from_pylist([{"database_id": "0", **table} for table in tables]), path / "corpus.parquet")
+    base = {"database_id": "0", "answer_nodes": []}
+    questions = [
+        {**base, "query_id": "1", "table_id": "twice", "query": "How many has Ada ?", "answer": "twelve"},
+        {**base, "query_id": "2", "table_id": "none", "query": "How many has Bo ?", "answer": "20"},
+    ]
+    pq.write_table(pa.Table.from_pylist(questions), path / "queries_test.parquet")
+    wanted = RunRequest("hybrid-qa", "faulty", tmp_path, "test", "oracle", tmp_path / "run", LexicalEmbedder)
+    found = run(wanted)
+    assert "2 links have no passage, first '/lost'; 2 tables have columns without a name" in found.config.counts
+    assert (found.metrics["numbers_in_other_form"], found.metrics["lost_format"]) == (2, 2)
+    said = list(read_replies(tmp_path / "run" / "replies.jsonl"))
+    assert ([each.text for each in said], [each.fault for each in said]) == (["12", "twenty"], ["", ""])
+    assert "is repeated" in said[0].reasoning

@@ -8,6 +8,7 @@ import pytest
 
 import almanaq
 from almanaq.benchmark.hybridqa.relation import make_relation, open_relations
+from almanaq.benchmark.hybridqa.short_answer import short_answer
 from almanaq.corpus.dataset import open_dataset
 from almanaq.corpus.linked import DescribedByPassages, LinkedTable, LinkedTables
 from almanaq.corpus.table import Table, TableId
@@ -121,3 +122,13 @@ def test_linked_tables_are_read_from_a_dataset_folder(tmp_path: Path) -> None:
         tables.get(TableId("0", "bad"))
     with pytest.raises(SourceError, match="no table 0/none"):
         tables.get(TableId("0", "none"))
+
+
+def test_a_remark_after_a_linked_name_is_no_part_of_a_short_answer() -> None:
+    cells = ("Ada Berg ( NOR )", "Bo Lund ( SWE )", "BA Mathematics ( 2nd )")
+    links = ((("/wiki/Ada_Berg_(runner)",),), (("/wiki/Sweden",),), ((),))
+    table = Table(TableId("0", "race"), ("Name",), tuple((cell,) for cell in cells))
+    relation = make_relation(LinkedTable(table, links, {}))
+    said = [short_answer([[cell]], ["Name"], relation) for cell in cells]
+    assert said == ["Ada Berg", "Bo Lund ( SWE )", "BA Mathematics ( 2nd )"]
+    assert short_answer([[["one", "two"]]], ["Name_Info"], relation) == "one"

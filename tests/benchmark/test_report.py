@@ -95,6 +95,23 @@ def test_groups_hold_comparable_runs(runs: list[Path]) -> None:
     assert all(failure.run == "bm25" for failure in first.failures)
 
 
+class Silent:
+    """Finds nothing."""
+
+    def embed_corpus(self, corpus):
+        pass
+
+    def retrieve(self, query, top_k):
+        return []
+
+
+def test_the_page_says_that_a_retriever_found_nothing(request_: RunRequest, tmp_path: Path) -> None:
+    run(replace(request_, retriever=f"{__name__}:Silent"))
+    for name in ("page.md", "page.html"):
+        page = write_report([request_.out], tmp_path / name).read_text()
+        assert "20 of 20 questions got no table from test_report:Silent" in page
+
+
 def test_markdown_has_the_same_figures(runs: list[Path], tmp_path: Path) -> None:
     text = write_report(runs[:2], tmp_path / "report.md").read_text()
     assert "| bm25 | 1.000 [1.000 – 1.000] |" in text

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from small_restaurants import PIZZA, TALK, THAI, lines, write_restaurants
 
 from almanaq.benchmark.data import datasets_in, find_dataset
 from almanaq.benchmark.generation.replies import read_replies
 from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.restaurants.analysis import Analysis, nearest_stage
 from almanaq.benchmark.restaurants.dataset import RestaurantsData, bundled_restaurants, open_restaurants
 from almanaq.benchmark.restaurants.linearize import Linearized, LinearizedDialogue
 from almanaq.benchmark.restaurants.play import Said, TurnRecord, from_text, play, to_text
@@ -27,69 +26,11 @@ from almanaq.models.lexical import LexicalEmbedder
 from almanaq.retrieval.vectors import VectorStore
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
-PLACES = [
-    {
-        "id": 1,
-        "name": "Oven",
-        "cuisines": ["pizza"],
-        "price": "cheap",
-        "rating": 4.0,
-        "reviews": ["Candles, so sweet."],
-    },
-    {"id": 2, "name": "Basil", "cuisines": ["pizza"], "price": "moderate", "rating": 4.5, "reviews": ["Loud crowd."]},
-    {"id": 3, "name": "Lemon", "cuisines": ["thai"], "price": "cheap", "rating": 4.5, "reviews": ["Candles at night."]},
-    {
-        "id": 4,
-        "name": "Ginger",
-        "cuisines": ["thai"],
-        "price": "luxury",
-        "rating": 3.0,
-        "reviews": ["Bright and loud."],
-    },
-]
-SCHEMA = """
-[restaurants]
-key = ["id"]
-[restaurants.columns.cuisines]
-kind = "enum"
-values = ["pizza", "thai"]
-[restaurants.columns.reviews]
-kind = "free_text"
-"""
-PIZZA = "'pizza' = ANY(cuisines)"
-THAI = "'thai' = ANY(cuisines)"
-SINGLES = [
-    {"question": "Which places have pizza?", "where": PIZZA},
-    {"question": "Any Thai place with candles?", "where": THAI, "attributes": {"candles": True}},
-    {"question": "How many Thai places are there?", "where": THAI, "expect": "count"},
-]
-TALK = {
-    "name": "dinner",
-    "turns": [
-        {"say": "Hi!", "kind": "talk"},
-        {"say": "Thai please", "where": THAI},
-        {"say": "something cheaper?", "kind": "compare", "column": "price", "more": False},
-        {"say": "a place I like", "right": [2], "text": True},
-    ],
-}
-
-
-def lines(*entries: Mapping[str, Any] | str) -> str:
-    return "".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in entries)
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder in the documented layout."""
-    made = tmp_path / "data" / "yelp"
-    made.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(PLACES), made / "restaurants.parquet")
-    (made / "restaurants.parquet.almanaq.toml").write_text(SCHEMA)
-    truth = [{"id": p["id"], "candles": "Candles" in p["reviews"][0]} for p in PLACES]
-    (made / "truth.jsonl").write_text(lines(*truth))
-    (made / "single-turn.jsonl").write_text(lines(*SINGLES))
-    (made / "conversations.jsonl").write_text(lines(TALK))
-    return made
+    return write_restaurants(tmp_path / "data" / "yelp")
 
 
 def request(folder: Path, split: str, **changes: Any) -> RunRequest:
@@ -175,7 +116,7 @@ BROKEN = [
     ({"where": PIZZA}, "say"),
     ({"question": "?", "kind": "compare"}, "column"),
     ({"question": "?", "where": "", "expect": "top"}, "order"),
-    ({"question": "?", "right": ["Oven"]}, "whole numbers"),
+    ({"question": "?", "right": [1.5]}, "whole numbers"),
     ({"name": "x", "turns": ["hi"]}, "JSON object"),
 ]
 
@@ -361,3 +302,104 @@ def test_turns_survive_their_record() -> None:
 
 def test_the_bundled_data_need_no_folder() -> None:
     assert bundled_restaurants().splits[0] == "single-turn"
+
+
+CANDLES = "answer(reviews, 'are there candles?') = 'Yes'"
+COUNT = Wanted("how many", where=THAI, expect="count")
+WANTED = Wanted("Thai with candles", where=THAI, attributes={"candles": True})
+
+
+@pytest.mark.parametrize(
+    ("turn", "query", "ids", "more", "stage"),
+    [
+        (WANTED, f"SELECT name FROM restaurants WHERE {THAI} AND {CANDLES}", (3,), {}, "right"),
+        (WANTED, "", (), {}, "parse"),
+        (WANTED, f"SELECT name FROM restaurants WHERE {THAI}", (3, 4), {}, "parse"),
+        (WANTED, f"SELECT name FROM restaurants WHERE price = 'cheap' AND {CANDLES}", (1, 3), {}, "parse"),
+        (WANTED, f"SELECT name FROM restaurants WHERE 'pizza' = ANY(cuisines) AND {CANDLES}", (1,), {}, "link"),
+        (WANTED, f"SELECT name FROM restaurants WHERE 'pizza' = ANY(cuisines) AND {CANDLES}", (), {}, "link"),
+        (WANTED, f"SELECT name FROM restaurants WHERE {THAI} AND {CANDLES}", (3, 4), {}, "text call"),
+        (WANTED, f"SELECT name FROM restaurants WHERE {THAI} AND {CANDLES}", (), {}, "text call"),
+        (
+            WANTED,
+            f"SELECT name FROM restaurants WHERE {THAI} AND answer(reviews, 'how many candles?')::int > 0",
+            (),
+            {"warnings": ("1 answer(s) could not be read as the type asked for",)},
+            "cast",
+        ),
+        (WANTED, f"SELECT price, count(*) FROM restaurants WHERE {THAI} GROUP BY price", (), {}, "format"),
+        (WANTED, f"SELECT nme FROM restaurants WHERE {THAI}", (), {"fault": "no column named 'nme'"}, "parse"),
+        (WANTED, f"SELECT name FROM restaurants WHERE {CANDLES}", (), {"fault": "the server is busy"}, "text call"),
+        (Wanted("hi", "talk"), "SELECT name FROM restaurants", (1,), {}, "parse"),
+        (COUNT, f"SELECT name FROM restaurants WHERE {THAI}", (), {}, "format"),
+        (
+            COUNT,
+            f"SELECT count(*) FROM restaurants WHERE {PIZZA} AND {THAI}",
+            (),
+            {"figure": 0},
+            "link",
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_turn_names_the_stage_that_lost_it(
+    folder: Path, turn: Wanted, query: str, ids: tuple[int, ...], more: dict[str, Any], stage: str
+) -> None:
+    data = open_restaurants(folder)
+    said = Said("", ids, ids, searched=bool(query), query=query, **more)
+    ((record,), _) = play(turns(turn), Speaker(said), data.restaurants, Analysis(data).find_stage)
+    assert record.stage == stage
+    assert score_turns([record]).get(f"lost_{stage.replace(' ', '_')}", 0) == (stage != "right")
+
+
+def test_the_baseline_loses_turns_to_its_query_or_to_the_retrieval(folder: Path) -> None:
+    data = open_restaurants(folder)
+    for said, stage in ((Said("", (4,), (4,), query="thai"), "retrieval"), (Said("", fault="no JSON"), "parse")):
+        ((record,), _) = play(turns(WANTED), Speaker(said), data.restaurants, nearest_stage)
+        assert record.stage == stage
+
+
+REVIEWS = ["We came for the candles, and stayed for the soup. " * 4, "The crowd was loud, the noodles were not. " * 4]
+PUBLISHED = """Unique ID,Utterance,Predicted SUQL,Agent response,1st entity,2nd entity,3rd entity,Entity Annotation,\
+Whether Wrong Parse*,Prolific ID,Structural Unstructural annotation
+1,Which places in Reno have noodles?,SELECT 1,,,,,,,0,Only-structured
+2,,,,,,,,,0,Combination
+3,"Is there a cheap one, with soup?",,,,,,,,0,Combination
+""".replace("\\\n", "")
+
+
+@pytest.fixture
+def paper_folder(tmp_path: Path) -> Path:
+    """Rows as the paper's table has them, with its key and with text ids, and its questions as they were published."""
+    made = tmp_path / "data" / "paper"
+    made.mkdir(parents=True)
+    place = {"cuisines": ["noodles"], "price": "cheap", "rating": 4.5, "num_reviews": 40, "phone_number": None}
+    more = {"address": "1 Main St", "location": "Reno", "popular_dishes": ["Soup"], "reviews": REVIEWS}
+    hours = {"opening_hours": [{"open": "1100", "close": "2100", "day_of_the_week": 0}]}
+    rows = [{"_id": f"x-{n}", "name": "Golden Bowl", **place, **more, **hours} for n in range(3)]
+    (made / "restaurants.jsonl").write_text(lines(*rows))
+    (made / "restaurants_single_turn_SUQL.csv").write_text(PUBLISHED)
+    return made
+
+
+def test_the_papers_data_load_from_a_folder_and_run_the_same(paper_folder: Path) -> None:
+    assert datasets_in(paper_folder.parent) == ["paper"]
+    talk = {"name": "a", "turns": [{"say": "Which places in Reno have noodles?", "right": ["x-0", "x-1", "x-2"]}]}
+    (paper_folder / "conversations.jsonl").write_text(lines(talk, {**talk, "name": "b", "turns": [
+        {"say": "any in Reno?", "right": ["y"]}]}))  # fmt: skip
+    found = run(request(paper_folder, "single-turn"))
+    measured = {name: found.metrics[name] for name in ("turns", "unjudged_turns", "broken_turns", "failed_turns")}
+    assert measured == {"turns": 3, "unjudged_turns": 2, "broken_turns": 1, "failed_turns": 0}
+    assert "row 2 has no Utterance" in found.config.counts
+    first, _, third = read_replies(paper_folder.parents[1] / "run/replies.jsonl")
+    assert (from_text(first.text)[0].needs, from_text(third.text)[0].needs) == ("structured", "combined")
+    assert from_text(first.text)[0].given == ("x-0", "x-1", "x-2")  # three of one name are told apart by their key
+    for generator in ("local", "linearize@3"):
+        out = paper_folder.parents[1] / generator
+        again = run(request(paper_folder, "conversations", generator=generator, out=out))
+        assert (again.metrics["turn_accuracy"], again.metrics["false_negatives"]) == (1.0, 0.0)
+        assert again.metrics["broken_turns"] == 1
+        (_, unknown) = read_replies(out / "replies.jsonl")
+        assert from_text(unknown.text)[0].fault == "no restaurant has the id 'y'"
+    (paper_folder / "restaurants_single_turn_SUQL.csv").write_text("question\nWhere?\n")
+    with pytest.raises(SourceError, match="no columns 'Utterance'"):
+        run(request(paper_folder, "single-turn", out=paper_folder.parents[1] / "other"))

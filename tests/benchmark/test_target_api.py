@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,24 @@ def test_what_its_users_had_to_work_around(folder: Path, tmp_path: Path) -> None
         target.run("random", top_k=2, out=tmp_path / "runs")
 
 
+def test_a_haystack_among_the_datasets_and_the_size_of_batches(folder: Path) -> None:
+    """As the paper's users have it: `("Table Retrieval Task", ["ottqa", "gittables"])`, and `batch_size`."""
+    write_dataset(folder / "gittables", 7)
+    found = ByFirstCell()
+    found.sizes = []
+    plain = found.embed_corpus
+    found.embed_corpus = lambda corpus: plain(found.sizes.append(len(b["table_id"])) or b for b in corpus)
+    target = TARGET(("Table Retrieval Task", ["ottqa", "gittables"]), data_dir=folder)
+    results = target.run(retriever=found, split="test", batch_size=10, top_k=3)
+    config = results["Table Retrieval Task"]["ottqa"].scores.config
+    assert (config.tables, config.distractors, config.distractors_from) == (27, 7, "gittables")
+    assert found.sizes == [10, 10, 7]
+    with pytest.raises(UsageError, match="batch_size must be 1 or more"):
+        target.run(found, batch_size=0)
+    with pytest.raises(UsageError, match="needs a dataset that is asked about"):
+        TARGET(("Table Retrieval Task", "gittables"), data_dir=folder)
+
+
 class Echo:
     """The paper's generator: one method."""
 
@@ -106,32 +125,26 @@ def test_a_retriever_that_is_none(folder: Path) -> None:
         TARGET(("Table Retrieval", "ottqa"), data_dir=folder).run(object())
 
 
-FIFTEEN_LINES = '''
-from almanaq.retrieval.protocols import Hit
-
-class Shortest:
-    """Ranks tables by how few cells they have."""
-
-    name = "shortest"
-
-    def index(self, corpus, fields):
-        self.sizes = {table.id: len(table.rows) * len(table.header) for table in corpus}
-        return self
-
-    def search(self, questions, k):
-        best = sorted(self.sizes, key=self.sizes.get)[:k]
-        return [tuple(Hit(table, -float(self.sizes[table])) for table in best) for _ in questions]
-'''
+def from_the_docs(name: str) -> str:
+    """The example in docs/benchmark.md that has this class."""
+    page = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text()
+    (code,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if f"class {name}:" in block)
+    return code
 
 
-def test_a_retriever_in_a_file_is_benchmarked_with_one_command(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "shortest.py").write_text(FIFTEEN_LINES)
+@pytest.mark.parametrize("name", ["Shortest", "Words"])
+def test_a_retriever_of_the_docs_in_a_file_is_benchmarked_with_one_command(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
+    code = from_the_docs(name)
+    assert len([line for line in code.splitlines() if line]) <= 15
+    (tmp_path / "mine.py").write_text(code)
     command = [sys.executable, "-c", "import sys; del sys.path[0]; from almanaq.cli import main; sys.exit(main())"]
     arguments = ["bench", "run", "--task", "table-retrieval", "--dataset", "mine", "--data-dir", str(folder)]
-    more = ["--split", "test", "--retriever", "shortest:Shortest", "--k", "1,5", "--out", "run", "--json"]
+    more = ["--split", "test", "--retriever", f"mine:{name}", "--k", "1,5", "--out", "run", "--json"]
     home = {"PYTHONPATH": str(Path(almanaq.__file__).parents[1])}
     done = subprocess.run(
         [*command, *arguments, *more], cwd=tmp_path, env=os.environ | home, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["metrics"]["recall@5"] == 1.0

@@ -35,14 +35,25 @@ def test_index_find_update_find(folder: Path, tmp_path: Path) -> None:
     assert hit["table_id"] == "lakes"
 
 
-def test_an_index_says_that_it_does_not_tell_whether_a_table_fits(folder: Path, tmp_path: Path) -> None:
+def test_an_index_tells_when_no_table_fits(folder: Path, tmp_path: Path) -> None:
     index = str(tmp_path / "index")
+    for number in range(12):
+        (folder / f"other{number}.csv").write_text(f"year,item{number}\n{1950 + number},thing{number}\n")
     run("index", str(folder), "--out", index)
-    asked = ("find", "how long is the Nile?", "--index", index, "--json")
+    asked = ("find", "which year did the zebras of Timbuktu kick most goals?", "--index", index, "--json")
     plain, nearest, bm25 = run(*asked), run(*asked, "--nearest"), run(*asked, "--retriever", "bm25")
-    assert "whether they fit or not" in plain.stderr
+    assert "no table fits" in plain.stderr
+    assert plain.stdout == "[]\n"
     assert nearest.stderr == bm25.stderr == ""
-    assert plain.stdout == nearest.stdout == bm25.stdout
+    assert len(json.loads(nearest.stdout)) == len(json.loads(bm25.stdout)) == 10
+
+
+def test_an_index_is_searched_by_the_untuned_sum_where_that_is_asked_for(folder: Path, tmp_path: Path) -> None:
+    index = str(tmp_path / "index")
+    for more in ((), ("--embedder", "lexical")):
+        run("index", str(folder), "--out", index, *more)
+        found = run("find", "how long is the Nile?", "--index", index, "--retriever", "hybrid-untuned", "--json")
+        assert json.loads(found.stdout)[0]["table_id"] == "rivers"
 
 
 def test_an_index_with_vectors(folder: Path, tmp_path: Path) -> None:
@@ -52,9 +63,12 @@ def test_an_index_with_vectors(folder: Path, tmp_path: Path) -> None:
     assert (told["embedder"], told["language"]) == ("lexical", "german")
     (folder / "lakes.csv").write_text("lake,depth\nBaikal,1642\n")
     assert "1 added" in run("index", str(folder), "--out", index, "--update").stdout
-    hits = json.loads(run("find", "depths of Baikal", "--index", index, "--json").stdout)
+    asked = ("find", "depths of Baikal", "--index", index, "--json")
+    hits = json.loads(run(*asked, "--retriever", "hybrid-untuned").stdout)
     assert hits[0]["table_id"] == "lakes"
     assert len(hits) == 3  # by words alone, only what shares one
+    # A second count of the same words is no second opinion: the learned score leaves such vectors out.
+    assert [hit["table_id"] for hit in json.loads(run(*asked).stdout)] == ["lakes"]
     assert len(json.loads(run("find", "Baikal", "--index", index, "--retriever", "bm25", "--json").stdout)) == 1
 
 

@@ -61,6 +61,19 @@ def test_a_card_over_parquet_and_sqlite(card: Path) -> None:
     assert dataset.questions("train")[0].id == "7"
 
 
+def test_questions_among_the_tables_are_no_table(card: Path) -> None:
+    """They name their gold tables: a search would find them first."""
+    with closing(sqlite3.connect(card.parent / "geo.sqlite")) as connection, connection:
+        connection.execute("CREATE TABLE rivers (river TEXT)")
+        connection.execute("CREATE TABLE asked (query TEXT, table_id TEXT)")
+        connection.execute("INSERT INTO asked VALUES ('which river?', 'rivers')")
+    card.write_text("corpus: geo.sqlite\nqueries: {test: {file: geo.sqlite, table: asked}}\n")
+    assert [table.id for table in open_card(card).corpus("test")] == [TableId("geo", "rivers")]
+    (card.parent / "asked.csv").rename(card.parent / "tables" / "asked.csv")
+    card.write_text(CARD.replace("asked.csv", "tables/asked.csv"))
+    assert {table.id.table for table in open_card(card).corpus("test")} == {"rivers", "peaks"}
+
+
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
@@ -74,7 +87,10 @@ def test_a_card_over_parquet_and_sqlite(card: Path) -> None:
         (CARD.replace("questions: 2", "questions: 3"), SourceError, "'test' has 2 questions, not the 3 that the card"),
         (CARD.replace("tables: 2", "tables: 5"), SourceError, "'test' has 2 tables, not the 5 that the card says"),
         (CARD.replace("{test: asked.csv}", "asked.csv"), SourceError, "'queries' must be a mapping"),
-        (CARD.replace("test: asked", "train: asked"), UsageError, "no split 'test'"),
+        (CARD.replace("test:", "train:"), UsageError, "no split 'test'"),
+        (CARD.replace("test: asked", "tset: asked"), SourceError, "split 'test' that 'queries' lacks; did you mean"),
+        (CARD.replace("questions: 2", "question: 3"), SourceError, "knows no 'question'; did you mean 'questions'"),
+        (CARD.replace("{questions: 2, tables: 2}", "2"), SourceError, "'counts' of 'test' must be numbers"),
     ],
 )
 def test_cards_that_are_wrong(card: Path, text: str, error: type[Exception], message: str) -> None:

@@ -11,6 +11,7 @@ import datetime
 import os
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -144,7 +145,7 @@ class Cursor:
         self._rows = iter(rows)
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
-        return [row for row, _ in zip(self._rows, range(size), strict=False)]
+        return list(islice(self._rows, size))
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         return list(self._rows)
@@ -234,3 +235,16 @@ def test_what_does_not_fit_into_a_statement_is_an_error(monkeypatch: pytest.Monk
 
 def plain(value: Any) -> Any:
     return float(value) if hasattr(value, "as_tuple") else value
+
+
+@pytest.mark.parametrize("dialect", ["bigquery", "clickhouse", "snowflake"])
+def test_no_row_is_lost_between_two_batches(dialect: str) -> None:
+    """A result that is read 32 rows at first, then 64, is the whole result."""
+    with duckdb.connect() as native:
+        for name, table in tables().items():
+            native.register("loaded", table)
+            native.execute(f"CREATE TABLE {name} AS SELECT * FROM loaded")
+        played = IbisDatabase(lambda: Played(dialect, native.cursor(), []), name=dialect, schema=parse_schema(SCHEMA))
+        with played.session() as session:
+            batches = session.stream("SELECT id FROM r ORDER BY id", 10)
+            assert [row["id"] for batch in batches for row in batch.to_pylist()] == list(range(1, 41))

@@ -6,12 +6,14 @@ import importlib.util
 
 import psycopg
 import pytest
+from psycopg import sql
 
 import almanaq
 from almanaq.errors import DatabaseError, SourceError, UnsupportedError
 from almanaq.suql.databases.ibis_database import IbisDatabase, open_ibis_url
 from almanaq.testing import FunctionModel
 from engines import PostgresServer
+from postgres_server import LOCKED
 
 ibis = pytest.importorskip("ibis")
 
@@ -89,4 +91,16 @@ def test_a_postgresql_backend_of_ibis_is_spoken_to_directly(url: str) -> None:
     with almanaq.connect(backend, model=FunctionModel(lambda t, q: "Yes"), cache=False) as con:
         assert con.engine.catalog.relation("t").row_id == "ctid::text"
         assert len(con.sql("SELECT id FROM t WHERE answer(body, 'calm?') = 'Yes' LIMIT 2").rows) == 2
+    backend.disconnect()
+
+
+def test_a_backend_s_password_of_any_characters_is_taken_over(url: str) -> None:
+    password = "p w'd\\x"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"DROP ROLE IF EXISTS {LOCKED}")
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(LOCKED), password))
+        port, name = connection.info.port, connection.info.dbname
+    backend = ibis.postgres.connect(host="127.0.0.1", port=port, user=LOCKED, password=password, database=name)
+    with almanaq.connect(backend) as con:
+        assert con.sql("SELECT 1").rows == [(1,)]
     backend.disconnect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engines import PostgresServer
-from laws.run import cases, check, connect_exactly
+from laws.check import cases, check, connect_exactly
 
 QUERIES = 20
 

@@ -13,7 +13,7 @@ import almanaq
 import mariadb_server
 from almanaq.suql.databases.ibis_database import IbisDatabase
 from engines import PostgresServer
-from laws.run import cases, check, connect_exactly
+from laws.check import cases, check, connect_exactly
 
 pytestmark = pytest.mark.slow
 QUERIES = 6

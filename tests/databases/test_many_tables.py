@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
 
 import almanaq
+from almanaq.agent.local.joins import edges
+from almanaq.errors import UnknownNameError
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.choose import TableChooser
+from almanaq.suql.catalog.relations import Catalog
 from engines import PostgresServer
 
 PLACES = (
@@ -78,3 +82,50 @@ def test_ask_queries_the_right_table(con: almanaq.Connection) -> None:
     """Without a language model the parser takes another of the chosen tables once: "donor gave" goes to reviews."""
     missed = [question for question, table in QUESTIONS if table not in con.ask(question).tables]
     assert len(missed) <= 1, missed
+
+
+def test_ways_between_tables_are_found_once(con: almanaq.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take every pair of tables; of 200, seconds each time."""
+    found: list[object] = []
+
+    def counted(catalog: Catalog) -> Any:
+        found.append(catalog)
+        return edges(catalog)
+
+    monkeypatch.setattr("almanaq.agent.local.schema_index.edges", counted)
+    con.ask("What is the total cost of repairs?")
+    assert len(found) <= 1
+
+
+def test_a_question_survives_a_view_that_fails(postgres_server: PostgresServer) -> None:
+    url = postgres_server.new_database()
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE boats (id int PRIMARY KEY, harbour text)")
+        connection.execute("INSERT INTO boats VALUES (1, 'Oslo'), (2, 'Bergen')")
+        connection.execute("CREATE VIEW broken AS SELECT (1 / (id - id))::text AS captain FROM boats")
+    with almanaq.connect(url, cache=False) as opened:
+        assert [tuple(row) for row in opened.ask("How many boats are in Oslo?").rows] == [(1,)]
+        assert opened.engine.values("boats", "harbour", 1) == ["Bergen"]
+        assert opened.engine.values("broken", "captain", 9) == []
+        with pytest.raises(UnknownNameError, match="did you mean 'harbour'"):
+            opened.engine.values("boats", "habour", 1)
+
+
+def test_a_question_joins_tables_of_several_schemas(postgres_server: PostgresServer) -> None:
+    url = postgres_server.new_database()
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            """
+            CREATE SCHEMA crm; CREATE SCHEMA shop;
+            CREATE TABLE crm.customers (id int PRIMARY KEY, name text, city text);
+            CREATE TABLE shop.orders (id int PRIMARY KEY, customer_id int REFERENCES crm.customers, status text);
+            COMMENT ON COLUMN shop.orders.status IS 'ENUM';
+            INSERT INTO crm.customers VALUES (1, 'Anna', 'Oslo'), (2, 'Ben', 'Rome');
+            INSERT INTO shop.orders VALUES (1, 2, 'cancelled'), (2, 1, 'shipped');
+            """
+        )
+        for number in range(14):  # more tables than a question is read over at once, were each schema a database
+            connection.execute(f"CREATE TABLE shop.ledger_{number} (id int PRIMARY KEY, amount int)")
+    with almanaq.connect(url, cache=False) as opened:
+        reply = opened.ask("What are the names of customers with cancelled orders?")
+    assert [tuple(row) for row in reply.rows] == [("Ben",)]

@@ -135,6 +135,37 @@ def test_a_lost_connection_is_an_error_not_an_end(database: PostgresDatabase, ur
     session.__exit__(None, None, None)
 
 
+def test_a_connection_that_was_lost_while_it_lay_idle_is_replaced(database: PostgresDatabase, url: str) -> None:
+    for _ in range(3):
+        with database.session() as session:
+            assert session.fetch("SELECT 1 AS x").num_rows == 1
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'almanaq'"
+            )
+
+
+def test_a_stream_that_was_left_is_closed_with_the_next_statement(database: PostgresDatabase) -> None:
+    with database.session() as session:
+        stream = session.stream("SELECT generate_series(1, 100000) AS x", 10)
+        next(stream)
+        stream.close()
+        assert session.fetch("SELECT count(*) AS n FROM pg_cursors").to_pylist() == [{"n": 0}]
+        left = session.stream("SELECT generate_series(1, 100000) AS x", 10)
+        next(left)
+        left.close()
+        with pytest.raises(DatabaseError, match="division"):
+            session.fetch("SELECT 1 / (SELECT 0) AS x")
+        assert session.fetch("SELECT count(*) AS n FROM pg_cursors").to_pylist() == [{"n": 0}]
+
+
+def test_a_session_that_says_nothing_sends_nothing(database: PostgresDatabase) -> None:
+    with database.session() as first:
+        first.fetch("SELECT 1 AS x")
+    with database.session() as session:
+        assert session._connection.info.transaction_status.name == "IDLE"
+
+
 def test_a_server_that_is_down_is_named_without_the_password() -> None:
     with pytest.raises(SourceError, match="cannot connect to PostgreSQL") as caught:
         PostgresDatabase("postgresql://someone:hunter22@127.0.0.1:1/x")

@@ -164,7 +164,7 @@ def test_a_stream_that_is_cut_off_does_not_look_whole(url: str) -> None:
 
 def test_an_old_server_is_refused() -> None:
     check_version(150003)
-    with pytest.raises(SourceError, match="PostgreSQL 11; version 12"):
+    with pytest.raises(SourceError, match="PostgreSQL 11; version 13"):
         check_version(110022)
 
 
@@ -222,3 +222,25 @@ def test_types_without_an_arrow_type_come_as_text(url: str) -> None:
     with connect(url, FunctionModel(lambda t, q: "Yes")) as con:
         sql = "SELECT r, p, x FROM odd WHERE answer(body, 'calm?') = 'Yes' LIMIT 1"
         assert list(con.sql(sql).rows) == [("[1,5)", "(1,2)", "<a/>")]
+
+
+def test_a_model_may_think_longer_than_the_server_lets_transactions_idle(url: str) -> None:
+    patient = FunctionModel(lambda text, question: "Yes", latency=0.3)
+    with connect(f"{url}?options=-c%20idle_in_transaction_session_timeout%3D100", patient) as con:
+        assert len(con.sql(f"{SUQL} LIMIT 2").rows) == 2
+
+
+def test_the_server_looks_whether_the_client_is_still_there(url: str) -> None:
+    with PostgresDatabase(url).session() as session:
+        shown = session.fetch("SELECT current_setting('client_connection_check_interval', true) AS v").to_pylist()
+        version = session.fetch("SELECT current_setting('server_version_num')::int AS v").to_pylist()
+    assert shown == [{"v": "1s" if version[0]["v"] >= 140_000 else None}]
+
+
+def test_a_lost_connection_is_told_with_the_server_s_reason(url: str) -> None:
+    kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'almanaq'"
+    # The server's last words are lost where the next message was on its way already.
+    told = "(terminating connection|.*closed the connection unexpectedly)"
+    reason = pytest.raises(DatabaseError, match=f"lost while the query ran: {told}")
+    with connect(url, on_call(5, lambda: run(url, kill))) as con, reason:
+        con.sql(SUQL)

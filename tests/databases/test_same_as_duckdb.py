@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import almanaq
 from almanaq import sample
+from almanaq.encode import plain
 from almanaq.testing import FunctionModel
 from engines import PostgresServer
 
@@ -39,6 +41,39 @@ def task() -> dict[str, pa.Table]:
     return {"task": pa.table({"id": ids, "city": cities, "stars": [i % 6 for i in ids], "body": bodies})}
 
 
+EXPRESSIONS = (
+    *(
+        "INTERVAL '13 months -2 days 3.5 seconds'",
+        "INTERVAL '-90 minutes'",
+        "INTERVAL '0 days'",
+        "id * INTERVAL '1 month'",
+    ),
+    *("age(at, '2020-01-01 00:00:00'::timestamp)", "at - '2020-01-01'::timestamp"),
+    *("extract(second from at)", "extract(milliseconds from at)", "date_part('minute', at)"),
+    *("round(f)", "f::int", "round(f::numeric)", "id / 2", "-id / 2"),
+    *("array_length(l, 1)", "cardinality(l)", "l[1]", "l[0]", "l[-1]", "l[3]"),
+    *("name < 'b'", "name COLLATE \"C\" > 'Z'", "name ~ '^[A-Z]'", "name ~* '^a'", "name LIKE 'a%'"),
+    *("z", "z AT TIME ZONE 'Europe/Paris'", "z::date", "at::text"),
+)
+
+
+def odd() -> dict[str, pa.Table]:
+    """Give values on which engines differ."""
+    moment = datetime.datetime(2020, 2, 29, 23, 59, 59, 123456)
+    return {
+        "odd": pa.table(
+            {
+                "id": [1, 2, 3],
+                "at": [moment, None, moment],
+                "z": pa.array([moment, None, moment], pa.timestamp("us", "UTC")),
+                "f": [2.5, -2.5, 1.5],
+                "l": [["x"], [], None],
+                "name": ["Zoe", "anna", "émile"],
+            }
+        )
+    }
+
+
 def said(text: str, question: str) -> str | None:
     """Answer from the length of text and question."""
     if "number" in question:
@@ -53,7 +88,7 @@ def connect(source: Any) -> tuple[almanaq.Connection, FunctionModel]:
 
 @pytest.fixture(scope="module")
 def both(postgres_server: PostgresServer) -> Iterator[tuple[Any, Any]]:
-    tables: Mapping[str, pa.Table] = {**sample.load("restaurants").tables, **task()}
+    tables: Mapping[str, pa.Table] = {**sample.load("restaurants").tables, **task(), **odd()}
     first, second = connect(dict(tables)), connect(postgres_server.source(tables))
     yield first, second
     first[0].close()
@@ -67,3 +102,13 @@ def test_same_rows_and_calls(both: tuple[Any, Any], sql: str) -> None:
     assert rows[0]
     assert rows[1] == rows[0]
     assert results[0].trace.text_calls == results[1].trace.text_calls > 0
+
+
+def test_expressions_mean_the_same(both: tuple[Any, Any]) -> None:
+    differ = {}
+    for expression in EXPRESSIONS:
+        sql = f"SELECT {expression} AS v FROM odd ORDER BY id"
+        found = [plain([value for (value,) in con.sql(sql).rows]) for con, _ in both]
+        if found[0] != found[1]:
+            differ[expression] = found
+    assert differ == {}

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 import almanaq
 from almanaq.errors import SourceError
 from almanaq.suql.execution.candidates import LOOKED_AT, LOOKED_FURTHER
+from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.testing import FunctionModel
 from server_home import new_home
 
@@ -163,3 +164,21 @@ def test_vectors_have_to_be_vectors(url: str, tmp_path: Path, vectors: str, said
     named = f'[t.columns.body]\nvectors = "{vectors}"\n'
     with open_with(url, tmp_path, named) as con, pytest.raises(SourceError, match=said):
         assert con.engine.catalog
+
+
+def test_vectors_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("almanaq.suql.execution.similarity.MOST_KEPT", 3)
+    embedded: list[str] = []
+
+    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+        embedded.extend(texts)
+        return WordEmbedder().embed(texts)
+
+    similarity = EmbedderSimilarity(embed)
+    passages = ["candles", "stones", "rivers", "clouds"]
+    assert similarity.scores("candles here", passages).tolist() == [1, 0, 0, 0]
+    assert similarity.scores("candles here", ["clouds"]).tolist() == [0]
+    assert embedded == [*passages, "candles here"]  # what was used last is there
+    assert similarity.scores("candles here", ["candles"]).tolist() == [1]
+    assert embedded[5:] == ["candles"]
+    assert len(similarity._vectors) == 3

@@ -75,6 +75,11 @@ def test_groups_hold_all_pairs_that_are_alike_and_no_pair_that_differs(size: int
     assert not any(set(a) < set(b) for a in found for b in found)
 
 
+def test_many_systems_that_are_all_alike_form_one_group_at_once() -> None:
+    means = {f"s{number}": number / 60 for number in range(60)}
+    assert len(groups(means, dict.fromkeys(map(frozenset, pairs(list(means))), False))) == 1
+
+
 def test_pooled_intervals_are_those_of_means_where_measures_are_means() -> None:
     random = np.random.default_rng(3)
     values = random.random((60, 2))

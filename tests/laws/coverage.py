@@ -183,14 +183,31 @@ def _place(node: exp.Expr, below: exp.Expr) -> set[str]:
     return found - {"order by"} if isinstance(node, exp.Order) and not isinstance(node.parent, exp.Query) else found
 
 
+def reaches_far(sql: str) -> bool:
+    """Tell whether a nested query with text refers to a block further out than the one around it."""
+    for inner in parse(sql).find_all(exp.Select):
+        around = inner.find_ancestor(exp.Select)
+        if around is None or not has_text(inner):
+            continue
+        near = {s.alias_or_name for block in (inner, around) for s in _items(block)}
+        if any(c.table and c.table not in near for c in inner.find_all(exp.Column)):
+            return True
+    return False
+
+
+def _items(block: exp.Select) -> list[exp.Expr]:
+    return list(block.find_all(exp.Table, exp.Subquery, exp.Unnest, exp.Lateral, exp.CTE))
+
+
 def measure(queries: Iterable[tuple[Case, bool]]) -> dict[str, object]:
     """Count clauses and pairs of clauses over (case, whether it has rows)."""
     single: Counter[str] = Counter()
     pairs: Counter[str] = Counter()
-    total = with_rows = deep = 0
+    total = with_rows = deep = far = 0
     for case, has_rows in queries:
         found = clauses_of(case)
         total, with_rows, deep = total + 1, with_rows + has_rows, deep + nested(case.sql)
+        far += reaches_far(case.sql)
         single.update(found)
         pairs.update(" + ".join(p) for p in combinations(sorted(found), 2))
     possible = [" + ".join(p) for p in combinations(sorted(c for c in CLAUSES if c != "structured only"), 2)]
@@ -198,6 +215,7 @@ def measure(queries: Iterable[tuple[Case, bool]]) -> dict[str, object]:
         "queries": total,
         "with_rows": round(with_rows / total, 4),
         "nested": round(deep / total, 4),
+        "reaching_two_blocks_out": round(far / total, 4),
         "clauses": {c: round(single[c] / total, 4) for c in CLAUSES},
         "pairs_covered": sum(1 for p in possible if pairs[p]),
         "pairs_possible": len(possible),
@@ -208,7 +226,7 @@ def measure(queries: Iterable[tuple[Case, bool]]) -> dict[str, object]:
 
 def main() -> None:
     """Write the coverage of the first seeds beside this file."""
-    from .run import cases
+    from .check import cases
 
     options = argparse.ArgumentParser(description=main.__doc__)
     options.add_argument("--count", type=int, default=5000)

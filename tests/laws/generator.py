@@ -207,6 +207,8 @@ class Maker:
             parts.append(predicate(self.draw, scope))
         if self.draw.chance(0.15):
             parts.append(boolean(self.draw, scope))
+        if outer and self.draw.subquery == self._innermost and self.draw.chance(0.5):
+            parts.append(self.subquery(scope, "bool"))
         self.rng.shuffle(parts)
         return " AND ".join(parts)
 
@@ -488,8 +490,10 @@ class Maker:
     def subquery(self, scope: Scope, type_: str) -> str:
         """Draw a subquery of a type over another FROM; about half look at the outer row."""
         outer = scope.columns if self.draw.chance(0.6) else ()
+        if scope.outer and self.draw.chance(0.6):  # two blocks out, and now and then no column of the block between
+            outer = tuple(dict.fromkeys((*outer, *scope.outer)))
         keep, self.draw.subquery = self.draw.subquery, None
-        if keep == self.subquery and self.draw.chance(0.15):
+        if keep == self.subquery and self.draw.chance(0.4):
             self.draw.subquery = self._innermost
         try:
             if type_ != "bool":

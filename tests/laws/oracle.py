@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import functools
 import json
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,6 +24,12 @@ Reply = Callable[[str, str], "str | None"]
 
 TEXT_FUNCTIONS = ("answer", "summary")
 NUMBERS = ("int", "num")
+MOST_CALLS = 200_000
+"""How many calls an evaluation may make: a few relations joined with themselves have 10^12 rows."""
+MOST_ROWS = 100_000
+"""How many rows an evaluation may give."""
+PATIENCE = 60.0
+"""Seconds that an evaluation may take."""
 
 
 class OracleError(Exception):
@@ -35,16 +42,19 @@ class Oracle:
     Args:
         tables: relations by name; dictionary columns are read as text.
         reply: called with (text, question); `"summary"` is the question of `summary`.
+        optimized: with the database's optimizer, whose rewrites err now and then.
 
     Attributes:
         asked: every (text, question) that the database asked since `asked.clear()`.
     """
 
-    def __init__(self, tables: Mapping[str, pa.Table], reply: Reply) -> None:
+    def __init__(self, tables: Mapping[str, pa.Table], reply: Reply, *, optimized: bool = True) -> None:
         self.asked: set[tuple[str, str]] = set()
+        self._calls = 0
         self._reply = reply
         self._tables = tuple(tables)
         self._con = _shared().open(self._answer)
+        self._con.execute(f"PRAGMA {'enable' if optimized else 'disable'}_optimizer")
         for name, table in tables.items():
             self._con.register("incoming", _without_dictionaries(table))
             self._con.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM incoming')
@@ -52,10 +62,19 @@ class Oracle:
 
     def rows(self, tree: exp.Expr) -> list[Row]:
         """Give the rows of a query already translated by `translate`."""
+        self._calls = 0
+        ended = threading.Timer(PATIENCE, self._con.interrupt)
+        ended.start()
         try:
-            return self._con.execute(tree.sql(dialect="duckdb")).fetchall()
+            found = self._con.execute(tree.sql(dialect="duckdb")).fetchmany(MOST_ROWS + 1)
         except (duckdb.Error, RuntimeError) as error:
-            raise OracleError(str(error)) from error
+            too_many = f"more than {MOST_CALLS:,} calls" if self._calls > MOST_CALLS else ""
+            raise OracleError(too_many or str(error)) from error
+        finally:
+            ended.cancel()
+        if len(found) > MOST_ROWS:
+            raise OracleError(f"more than {MOST_ROWS:,} rows")
+        return found
 
     def columns(self, tree: exp.Expr) -> list[tuple[str, str]]:
         """Give the (name, type) of a translated query's columns."""
@@ -72,6 +91,9 @@ class Oracle:
         _shared().close()
 
     def _answer(self, document: str | None, question: str | None) -> str | None:
+        self._calls += 1
+        if self._calls > MOST_CALLS:
+            raise OverflowError
         text = document_text(document)
         if text is None or question is None:
             return None
@@ -84,7 +106,7 @@ class _Shared:
 
     def __init__(self) -> None:
         self._current: Callable[[str | None, str | None], str | None] | None = None
-        self._con = duckdb.connect(config={"threads": 1})
+        self._con = duckdb.connect(config={"threads": 1, "memory_limit": "2GB", "max_temp_directory_size": "0KB"})
         options: dict[str, Any] = {"null_handling": "special"}
         self._con.create_function("oracle_answer", self._answer, ["VARCHAR", "VARCHAR"], "VARCHAR", **options)
         self._con.create_function("oracle_summary", self._summary, ["VARCHAR"], "VARCHAR", **options)

@@ -1,7 +1,10 @@
 """Nightly entry: `python -m tests.laws.run --count 20000 --jobs 2` compares the compiler with the oracle.
 
 Seeds are numbered from `--seed`; a seed whose query the oracle's database does not run, or that has no rows and is
-not one of the quarter of those kept, is passed over, so that a run has `--count` comparisons.
+not one of the share of those kept, is passed over, so that a run has `--count` comparisons. They are made in parts of
+`--part` comparisons, each written to `--out` with the commit it was made on: `--resume` goes on after the parts of that
+file, `--again` makes those anew that differ, and keeps what they said before. Run it from a clean checkout that nobody
+edits: processes read the code when they start.
 """
 
 from __future__ import annotations
@@ -11,251 +14,30 @@ import contextlib
 import functools
 import itertools
 import json
-import multiprocessing
-import random
-import re
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import pyarrow as pa
-from sqlglot import exp
+from .check import DISPUTED, Failure, Outcome, RuleSet, open_in_one_instance, outcome, without_threads
+from .workers import DIED, outcomes
 
-import almanaq
-from almanaq.models.protocols import LinkRequest
-from almanaq.models.registry import open_models
-from almanaq.suql.databases.duckdb import DuckDBDatabase, load_table
-from almanaq.suql.databases.protocol import Database
-from almanaq.suql.databases.registry import open_database
-from almanaq.suql.engine import Engine
-from almanaq.suql.execution import candidates, computed
-from almanaq.suql.execution import run as execution_run
-from almanaq.suql.optimizer import QUERY_RULES, RULES
-from almanaq.suql.options import Options
-from almanaq.testing import FunctionModel
-
-from .compare import Expected, difference, expect
-from .generator import Case, generate
-from .oracle import Oracle, OracleError, is_text_call, parse
-from .world import MEANINGS
-
-KEPT_EMPTY = 0.3
-
-
-@dataclass(frozen=True)
-class Ready:
-    """A case, what it must give, and the (text, question) pairs a naive evaluation without LIMIT asks."""
-
-    case: Case
-    expected: Expected
-    asked: frozenset[tuple[str, str]]
-
-
-def prepare(seed: int) -> Ready | str:
-    """Give the case of a seed with what it must give; why, where the seed is passed over ("" without rows)."""
-    case = generate(seed)
-    oracle = Oracle(case.world.tables(), case.world.model.canonical)
-    try:
-        expected = expect(oracle, case.sql, fold=case.world.model.varied, link=case.link)
-    except OracleError as error:
-        return str(error).split("\n")[0][:110]
-    finally:
-        oracle.close()
-    if expected.size == 0 and random.Random(seed).random() > KEPT_EMPTY:
-        return ""
-    return Ready(case, expected, frozenset(oracle.asked))
-
-
-def cases(seed: int, count: int) -> Iterator[Ready]:
-    """Yield `count` cases from a seed on."""
-    ready = (prepare(number) for number in itertools.count(seed))
-    yield from itertools.islice((r for r in ready if isinstance(r, Ready)), count)
-
-
-# --- the compiler under test -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Failure:
-    """What went wrong with a case: `kind` groups failures of one cause."""
-
-    seed: int
-    kind: str
-    message: str
-    sql: str
-
-    def __str__(self) -> str:
-        return f"seed {self.seed}: {self.kind}: {self.message}\n    {self.sql}"
-
-
-@dataclass(frozen=True)
-class Observed:
-    """Calls of one case: those made, and those that the oracle's database makes without LIMIT."""
-
-    calls: int
-    naive: int
-
-
-def check(
-    ready: Ready, *, connect: Callable[..., Any] | None = None, thrifty: bool | None = None, **options: object
-) -> tuple[Failure | None, Observed | None]:
-    """Run a case on the compiler; give what went wrong, if anything, and the calls.
-
-    Args:
-        connect: stands for `connect_exactly`: tests of the referee itself give one that errs, those of single rules one
-            that leaves rules out.
-        thrifty: more calls than a naive evaluation makes are a failure; by default without `connect`.
-    """
-    case, model = ready.case, ready.case.world.model
-    under_test = LinkingModel(model.reply)
-    sql, params = case.prepared
-    try:
-        con = (connect or connect_exactly)(case.world.tables(), under_test, link=case.link, **options)
-        try:
-            result = con.sql(sql, params) if params else con.sql(sql)
-            columns, rows, made = list(result.columns), list(result.rows), result.trace.text_calls
-        finally:
-            con.close()
-    except Exception as error:  # every error is a failure here: the oracle runs the query
-        kind = f"{type(error).__name__}: {_gist(str(error))}"
-        return Failure(case.seed, kind, str(error), sql), None
-    wrong = difference(ready.expected, columns, rows, fold=model.varied)
-    if wrong:
-        return Failure(case.seed, "wrong rows", wrong, sql), Observed(made, len(ready.asked))
-    thrifty = connect is None if thrifty is None else thrifty
-    wrong = _calls_wrong(case.sql, under_test, made, ready if thrifty else None)
-    observed = Observed(made, len(ready.asked))
-    return (Failure(case.seed, "calls", wrong, sql) if wrong else None), observed
-
-
-class LinkingModel(FunctionModel):
-    """A FunctionModel that knows what the literals of the laws mean."""
-
-    async def link(self, request: LinkRequest) -> tuple[str, ...]:
-        """Give the values that a literal means."""
-        return MEANINGS.get(request.literal, ())
-
-
-def connect_exactly(tables: dict[str, pa.Table], model: FunctionModel, **options: object) -> Any:
-    """Connect as the laws want it: exact, in table order, without waste, linking or cache."""
-    chosen = {"speculation": 1, "order": "table", "cache": False, "link": False, "max_calls": 10**9} | options
-    return almanaq.connect(tables, model=model, **chosen)
-
-
-class RuleSet:
-    """Which rules of the optimizer a connection uses: `all`, `none`, or the name of the only one."""
-
-    NAMES = tuple(rule.__name__ for rule in (*QUERY_RULES, *RULES))
-
-    def __init__(self, name: str, open_tables: Callable[[Any], Database] = open_database) -> None:
-        self._open = open_tables
-        if name not in (*self.NAMES, "all", "none"):
-            raise ValueError(f"no rule {name!r}: one of all, none, {', '.join(self.NAMES)}")
-        self.rules = tuple(rule for rule in RULES if name in ("all", rule.__name__))
-        self.query_rules = tuple(rule for rule in QUERY_RULES if name in ("all", rule.__name__))
-
-    def connect(self, tables: dict[str, pa.Table], model: FunctionModel, **options: object) -> Any:
-        """Connect as `connect_exactly` does, with these rules alone."""
-        chosen = {"speculation": 1, "order": "table", "link": False, "max_calls": 10**9} | options
-        database, models = self._open(tables), open_models(model, cache=False)
-        wanted = Options(**chosen)  # type: ignore[arg-type]
-        engine = Engine(database, models, options=wanted, rules=self.rules, query_rules=self.query_rules)
-        return almanaq.Connection(engine, database, models)
-
-
-# --- many at once ----------------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def _instance() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect()
-
-
-def open_in_one_instance(tables: dict[str, pa.Table]) -> Database:
-    """Open a world like `open_database`, all of a process in one instance: making one takes longer than a query."""
-    con = _instance()
-    con.execute("DROP SCHEMA IF EXISTS data CASCADE; CREATE SCHEMA data")
-    for name, table in tables.items():
-        load_table(con, ("memory", "data", name), table)
-    return DuckDBDatabase(con.cursor(), name="tables", database="memory", owned=False)
-
-
-def without_threads() -> None:
-    """Let the engine wait for the database where it stands: the model answers at once, and threads only take time."""
-
-    async def here(work: Callable[..., Any], *args: object, **named: object) -> Any:
-        return work(*args, **named)
-
-    for module in (candidates, computed, execution_run):
-        module.in_thread = here  # type: ignore[attr-defined]
-
-
-def _calls_wrong(sql: str, model: FunctionModel, made: int, ready: Ready | None) -> str | None:
-    if model.calls != made:
-        return f"the model was called {model.calls} times, the trace says {made}"
-    repeated = Counter(model.requests)
-    types = _types_of(sql)
-    over = [(pair, n) for pair, n in repeated.items() if n > types]
-    if over:
-        return f"asked {over[0][1]} times for {over[0][0]!r}, with {types} types in the query"
-    if ready is not None and comparable(sql) and made > len(ready.asked):
-        extra = set(model.requests) - ready.asked
-        return f"{made} calls, where a naive evaluation makes {len(ready.asked)}; extra: {sorted(extra)[:3]}"
-    return None
-
-
-def _types_of(sql: str) -> int:
-    """Give how many types text functions are cast to or compared with, at most."""
-    found = {"text"}
-    for call in parse(sql).find_all(exp.Anonymous):
-        if is_text_call(call):
-            parent = call.parent
-            found.add(parent.to.sql() if isinstance(parent, exp.Cast) else type(parent).__name__)
-    return len(found)
-
-
-def comparable(sql: str) -> bool:
-    """Tell whether the database has no luck in its order of evaluation: one text call, in SELECT or AND-ed in WHERE."""
-    tree = parse(sql)
-    calls = [n for n in tree.find_all(exp.Anonymous) if is_text_call(n)]
-    if len(calls) != 1 or len(list(tree.find_all(exp.Select))) != 1:
-        return False
-    luck = (exp.Or, exp.Case, exp.Coalesce, exp.Join, exp.AggFunc, exp.Window, exp.Not)
-    return tree.find(*luck) is None
-
-
-def _gist(message: str) -> str:
-    first = re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "…", message.split("\n")[0])
-    return first[:90]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a seed: passed over (and why), or compared."""
-
-    seed: int
-    passed_over: str | None
-    failure: Failure | None = None
-    observed: Observed | None = None
-
-
-def outcome(seed: int, *, connect: Callable[..., Any] | None = None, **options: object) -> Outcome:
-    """Compare the case of one seed; `connect` as in `check`."""
-    ready = prepare(seed)
-    if not isinstance(ready, Ready):
-        return Outcome(seed, ready)
-    return Outcome(seed, None, *check(ready, connect=connect, **options))
+SHOWN_EVERY = 250
+Part = dict[str, Any]
 
 
 @dataclass
 class Report:
-    """What a run found; `refused`: the seeds that the oracle's database does not run, by reason."""
+    """What a run found.
+
+    Attributes:
+        refused: seeds passed over by reason, mostly why the oracle's database does not run them.
+        disputed: seeds that the oracle's database gets wrong, told by its rows without its optimizer.
+    """
 
     compared: int = 0
     failures: list[Failure] = field(default_factory=list)
@@ -263,6 +45,7 @@ class Report:
     naive: int = 0
     more_than_naive: list[int] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
+    disputed: list[int] = field(default_factory=list)
     empty: int = 0
     last_seed: int = 0
 
@@ -272,6 +55,7 @@ class Report:
         if found.passed_over is not None:
             self.empty += found.passed_over == ""
             self.refused.update([found.passed_over] if found.passed_over else [])
+            self.disputed += [found.seed] if found.passed_over == DISPUTED else []
             return
         self.compared += 1
         if found.failure is not None:
@@ -287,30 +71,84 @@ def run(
     seed: int,
     count: int,
     *,
+    last: int | None = None,
     progress: bool = False,
-    jobs: int = 1,
+    jobs: int | None = None,
     connect: Callable[..., Any] | None = None,
     **options: object,
 ) -> Report:
-    """Compare `count` cases from a seed on; `connect` as in `check`, `jobs` is the number of processes."""
+    """Compare `count` cases from a seed on.
+
+    Args:
+        last: the seed to stop at, even with fewer cases compared.
+        progress: print what differs, and how far the run is.
+        jobs: number of processes, which may die; None compares in this one.
+        connect: as in `check`.
+    """
     report = Report()
-    with contextlib.closing(_outcomes(functools.partial(outcome, connect=connect, **options), seed, jobs)) as found:
-        while report.compared < count:
-            one = next(found)
-            report.add(one)
-            if progress and one.failure is not None:
-                print(f"{one.failure}\n", file=sys.stderr, flush=True)
-            if progress and one.passed_over is None and report.compared % 500 == 0:
-                print(f"{report.compared} compared, {len(report.failures)} differ", file=sys.stderr, flush=True)
+    one = functools.partial(outcome, connect=connect, **options)
+    start = time.perf_counter()
+    found = outcomes(one, seed, jobs) if jobs else (one(number) for number in itertools.count(seed))
+    with contextlib.closing(found):
+        while report.compared < count and (last is None or report.last_seed < last):
+            report.add(latest := next(found))
+            if progress and latest.failure is not None:
+                print(f"{latest.failure}\n", file=sys.stderr, flush=True)
+            if progress and latest.passed_over is None and report.compared % SHOWN_EVERY == 0:
+                each = report.compared / (time.perf_counter() - start)
+                told = f"{report.compared} of {count} compared (seed {latest.seed}, {each:.1f} a second)"
+                print(f"{told}, {len(report.failures)} differ", file=sys.stderr, flush=True)
     return report
 
 
-def _outcomes(one: Callable[[int], Outcome], seed: int, jobs: int) -> Generator[Outcome]:
-    if jobs == 1:
-        yield from map(one, itertools.count(seed))
-    with multiprocessing.get_context("spawn").Pool(jobs, without_threads) as pool:
-        for first in itertools.count(seed, 100 * jobs):
-            yield from pool.map(one, range(first, first + 100 * jobs), chunksize=5)
+# --- parts of a long run ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Nightly:
+    """A run in parts, which are kept in a file."""
+
+    given: argparse.Namespace
+    parts: list[Part]
+
+    def go_on(self) -> None:
+        """Make the parts that are missing."""
+        names = ("none", *RuleSet.NAMES) if self.given.rules == "each" else (self.given.rules,)
+        for name in names:
+            mine = [part for part in self.parts if part["rules"] == name]
+            compared = sum(part["compared"] for part in mine)
+            seed = mine[-1]["last_seed"] + 1 if mine else self.given.seed
+            while compared < self.given.count:
+                part = self._made(name, seed, min(self.given.part, self.given.count - compared))
+                self.parts.append(part)
+                compared, seed = compared + part["compared"], part["last_seed"] + 1
+                self._keep()
+
+    def again(self) -> None:
+        """Make anew the parts that differ."""
+        for place, old in enumerate(self.parts):
+            if old["differ"]:
+                part = self._made(old["rules"], old["first_seed"], old["compared"], old["last_seed"])
+                said = {key: old[key] for key in ("commit", "differ", "seeds_that_differ")}
+                self.parts[place] = part | {"before": [*old.get("before", []), said]}
+                self._keep()
+
+    def _made(self, rules: str, seed: int, count: int, last: int | None = None) -> Part:
+        print(f"rules: {rules}, from seed {seed}", flush=True)
+        given = self.given
+        connect, thrifty = RuleSet(rules, open_in_one_instance).connect, rules == "all"
+        options = {"order": given.order, "speculation": given.speculation, "jobs": given.jobs}
+        start = time.perf_counter()
+        report = run(seed, count, last=last, progress=True, connect=connect, thrifty=thrifty, **options)
+        _tell(report, given.shrink if rules == "all" else 0)
+        part = {"commit": _commit(), **_summary(rules, seed, report, time.perf_counter() - start)}
+        print(json.dumps(part), flush=True)
+        return part
+
+    def _keep(self) -> None:
+        if self.given.out:
+            found = {"command": "python -m tests.laws.run " + " ".join(sys.argv[1:]), "runs": self.parts}
+            self.given.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
 def main() -> int:
@@ -319,28 +157,26 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
-    parser.add_argument("--shrink", type=int, default=5, metavar="N", help="reduce the first N kinds of failure")
+    parser.add_argument(
+        "--shrink", type=int, default=5, metavar="N", help="reduce the first N kinds of a part's failures"
+    )
     parser.add_argument("--order", choices=("table", "similarity"), default="table")
     parser.add_argument("--speculation", type=float, default=1)
     parser.add_argument("--rules", default="all", help="each, none, or the name of the only rule of the optimizer")
+    parser.add_argument("--part", type=int, default=1000, metavar="N", help="comparisons between two writes of --out")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write what was found as JSON")
+    kept = parser.add_mutually_exclusive_group()
+    kept.add_argument("--resume", action="store_true", help="go on after the parts in --out")
+    kept.add_argument("--again", action="store_true", help="make the parts in --out anew that differ")
     given = parser.parse_args()
-    options = {"order": given.order, "speculation": given.speculation, "jobs": given.jobs}
+    keeps = (given.resume or given.again) and given.out and given.out.exists()
+    nightly = Nightly(given, json.loads(given.out.read_text("utf-8"))["runs"] if keeps else [])
     without_threads()
-    names = ("none", *RuleSet.NAMES) if given.rules == "each" else (given.rules,)
-    reports = []
-    for name in names:
-        print(f"rules: {name}", flush=True)
-        connect, thrifty = RuleSet(name, open_in_one_instance).connect, name == "all"
-        start = time.perf_counter()
-        report = run(given.seed, given.count, progress=True, connect=connect, thrifty=thrifty, **options)
-        _tell(report, given.shrink if name == "all" else 0)
-        reports.append(_summary(name, given.seed, report, time.perf_counter() - start))
-        print(json.dumps(reports[-1]))
-    if given.out:
-        found = {"command": "python -m tests.laws.run " + " ".join(sys.argv[1:]), "commit": _commit(), "runs": reports}
-        given.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    return 1 if any(report["differ"] for report in reports) else 0
+    if given.again:
+        nightly.again()
+    else:
+        nightly.go_on()
+    return 1 if any(part["differ"] for part in nightly.parts) else 0
 
 
 def _commit() -> str:
@@ -349,7 +185,7 @@ def _commit() -> str:
     return done.stdout.strip()
 
 
-def _summary(rules: str, seed: int, report: Report, seconds: float) -> dict[str, Any]:
+def _summary(rules: str, seed: int, report: Report, seconds: float) -> Part:
     return {
         "rules": rules,
         "first_seed": seed,
@@ -358,7 +194,8 @@ def _summary(rules: str, seed: int, report: Report, seconds: float) -> dict[str,
         "differ": len(report.failures),
         "seeds_that_differ": [failure.seed for failure in report.failures],
         "without_rows": report.empty,
-        "refused_by_the_oracle": sum(report.refused.values()),
+        "refused_by_the_oracle": sum(report.refused.values()) - len(report.disputed),
+        "seeds_that_the_oracle_gets_wrong": report.disputed,
         "text_calls": report.calls,
         "naive_text_calls": report.naive,
         "more_than_naive": len(report.more_than_naive),
@@ -374,7 +211,7 @@ def _tell(report: Report, shrunk: int) -> None:
     for number, (kind, failures) in enumerate(sorted(kinds.items(), key=lambda k: -len(k[1]))):
         failures.sort(key=lambda f: len(f.sql))
         print(f"\n== {len(failures)} of {kind}; seeds {[f.seed for f in failures[:20]]}\n{failures[0]}", flush=True)
-        if number < shrunk:
+        if number < shrunk and kind != DIED:
             from .shrink import shrink
 
             for failure in failures[: 6 if kind in ("wrong rows", "calls") else 1]:

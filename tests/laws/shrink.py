@@ -8,10 +8,10 @@ from dataclasses import replace
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from .check import Failure, Ready, check
 from .compare import expect
 from .generator import Case, generate
 from .oracle import Oracle, OracleError, parse
-from .run import Failure, Ready, check
 from .world import Relation, World
 
 WRAPPERS = (exp.And, exp.Or, exp.Not, exp.Paren, exp.Coalesce, exp.DPipe, exp.Subquery, exp.Filter, exp.Cast)

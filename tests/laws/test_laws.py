@@ -10,11 +10,12 @@ import pytest
 from almanaq.errors import ModelCallError
 from almanaq.testing import FunctionModel
 
+from .check import Failure, LinkingModel, Ready, RuleSet, cases, check, connect_exactly, prepare
 from .compare import difference, expect
 from .expressions import Col, Draw, Scope, boolean, call, literal
 from .generator import Case
 from .oracle import Oracle
-from .run import Failure, LinkingModel, Ready, RuleSet, cases, check, connect_exactly, prepare, run
+from .run import run
 from .world import FREE, TYPES, Model, Relation, World, make_world
 
 QUICK, FULL, EACH_RULE = 100, 500, 40

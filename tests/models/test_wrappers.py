@@ -127,8 +127,8 @@ def test_under_every_fault_all_calls_end_and_the_meter_equals_the_ledger(prompt:
         return await asyncio.gather(*asked, return_exceptions=True)
 
     with StandInServer(lambda r: r["messages"][1]["content"], faults=Faults(rates=rates, latency=0.001)) as server:
-        metered = MeteredModel(OpenAIModel("m", server.url, timeout=2.0, price=price), budget, price)
-        ended = asyncio.run(many(RetryingModel(ConcurrentModel(metered, 32), base=0.002), 200))
+        metered = MeteredModel(OpenAIModel("m", server.url, timeout=3.0, price=price), budget, price)
+        ended = asyncio.run(many(RetryingModel(ConcurrentModel(metered, 16), base=0.002), 200))
     assert all(isinstance(item, Completion | ModelCallError) for item in ended)
     assert sum(isinstance(item, Completion) for item in ended) == server.ledger.answered >= 195
     assert budget.usage.calls == server.ledger.calls

@@ -17,6 +17,8 @@ CALM = "answer(body, 'calm?') = 'Yes'"
 EXAMPLES = {
     "unused_outputs": "SELECT count(*) FROM (SELECT city, answer(body, 'who?') AS a FROM t LIMIT 8) AS d",
     "exists_limit": "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM t AS s WHERE answer(s.body, 'calm?') = 'Yes')",
+    "inner_joins": "SELECT t.id, s.id FROM t LEFT JOIN t AS s ON s.id = t.id + 1 AND answer(s.body, 'calm?') = 'Yes' "
+    "WHERE s.stars < 2",
     "merged_derived_tables": f"SELECT id FROM (SELECT * FROM t WHERE {CALM}) AS d WHERE city = 'Oslo' LIMIT 1",
     "preserved_derived_tables": f"SELECT d.id FROM (SELECT * FROM t WHERE {CALM}) AS d "
     "LEFT JOIN t AS u ON u.id = d.id + 1 LIMIT 1",
@@ -81,6 +83,7 @@ def test_a_rule_keeps_the_rows(name: str) -> None:
     [
         ("unused_outputs", 0, 8),
         ("exists_limit", 3, 12),
+        ("inner_joins", 4, 11),
         ("merged_derived_tables", 2, 12),
         ("preserved_derived_tables", 3, 12),
         ("text_filter", 8, 24),

@@ -56,6 +56,24 @@ def test_calls(rows: Asked, sql: str, calls: int) -> None:
     assert rows.calls(sql) == calls
 
 
+@pytest.mark.parametrize(
+    ("joined", "calls"),
+    [
+        (f"LEFT JOIN t AS u ON u.id = t.id + 15 AND t.{YES}", 5),
+        (f"LEFT JOIN t AS u ON u.id = t.id + 15 AND t.{YES} WHERE t.city = 'Rome'", 2),
+        (f"LEFT JOIN t AS u ON u.id = t.id + 15 AND u.{YES}", 5),
+        (f"RIGHT JOIN t AS u ON u.id = t.id + 15 AND u.{YES} WHERE u.city = 'Rome'", 3),
+        (f"FULL JOIN t AS u ON u.id = t.id + 15 AND t.{YES} WHERE t.city = 'Rome'", 2),
+        (f"FULL JOIN t AS u ON u.id = t.id + 15 AND t.{YES} WHERE t.city IS NULL", 5),
+        ("LEFT JOIN t AS u ON answer(t.body, u.city || ' calm?') = 'Yes' WHERE t.id < 4", 6),
+    ],
+)
+def test_an_outer_join_asks_for_the_rows_that_matter(rows: Asked, joined: str, calls: int) -> None:
+    """Rows that WHERE drops, or the rest of ON finds no match for, are not asked."""
+    joined = joined.replace("t.answer(", "answer(t.").replace("u.answer(", "answer(u.")
+    assert rows.calls(f"SELECT t.id, u.id FROM t {joined}") == calls
+
+
 def test_equal_texts_are_asked_once() -> None:
     asked = Asked(t={"id": list(range(50)), "body": texts(*["calm=Yes"] * 50)})
     assert len(asked.rows(f"SELECT id FROM t WHERE {YES}")) == 50

@@ -129,6 +129,10 @@ def test_unknown_names_are_pointed_at_with_a_near_one(town: Asked, sql: str, nea
         ('SELECT "id FROM places', QuerySyntaxError, '"id'),
         ("SELECT id /* all FROM places", QuerySyntaxError, "/*"),
         ("SELECT id FROM places WHERE", QuerySyntaxError, "WHERE"),
+        ("SELECT id, FROM places", QuerySyntaxError, ", FROM"),
+        ("SELECT id,, stars FROM places", QuerySyntaxError, ",, stars"),
+        ("SELECT id FROM (SELECT id FROM places ORDER BY id,) AS d", QuerySyntaxError, ",)"),
+        ("SELECT id FROM places GROUP BY id,", QuerySyntaxError, ","),
         ("SELECT answer(body, 'when?')::dat FROM places", QueryTypeError, "dat "),
         ("SELECT id, answer(body, 'calm?') OVER () FROM places", QueryTypeError, "answer"),
     ],
@@ -173,6 +177,33 @@ def test_text_functions_read_text(town: Asked, sql: str) -> None:
     with pytest.raises(QueryTypeError) as caught:
         town.con.sql(sql)
     assert caught.value.start is not None
+
+
+@pytest.mark.parametrize(
+    ("condition", "at"),
+    [
+        ("stars + body > 3", "stars + body"),
+        ("answer(body, 'calm?') = 'Yes' AND body * 2 = 4", "body"),
+        ("body > stars", "body > stars"),
+        ("stars = DATE '2020-01-01'", "stars"),
+        ("stars BETWEEN DATE '2020-01-01' AND DATE '2021-01-01'", "stars"),
+        ("stars LIKE '4%'", "stars"),
+        ("id IN (SELECT max(q.stars) - q.body FROM places q GROUP BY q.body)", "q.stars) - q.body"),
+    ],
+)
+def test_operators_point_at_what_they_do_not_take(town: Asked, condition: str, at: str) -> None:
+    sql = f"SELECT id FROM places WHERE {condition}"
+    with pytest.raises(QueryTypeError, match=r"does not take this: .* is .*; cast") as caught:
+        town.con.sql(sql)
+    error = caught.value
+    assert error.start is not None
+    assert error.end is not None
+    assert sql[error.start : error.end + 1] in (at, at.removeprefix("q."))
+
+
+def test_operators_over_what_they_take_are_left_alone(town: Asked) -> None:
+    condition = "stars > '2' AND id + 0.5 > 1 AND body LIKE 'calm%' AND DATE '2020-01-01' + 1 > DATE '2019-01-01'"
+    assert town.rows(f"SELECT id FROM places WHERE {condition} ORDER BY id") == [(1,), (2,)]
 
 
 @pytest.mark.parametrize(

@@ -196,6 +196,29 @@ def test_a_nested_query_in_a_nested_query(town: Asked) -> None:
     assert town.rows(f"SELECT id FROM places p WHERE id IN ({places}) ORDER BY 1") == [(1,), (3,), (4,)]
 
 
+def test_a_nested_query_reaches_over_the_block_around_it(town: Asked) -> None:
+    """The block between has no reference of its own to the rows that the innermost query looks at."""
+    calm = "FROM visits v WHERE v.place <> p.id AND answer(v.notes, 'calm?') = 'Yes'"
+    other = f"(SELECT count(*) {calm})"
+    between = "SELECT 1 FROM places q WHERE answer(q.body, 'calm?') = 'Yes'"
+    for_each = f"SELECT p.id FROM places p WHERE EXISTS ({between} AND {other} > 1) ORDER BY p.id"
+    assert town.rows(for_each) == [(1,), (2,), (4,), (5,), (6,), (7,), (8,)]
+    counted = f"SELECT p.id, (SELECT sum({other}) FROM places q WHERE q.stars = 4 AND {other} < 2) FROM places p"
+    assert town.rows(f"{counted} WHERE p.id < 4 ORDER BY p.id") == [(1, None), (2, None), (3, 2)]
+    innermost = f"SELECT 1 FROM places r WHERE r.id > p.id + 5 AND EXISTS (SELECT 1 {calm})"
+    deep = f"SELECT p.id FROM places p WHERE EXISTS (SELECT 1 FROM places q WHERE EXISTS ({innermost})) ORDER BY p.id"
+    assert town.rows(deep) == [(1,), (2,)]
+
+
+def test_a_window_in_a_nested_query_that_orders_rows(town: Asked) -> None:
+    """The rows of a block are numbered by a window in its order, and DuckDB takes no window within one."""
+    ranks = "SELECT rank() OVER (ORDER BY v.who) FROM visits v WHERE v.place = p.id"
+    sql = f"SELECT id FROM places p WHERE {CALM} ORDER BY EXISTS ({ranks}), id DESC LIMIT 2"
+    assert town.rows(sql) == [(6,), (4,)]
+    said = f"{ranks} AND answer(v.notes, 'calm?') = 'Yes'"
+    assert town.rows(f"SELECT id FROM places p WHERE {CALM} ORDER BY EXISTS ({said}), id LIMIT 3") == [(1,), (4,), (6,)]
+
+
 def test_an_answer_compared_with_a_nested_query_in_a_nested_query(town: Asked) -> None:
     calm = "SELECT answer(r.body, 'calm?') FROM places r WHERE r.stars = q.stars AND r.id <> q.id"
     alike = f"SELECT count(*) FROM places q WHERE q.city = p.city AND answer(q.body, 'calm?') IN ({calm})"

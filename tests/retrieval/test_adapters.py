@@ -122,7 +122,7 @@ def test_a_llama_index_retriever() -> None:
     assert found.similarity_top_k == 2
 
 
-@pytest.mark.parametrize("scores", [(None, None), (0.1, 0.9), (float("nan"), 0.5)])
+@pytest.mark.parametrize("scores", [(None, None), (0.1, 0.9), (None, 0.5)])
 def test_scores_that_are_missing_or_rise_become_ranks(scores) -> None:
     found = LlamaIndexShaped([scored(FILMS, scores[0]), scored(RIVERS, scores[1])])
     (ranking,) = adapt(found, "x").index(CORPUS, FIELDS).search(["q"], 3)
@@ -163,6 +163,10 @@ class NeedsArguments:
         pass
 
 
+def gives(found):
+    return SimpleNamespace(embed_corpus=lambda corpus: None, retrieve=lambda query, top_k: found)
+
+
 @pytest.mark.parametrize(
     ("found", "message"),
     [
@@ -172,6 +176,13 @@ class NeedsArguments:
         (SimpleNamespace(embed_corpus=lambda corpus: None, retrieve=lambda query, top_k: ["films"]), "gave 'films'"),
         (SimpleNamespace(embed_corpus=lambda corpus: None, retrieve=lambda query, top_k: [5]), "gave 5"),
         (lambda documents: make, "gave a function"),
+        (gives([("d", "a"), ("d", "b"), ("d", "a")]), "question 'q': it lists d/a twice"),
+        (gives([("d", "a", 0.5), ("d", "b", float("nan"))]), r"question 'q': it gave d/b a score that is no number"),
+        (LlamaIndexShaped([scored(FILMS, float("inf"))]), "no number"),
+        (
+            SimpleNamespace(embed_corpus=lambda entry: np.full(3, np.nan), embed_query=lambda query: np.ones(3)),
+            "no number",
+        ),
     ],
 )
 def test_bad_input(found, message: str) -> None:

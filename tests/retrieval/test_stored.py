@@ -15,6 +15,7 @@ from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval import stored
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.stored import MANIFEST, Change, build_index, open_index, update_index
+from almanaq.retrieval.writing import alone
 
 FIELDS = ["title", "header", "cells"]
 
@@ -41,7 +42,7 @@ def test_it_ranks_and_scores_as_the_index_in_memory(tmp_path: Path) -> None:
 
 def test_it_keeps_what_is_shown(tmp_path: Path) -> None:
     index = build_index(CORPUS, tmp_path / "i", FIELDS)
-    ((named, _),) = index.find("Kurosawa", 5)
+    ((named, _),) = index.best("Kurosawa", 5)
     assert (named.id, named.title, named.header) == (FILMS.id, FILMS.title, FILMS.header)
 
 
@@ -58,6 +59,13 @@ def test_an_update_writes_what_changed_only(tmp_path: Path) -> None:
     assert found(index, "penguin") == ["new"]
     assert found(index, word(3)) == found(index, word(4)) == []
     assert found(index, word(7)) == ["t7"]
+
+
+def test_a_value_that_moves_to_another_column_is_a_change(tmp_path: Path) -> None:
+    moved = table("t", "moves", ("a", "b"), [("x", "")])
+    build_index((*MANY, moved), tmp_path, FIELDS)
+    _, change = update_index((*MANY, replace(moved, rows=(("", "x"),))), tmp_path)
+    assert change == Change(changed=1, kept=len(MANY))
 
 
 def test_an_update_without_change_writes_nothing(tmp_path: Path) -> None:
@@ -111,6 +119,39 @@ def test_a_crash_leaves_the_old_index_whole(tmp_path: Path, monkeypatch, step: s
     assert len(list((tmp_path / "i").glob("segment-*"))) == 2  # what the crash left is gone
 
 
+def test_a_first_build_that_was_killed_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "segment-0").mkdir()
+    for name in (".lock", ".manifest.json.123"):
+        (tmp_path / name).write_text("")
+    assert len(build_index(MANY, tmp_path, FIELDS)) == len(MANY)
+    assert not (tmp_path / ".manifest.json.123").exists()
+
+
+def test_a_second_writer_is_refused_and_searching_goes_on(tmp_path: Path) -> None:
+    build_index(MANY, tmp_path, FIELDS)
+    with alone(tmp_path):
+        for write in (lambda: update_index(CORPUS, tmp_path), lambda: build_index(CORPUS, tmp_path, FIELDS)):
+            with pytest.raises(SourceError, match="another process is writing"):
+                write()
+        assert found(open_index(tmp_path), word(7)) == ["t7"]
+    assert update_index(CORPUS, tmp_path)[1].deleted == len(MANY)
+
+
+def test_a_build_that_fails_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no table"):
+        build_index([], tmp_path / "i", FIELDS)
+    assert not (tmp_path / "i").exists()
+
+
+def test_an_index_that_is_replaced_while_it_is_opened_is_opened_anew(tmp_path: Path, monkeypatch) -> None:
+    build_index(MANY, tmp_path, FIELDS)
+    told = stored._read_manifest(tmp_path)
+    build_index(CORPUS, tmp_path, FIELDS)
+    read = iter([told, stored._read_manifest(tmp_path)])
+    monkeypatch.setattr(stored, "_read_manifest", lambda _: next(read))
+    assert len(open_index(tmp_path)) == len(CORPUS)
+
+
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no table"):
         build_index([], tmp_path / "i", FIELDS)
@@ -132,8 +173,8 @@ def test_bad_input(tmp_path: Path) -> None:
         ("{", "cannot read"),
         ("[]", "is not an index"),
         ('{"format": "else"}', "is not an index"),
-        ('{"format": "almanaq-table-index", "version": 99}', "version 99, this almanaq reads 2"),
-        ('{"format": "almanaq-table-index", "version": 2}', "is damaged"),
+        ('{"format": "almanaq-table-index", "version": 99}', "version 99, this almanaq reads 3"),
+        ('{"format": "almanaq-table-index", "version": 3}', "is damaged"),
     ],
 )
 def test_foreign_and_damaged_indexes(tmp_path: Path, manifest: str, message: str) -> None:
@@ -178,6 +219,7 @@ print("ready", flush=True)
 for turn in range(100_000):
     corpus = [replace(t, title=f"turn {turn} again") if i < 5 else t for i, t in enumerate(MANY)]
     update_index(corpus, Path(sys.argv[1]))
+    print("updated", flush=True)
 """
 
 
@@ -188,7 +230,8 @@ def test_a_killed_update_leaves_a_whole_index(tmp_path: Path) -> None:
     for pause in (0.05, 0.11, 0.23, 0.41):
         command = [sys.executable, "-c", _UPDATING, str(folder), str(Path(__file__).parent)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            process.stdout.readline()
+            lines = [process.stdout.readline(), process.stdout.readline()]
+            assert lines == [b"ready\n", b"updated\n"]
             time.sleep(pause)
             process.kill()
         index = open_index(folder)

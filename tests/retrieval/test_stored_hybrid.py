@@ -59,8 +59,8 @@ def test_an_update_embeds_what_changed(folder: Path) -> None:
     assert len(embedder.embedded) == 3
     for exact in (1000, 0):
         stored = StoredHybrid(index, BagOfWords(), exact=exact)
-        assert {named.id.table for named, _ in stored.find("heron", 2)} == {MANY[3].id.table, MANY[9].id.table}
-        assert [named.id.table for named, _ in stored.find("owl", 1)] == ["new"]
+        assert {named.id.table for named, _ in stored.best("heron", 2)} == {MANY[3].id.table, MANY[9].id.table}
+        assert [named.id.table for named, _ in stored.best("owl", 1)] == ["new"]
         listed = [hit.id for hit in stored.search(["a heron"], 100)[0]]
         assert len(set(listed)) == len(listed)
 

@@ -46,6 +46,31 @@ def test_embedders_do_not_share_vectors(tmp_path: Path) -> None:
     assert len(other.embedded) == 3
 
 
+def test_a_store_that_was_stopped_goes_on_with_the_same_batches(tmp_path: Path) -> None:
+    """A vector's last digits hang on its batch: a resumed run must give those of an uninterrupted one."""
+
+    class Batches(BagOfWords):
+        def __init__(self, most=99):
+            super().__init__()
+            self.most = most
+            self.batches = []
+
+        def embed(self, texts):
+            if len(self.batches) == self.most:
+                raise RuntimeError("killed")
+            self.batches.append(list(texts))
+            return super().embed(texts)
+
+    texts = ["x" * (number * 7919 % 1801) for number in range(1801)]
+    whole, stopped, resumed = Batches(), Batches(most=2), Batches()
+    VectorStore(tmp_path / "whole", whole).vectors(texts)
+    with pytest.raises(RuntimeError):
+        VectorStore(tmp_path / "stopped", stopped).vectors(texts)
+    VectorStore(tmp_path / "stopped", resumed).vectors(texts)
+    assert [*stopped.batches, *resumed.batches] == whole.batches
+    assert len(whole.batches) == 4
+
+
 def test_what_was_embedded_before_a_failure_is_kept(tmp_path: Path) -> None:
     class Failing(BagOfWords):
         def embed(self, texts):

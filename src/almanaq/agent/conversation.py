@@ -123,6 +123,7 @@ class Agent:
             yield event
 
     def _steps(self, question: str, history: History) -> Steps:
+        self._engine.catalog.check_readable()
         if small_talk(question) == "empty":
             return Response("no_query", self._responder.no_data(question, self._engine.catalog), kind="talk")
         catalog, large = self._catalog(question, history)
@@ -144,8 +145,7 @@ class Agent:
     def _catalog(self, question: str, history: History) -> tuple[Catalog, bool]:
         """Give the relations to show the parser, and whether they are only those that the conversation is about."""
         catalog = self._engine.catalog
-        several = len({r.location[:-1] for r in catalog.relations}) > 1
-        if len(catalog.relations) <= (MOST_TABLES if several else self._most):
+        if len(catalog.relations) <= (MOST_TABLES if catalog.separate else self._most):
             return catalog, False
         if self._tables is None:
             from almanaq.retrieval.choose import TableChooser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
@@ -39,7 +40,7 @@ def relevant(
 
 def _neighbours(chosen: Sequence[Relation], catalog: Catalog) -> list[str]:
     """Give the relations of the database that most chosen ones lie in, the chosen first; none of a single database."""
-    if len({r.location[:-1] for r in catalog.relations}) < 2:
+    if not catalog.separate:
         return []
     place = home(chosen)
     return [r.name for r in (*chosen, *catalog.relations) if r.location[:-1] == place]
@@ -57,7 +58,7 @@ def home(chosen: Sequence[Relation]) -> tuple[str, ...] | None:
 def restrict(catalog: Catalog, names: Sequence[str]) -> Catalog:
     """Give a catalog of the named relations only, in the catalog's order."""
     kept = set(names)
-    return Catalog(tuple(r for r in catalog.relations if r.name in kept))
+    return replace(catalog, relations=tuple(r for r in catalog.relations if r.name in kept))
 
 
 def tables_of(suql: str) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ DATASETS = (
         (*RETRIEVAL, "question-answering", "hybrid-qa"),
         "Chen, Chang, Schlinger, Wang, Cohen: Open Question Answering over Tables and Text. ICLR 2021",
         HubSource("target-benchmark/ottqa-corpus", "target-benchmark/ottqa-queries"),
-        {"validation": Counts(789, 2214)},
+        {"train": Counts(questions=41469), "validation": Counts(789, 2214)},
         "OTTQA",
     ),
     Card(
@@ -85,7 +85,7 @@ DATASETS = (
         (*RETRIEVAL, "question-answering"),
         "Nan et al.: FeTaQA: Free-form Table Question Answering. TACL 10, 2022",
         HubSource("target-benchmark/fetaqa-corpus", "target-benchmark/fetaqa-queries"),
-        {"validation": Counts(1001, 1001), "test": Counts(2003, 2003)},
+        {"train": Counts(questions=7326), "validation": Counts(1001, 1001), "test": Counts(2003, 2003)},
         "FeTaQA",
         sentences=True,
     ),
@@ -96,7 +96,7 @@ DATASETS = (
         (*RETRIEVAL, "fact-verification"),
         "Chen et al.: TabFact: A Large-scale Dataset for Table-based Fact Verification. ICLR 2020",
         HubSource("target-benchmark/tabfact-corpus", "target-benchmark/tabfact-queries"),
-        {"validation": Counts(1696, 12792)},
+        {"train": Counts(13182, 92283), "validation": Counts(1696, 12792), "test": Counts(1695, 12779)},
         "TabFact",
     ),
     Card(
@@ -107,7 +107,7 @@ DATASETS = (
         "Yu et al.: Spider: A Large-Scale Human-Labeled Dataset for Complex and Cross-Domain Semantic Parsing and "
         "Text-to-SQL Task. EMNLP 2018",
         HubSource("target-benchmark/spider-corpus", "target-benchmark/spider-queries"),
-        {"validation": Counts(81, 1034)},
+        {"train": Counts(questions=8659), "validation": Counts(81, 1034), "test": Counts(questions=2147)},
         "Spider",
     ),
     Card(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from almanaq.benchmark.config import RunConfig
-from almanaq.benchmark.generation.replies import read_replies
 from almanaq.benchmark.generation.score import score_replies
-from almanaq.benchmark.records import REPLIES
-from almanaq.benchmark.score import measured, read_run
+from almanaq.benchmark.records import Record
+from almanaq.benchmark.score import measured, read_run, read_run_replies
 from almanaq.errors import BenchmarkError
 from almanaq.evaluation.evaluate import PerQuery
+from almanaq.evaluation.measures import Measure
 from almanaq.evaluation.significance import groups, holm, intervals, p_values, pairs
 
 ALPHA = 0.05
 _DIGITS = 6
+_COLUMNS = 500  # differences of measures that are tested at once
 _SAME = ("dataset", "split", "limit", "tables", "distractors", "distractors_from", "seed")
 
 
@@ -104,24 +105,45 @@ def compare(folders: Sequence[Path]) -> Comparison:
         raise BenchmarkError("a comparison takes two run folders or more, each of them once")
     read = {name: read_run(Path(name)) for name in names}
     runs = {name: config for name, (config, _) in read.items()}
-    _check_same(runs)
-    cutoffs = sorted(set.intersection(*(set(config.cutoffs) for config in runs.values())))
-    if not cutoffs:
-        raise BenchmarkError("the runs have no cutoff in common: run them with the same --k")
+    cutoffs = _common_cutoffs(runs)
     found: list[Mapping[str, PerQuery[Any]]] = [
         {name: measured(records, cutoffs) for name, (_, records) in read.items()}
     ]
     if all(config.generator for config in runs.values()):
-        found.append({name: _of_replies(Path(name)) for name in names})
+        found.append({name: _of_replies(Path(name), config) for name, config in runs.items()})
     for part in found:
         _check_queries(part)
     tested = _tested(found)
     return Comparison(runs, len(found[0][names[0]].queries), tested, _groups(found, tested))
 
 
-def _of_replies(folder: Path) -> PerQuery[str]:
+def alike(
+    runs: Mapping[str, RunConfig], records: Mapping[str, Sequence[Record]], measure: str
+) -> tuple[str, list[tuple[str, ...]]]:
+    """Give a measure at the smallest cutoff that runs have in common, and the groups that it cannot tell apart.
+
+    Only this measure is tested, and corrected for the number of pairs.
+
+    Raises:
+        BenchmarkError: the runs did not ask the same of the same.
+    """
+    chosen = Measure(measure, _common_cutoffs(runs)[0])
+    found = {name: measured(own, [chosen.k], [measure]) for name, own in records.items()}
+    _check_queries(found)
+    return str(chosen), _groups([found], _tested([found]))[str(chosen)]
+
+
+def _common_cutoffs(runs: Mapping[str, RunConfig]) -> list[int]:
+    _check_same(runs)
+    cutoffs = sorted(set.intersection(*(set(config.cutoffs) for config in runs.values())))
+    if not cutoffs:
+        raise BenchmarkError("the runs have no cutoff in common: run them with the same --k")
+    return cutoffs
+
+
+def _of_replies(folder: Path, config: RunConfig) -> PerQuery[str]:
     """Give the measures of a run's replies that are means over questions."""
-    replies = list(read_replies(folder / REPLIES))
+    replies = read_run_replies(folder, config)
     if not replies:
         raise BenchmarkError(f"{folder} holds no replies yet: finish the run with --resume")
     each = score_replies(replies).per_question
@@ -151,30 +173,35 @@ def _check_queries(found: Mapping[str, PerQuery[Any]]) -> None:
 
 def _tested(parts: Sequence[Mapping[str, PerQuery[Any]]]) -> dict[tuple[str, str], list[Difference]]:
     """Test every measure of every pair; a pair's measures that are equal for every query take no part."""
-    drafts: list[tuple[tuple[str, str], Difference]] = []
-    for a, b in pairs(list(parts[0])):
-        for found in parts:
-            drafts += [((a, b), draft) for draft in _differences(found[a], found[b])]
-    real = [place for place, (_, draft) in enumerate(drafts) if draft.p < 1.0]
-    corrected = dict(zip(real, holm([drafts[place][1].p for place in real]), strict=True))
     made: dict[tuple[str, str], list[Difference]] = {}
-    for place, (pair, draft) in enumerate(drafts):
-        made.setdefault(pair, []).append(replace(draft, p_corrected=corrected.get(place, 1.0)))
-    return made
+    for found in parts:
+        for pair, drafts in _drafts(found):
+            made.setdefault(pair, []).extend(drafts)
+    real = [draft.p for drafts in made.values() for draft in drafts if draft.p < 1.0]
+    corrected = iter(holm(real))
+    return {
+        pair: [replace(draft, p_corrected=next(corrected) if draft.p < 1.0 else 1.0) for draft in drafts]
+        for pair, drafts in made.items()
+    }
 
 
-def _differences(one: PerQuery[Any], other: PerQuery[Any]) -> list[Difference]:
-    """Give each measure's difference of two runs, not yet corrected."""
-    apart = other.values - one.values
-    p = p_values(apart * one.weights)
-    bounds = intervals(apart, one.weights)
-    drafts = []
-    for place, measure in enumerate(one.measures):
-        low, high = (round(float(bound[place]), _DIGITS) for bound in bounds)
-        mean_a, mean_b = (round(each.means()[place], _DIGITS) for each in (one, other))
-        chance = float(p[place]) if np.any(apart[:, place]) else 1.0
-        drafts.append(Difference(str(measure), mean_a, mean_b, (low, high), chance, 1.0))
-    return drafts
+def _drafts(found: Mapping[str, PerQuery[Any]]) -> Iterator[tuple[tuple[str, str], list[Difference]]]:
+    """Yield each measure's difference for every pair, not yet corrected; many pairs at once, by the same draws."""
+    first = next(iter(found.values()))
+    means = {name: [round(mean, _DIGITS) for mean in each.means()] for name, each in found.items()}
+    wide = len(first.measures)
+    at_once = max(1, _COLUMNS // wide)
+    every = pairs(list(found))
+    for start in range(0, len(every), at_once):
+        block = every[start : start + at_once]
+        apart = np.concatenate([found[b].values - found[a].values for a, b in block], axis=1)
+        weights = np.tile(first.weights, len(block))
+        p = np.where(apart.any(axis=0), p_values(apart * weights), 1.0)
+        bounds = intervals(apart, weights).round(_DIGITS)
+        for number, (a, b) in enumerate(block):
+            own = slice(number * wide, (number + 1) * wide)
+            columns = zip(first.measures, means[a], means[b], *bounds[:, own].tolist(), p[own].tolist(), strict=True)
+            yield (a, b), [Difference(str(m), x, y, (low, high), chance, 1.0) for m, x, y, low, high, chance in columns]
 
 
 def _groups(

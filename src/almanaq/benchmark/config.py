@@ -13,7 +13,7 @@ from typing import Any
 
 from almanaq.errors import BenchmarkError
 
-FORMAT = 2
+FORMAT = 3
 """The version of a run folder's files."""
 
 _PACKAGES = ("almanaq", "numpy", "bm25s", "PyStemmer", "torch", "sentence-transformers", "scikit-learn", "sacrebleu")

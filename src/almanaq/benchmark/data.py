@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from almanaq.benchmark.cards import DATASETS, find_card
+from almanaq.benchmark.cards import DATASETS, Card, find_card
 from almanaq.benchmark.hub import read_source
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.restaurants.dataset import bundled_restaurants, is_restaurants_folder, open_restaurants
 from almanaq.benchmark.tasks import find_task
-from almanaq.corpus.dataset import Dataset, DatasetFolder, Question, is_dataset_folder, open_dataset
+from almanaq.corpus.dataset import Dataset, DatasetFolder, Question, is_dataset_folder, open_dataset, shards_in
 from almanaq.corpus.linked import DescribedByPassages, LinkedTables
 from almanaq.corpus.own_dataset import CARD_SUFFIXES, open_card
 from almanaq.corpus.table import Corpus, Table, TableId
@@ -101,7 +101,7 @@ def open_data(request: RunRequest) -> Data:
 
 
 def find_dataset(data_dir: Path, name: str) -> Dataset:
-    """Open a dataset of a folder: `NAME/` in one of the layouts, `NAME/card.yaml`, or `NAME.yaml`.
+    """Open a dataset of a folder: `NAME/` in one of the layouts, `NAME/card.yaml`, `NAME.yaml`, or copied repositories.
 
     `restaurants` comes with almanaq, and is opened where the folder holds no other of that name.
 
@@ -110,7 +110,8 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
         SourceError: there is no such folder, or what is there is no dataset.
     """
     if not data_dir.is_dir():
-        raise SourceError(f"no such folder: {data_dir}")
+        fetch = "; `almanaq bench fetch NAME --data-dir DIR` downloads a published dataset into one"
+        raise SourceError(f"no such folder: {data_dir}: name the one that holds the dataset {name!r}{fetch}")
     card = find_card(name)
     for each in dict.fromkeys((name, card.name if card else name)):
         for file in (
@@ -123,8 +124,13 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
             return open_restaurants(data_dir / each)
         if each == "restaurants" and not is_dataset_folder(data_dir / each):
             return bundled_restaurants()
-        if (data_dir / each).is_dir():
+        if is_dataset_folder(data_dir / each):
             return open_dataset(data_dir / each)
+    copied = _copied(data_dir, card) if card else None
+    if copied is not None:
+        return copied  # beside it the folder NAME may hold its databases
+    if (data_dir / name).is_dir():
+        return open_dataset(data_dir / name)
     held = datasets_in(data_dir)
     known = [*held, *(each.name for each in DATASETS)]
     hint = suggest(name, held if card else known)
@@ -139,7 +145,26 @@ def datasets_in(data_dir: Path) -> list[str]:
         raise SourceError(f"no such folder: {data_dir}")
     cards = {entry.stem for entry in data_dir.iterdir() if entry.suffix in CARD_SUFFIXES}
     folders = (entry for entry in data_dir.iterdir() if entry.is_dir())
-    return sorted(cards | {each.name for each in folders if _holds_dataset(each) or (each / "card.yaml").is_file()})
+    copied = {card.name for card in DATASETS if _copied(data_dir, card) is not None}
+    held = {each.name for each in folders if _holds_dataset(each) or (each / "card.yaml").is_file()}
+    return sorted(cards | copied | held)
+
+
+def _copied(data_dir: Path, card: Card) -> DatasetFolder | None:
+    """Give a dataset whose repositories were copied from the hub as they are, as `fetaqa-corpus/data/…`."""
+    if card.source is None:
+        return None
+    found = [_shards_of(data_dir, name) for name in (card.source.corpus, card.source.queries)]
+    return DatasetFolder(data_dir / card.name, *found) if found[0] is not None else None
+
+
+def _shards_of(data_dir: Path, repository: str) -> Path | None:
+    """Give the folder with the shards of a copied repository; None where there is none."""
+    if not repository:
+        return None
+    last = repository.split("/")[-1]
+    places = [data_dir / name / part for name in (last, repository) for part in ("data", "")]
+    return next((place for place in places if shards_in(place)), None)
 
 
 def _holds_dataset(folder: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class Record:
 
     def to_json(self) -> str:
         """Give one line without its end."""
-        hits = [[*hit.id, round(hit.score, _DIGITS)] for hit in self.hits]
+        hits = [[*hit.id, round(float(hit.score), _DIGITS)] for hit in self.hits]
         gold = [list(table) for table in self.gold]
         fields = {"query_id": self.query_id, "question": self.question, "gold": gold, "hits": hits}
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
@@ -49,6 +50,8 @@ def read_records(file: Path) -> Iterator[Record]:
         try:
             fields: dict[str, Any] = json.loads(line)
             hits = tuple(Hit(TableId(database, table), score) for database, table, score in fields["hits"])
+            if not math.isfinite(sum(hit.score for hit in hits)):
+                raise ValueError("a score is no number")
             gold = tuple(TableId(*table) for table in fields["gold"])
             yield Record(fields["query_id"], gold, hits, fields["question"])
         except (ValueError, KeyError, TypeError) as error:
@@ -72,7 +75,9 @@ class Appender:
                 out.flush()
                 os.fsync(out.fileno())
         except OSError as error:
-            raise BenchmarkError(f"cannot write {self._file}: {error}; what it held before is whole") from error
+            raise BenchmarkError(
+                f"cannot write {self._file}: {error}; what it held before is whole: mend it and go on with --resume"
+            ) from error
 
 
 def write_whole(file: Path, text: str) -> None:
@@ -82,7 +87,8 @@ def write_whole(file: Path, text: str) -> None:
         draft.write_text(text, encoding="utf-8")
         os.replace(draft, file)
     except OSError as error:
-        raise BenchmarkError(f"cannot write {file}: {error}") from error
+        draft.unlink(missing_ok=True)  # on a full disk it would take what room there is
+        raise BenchmarkError(f"cannot write {file}: {error}; what it held before, if anything, is whole") from error
 
 
 def make_folder(out: Path) -> None:

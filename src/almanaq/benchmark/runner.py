@@ -12,6 +12,7 @@ from almanaq.benchmark.generation.registry import open_generator
 from almanaq.benchmark.generation.run import ROLES, Databases, Generation
 from almanaq.benchmark.generation.score import check_labels
 from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
+from almanaq.benchmark.hybridqa.relation import table_faults
 from almanaq.benchmark.records import CONFIG, make_folder, write_whole
 from almanaq.benchmark.request import RunRequest, check_request
 from almanaq.benchmark.restaurants.dataset import RestaurantsData
@@ -21,11 +22,13 @@ from almanaq.benchmark.score import Scores, keep_score
 from almanaq.benchmark.search import Progress, Search
 from almanaq.benchmark.tasks import find_task
 from almanaq.corpus.dataset import DatasetFolder, Question
+from almanaq.corpus.linked import LinkedTables
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.evaluation.answers import check_sacrebleu
 from almanaq.models.budget import Budget
+from almanaq.retrieval.paid import Foreseen
 from almanaq.retrieval.registry import Opened, Parts, open_retriever
 
 
@@ -37,6 +40,7 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     Raises:
         UsageError: an unknown task, dataset, split, retriever or field; a number out of its range.
         BenchmarkError: a gold table is not in the corpus; the run folder holds another run; the retriever fails.
+        BudgetExceeded: `max_calls` are fewer than the replies are expected to take, or took.
         SourceError: the data cannot be read.
     """
     check_request(request)
@@ -48,7 +52,9 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     search = Search(request.out, config, data.ids, progress)
     search.run(opened.retriever, data.corpus, data.questions)
     if replying is not None:
-        generation = Generation(request.out, config, replying.generator, replying.databases, progress)
+        generation = Generation(
+            request.out, config, replying.generator, replying.databases, progress, foreseen=_foreseen(request)
+        )
         generation.run(replying.questions, data.corpus)
     return keep_score(request.out)
 
@@ -97,7 +103,10 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
         if not questions:
             raise BenchmarkError(f"no question of {request.dataset} {request.split} can be run: {left_out}")
     if task.name == "hybrid-qa" and request.replies is None and isinstance(data.dataset, DatasetFolder):
-        request = replace(request, replies=open_hybrid_generator(request.generator, data.dataset, request.model))
+        made = open_hybrid_generator(
+            request.generator, data.dataset, request.model, questions, embedder=request.embedder
+        )
+        request, left_out = replace(request, replies=made), table_faults(LinkedTables(data.dataset))
     if task.name == "restaurants":
         request, left_out = _restaurants(request, data)
     generator = request.replies or open_generator(request.generator, questions, request.model)
@@ -118,8 +127,13 @@ def _restaurants(request: RunRequest, data: Data) -> tuple[RunRequest, str]:
         language=request.model,
         embedder=request.embedder,
         cache=request.cache,
+        foreseen=_foreseen(request),
     )
     return replace(request, replies=generator), broken
+
+
+def _foreseen(request: RunRequest) -> Foreseen:
+    return Foreseen(request.tell, Budget(request.max_calls, setting="--max-calls or ALMANAQ_MAX_CALLS"))
 
 
 def _config(request: RunRequest, data: Data, opened: Opened, replying: _Replying | None) -> RunConfig:

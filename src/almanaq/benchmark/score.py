@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from almanaq.benchmark.config import RunConfig, read_config
-from almanaq.benchmark.generation.replies import read_replies
+from almanaq.benchmark.generation.replies import ReplyRecord, read_replies
 from almanaq.benchmark.generation.score import ReplyScores, score_replies
 from almanaq.benchmark.records import (
     CONFIG,
@@ -29,8 +30,10 @@ from almanaq.evaluation.evaluate import Found, PerQuery, per_query
 from almanaq.evaluation.measures import MEASURES, Measure
 from almanaq.evaluation.significance import intervals
 from almanaq.retrieval.ranking import route_databases
+from almanaq.retrieval.registry import RETRIEVERS
 
 _DIGITS = 6
+_FINDS_FEW = ("none", "oracle")  # by what they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Scores:
         outcomes: how many replies ended how; {} for a task without replies.
         note: what exactly was computed of the replies.
         fault: why the first reply that is none is none; "" where all are usable.
+        warnings: what the figures alone do not show, as questions that got no table.
     """
 
     config: RunConfig
@@ -55,6 +59,7 @@ class Scores:
     outcomes: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
     fault: str = ""
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Give the form that `bench run --json` and `bench score --json` print."""
@@ -69,6 +74,7 @@ class Scores:
             "metrics": {**self.metrics, **self.timings},
             "intervals": {name: list(bounds) for name, bounds in self.intervals.items()},
             "provenance": _provenance(config) | ({"measures": self.note} if self.note else {}),
+            "warnings": list(self.warnings),
         } | ({"outcomes": dict(self.outcomes)} if self.outcomes else {})
 
 
@@ -76,10 +82,22 @@ def score(run_dir: Path, cutoffs: Sequence[int] = ()) -> Scores:
     """Give the measures of a run folder, at its own cutoffs or at others that it reaches.
 
     Raises:
-        BenchmarkError: it is no run folder, or it is damaged or holds no record.
+        BenchmarkError: it is no run folder, it is damaged or holds no record, or records or replies of a finished run
+            are missing.
         UsageError: a cutoff is below 1, or beyond what the run retrieved.
     """
     config, records = read_run(run_dir)
+    return scored(run_dir, config, records, read_run_replies(run_dir, config), cutoffs)
+
+
+def scored(
+    run_dir: Path,
+    config: RunConfig,
+    records: Sequence[Record],
+    replies: Sequence[ReplyRecord],
+    cutoffs: Sequence[int] = (),
+) -> Scores:
+    """Give the measures of a run folder whose content was read already; the errors are those of `score`."""
     chosen = cutoffs or config.cutoffs
     if min(chosen) < 1 or max(chosen) > config.depth:
         raise UsageError(f"--k: {run_dir} holds {config.depth} tables per question; give 1 to {config.depth}")
@@ -88,9 +106,6 @@ def score(run_dir: Path, cutoffs: Sequence[int] = ()) -> Scores:
     names = [str(measure) for measure in found.measures]
     metrics = dict(zip(names, found.means(), strict=True))
     around = {name: (float(low), float(high)) for name, low, high in zip(names, *bounds, strict=True)}
-    replies = list(read_replies(run_dir / REPLIES)) if config.generator else []
-    if len({reply.query_id for reply in replies}) < len(replies):
-        raise BenchmarkError(f"{run_dir / REPLIES} holds two replies to one question: two runs wrote it at once")
     of_replies = score_replies(replies) if replies else ReplyScores({}, {}, {})
     return Scores(
         config,
@@ -104,7 +119,28 @@ def score(run_dir: Path, cutoffs: Sequence[int] = ()) -> Scores:
         of_replies.outcomes,
         of_replies.note,
         next((reply.fault for reply in replies if reply.fault), ""),
+        tuple(_warnings(config, records)),
     )
+
+
+def _warnings(config: RunConfig, records: Sequence[Record]) -> Iterator[str]:
+    """Say how many questions got no table, or of a retriever of others fewer than were asked for.
+
+    Ours may give fewer: `bm25` lists no table that shares no word with the question.
+    """
+    if config.resolved in _FINDS_FEW:
+        return
+    found = Counter(len(record.hits) for record in records)
+    wanted = min(config.depth, config.tables)
+    short = sum(count for size, count in found.items() if 0 < size < wanted)
+    if found[0]:
+        yield f"{found[0]:,} of {len(records):,} questions got no table from {config.resolved}: they count 0"
+    if short and config.resolved not in RETRIEVERS:
+        least = min(size for size in found if size)
+        yield (
+            f"{short:,} of {len(records):,} questions got fewer than the {wanted} tables asked for, the least {least}: "
+            "what is not listed counts as not found"
+        )
 
 
 def unfinished(run_dir: Path) -> str:
@@ -118,14 +154,38 @@ def unfinished(run_dir: Path) -> str:
 
 def keep_score(run_dir: Path) -> Scores:
     """Give the measures of a run folder, and write them into it, timings aside."""
-    scores = score(run_dir)
-    kept = {"metrics": scores.metrics, "intervals": {name: list(each) for name, each in scores.intervals.items()}}
+    config, records = _read_run(run_dir)
+    replies = _read_replies(run_dir, config)
+    scores = scored(run_dir, config, records, replies)
+    kept = {
+        "records": len(records),
+        "replies": len(replies),
+        "metrics": scores.metrics,
+        "intervals": {name: list(each) for name, each in scores.intervals.items()},
+    }
     write_whole(run_dir / METRICS, json.dumps(kept, indent=1) + "\n")
     return scores
 
 
 def read_run(run_dir: Path) -> tuple[RunConfig, list[Record]]:
-    """Give what a run folder holds. Raises BenchmarkError for one that is none, is damaged, or has no record yet."""
+    """Give what a run folder holds.
+
+    Raises:
+        BenchmarkError: it is no run folder, is damaged, has no record yet, or has fewer than when it was finished.
+    """
+    config, records = _read_run(run_dir)
+    _check_whole(run_dir, RECORDS, len(records))
+    return config, records
+
+
+def read_run_replies(run_dir: Path, config: RunConfig) -> list[ReplyRecord]:
+    """Give the replies of a run, [] for a task without any; raises BenchmarkError as `read_run` does."""
+    replies = _read_replies(run_dir, config)
+    _check_whole(run_dir, REPLIES, len(replies))
+    return replies
+
+
+def _read_run(run_dir: Path) -> tuple[RunConfig, list[Record]]:
     if not run_dir.is_dir():
         raise BenchmarkError(f"no such run folder: {run_dir}")
     config = read_config(run_dir / CONFIG)
@@ -135,9 +195,35 @@ def read_run(run_dir: Path) -> tuple[RunConfig, list[Record]]:
     return config, records
 
 
-def measured(records: Sequence[Record], cutoffs: Iterable[int]) -> PerQuery[Measure]:
-    """Give every measure at every cutoff for every query."""
-    measures = [Measure(name, k) for name in MEASURES for k in sorted(set(cutoffs))]
+def _read_replies(run_dir: Path, config: RunConfig) -> list[ReplyRecord]:
+    replies = list(read_replies(run_dir / REPLIES)) if config.generator else []
+    if len({reply.query_id for reply in replies}) < len(replies):
+        raise BenchmarkError(f"{run_dir / REPLIES} holds two replies to one question: two runs wrote it at once")
+    return replies
+
+
+def _check_whole(run_dir: Path, name: str, found: int) -> None:
+    """Raise BenchmarkError where a finished run has fewer lines in a file than it had when it was scored."""
+    file = run_dir / METRICS
+    if not file.exists():
+        return
+    try:
+        finished = json.loads(file.read_text(encoding="utf-8")).get(Path(name).stem, found)
+    except (OSError, ValueError, AttributeError) as error:
+        raise BenchmarkError(f"{file} is damaged: {error}; delete it and go on with --resume") from error
+    if found != finished:
+        raise BenchmarkError(
+            f"{run_dir / name} holds {found:,} lines, and {finished:,} when the run ended: put it back, or delete "
+            f"{METRICS} and go on with --resume"
+        )
+
+
+def measured(
+    records: Sequence[Record], cutoffs: Iterable[int], names: Iterable[str] = tuple(MEASURES)
+) -> PerQuery[Measure]:
+    """Give every measure, or those named, at every cutoff for every query."""
+    at = sorted(set(cutoffs))
+    measures = [Measure(name, k) for name in names for k in at]
     qrels = {record.query_id: record.gold for record in records}
     if len(qrels) < len(records):
         raise BenchmarkError("a query has more than one record: the run folder was written by two runs at once")

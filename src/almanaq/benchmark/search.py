@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+import numpy as np
+
 from almanaq.benchmark.config import RunConfig
 from almanaq.benchmark.footprint import footprint
 from almanaq.benchmark.records import RECORDS, TIMINGS, Appender, Record, read_records
@@ -25,6 +27,8 @@ BATCH = 256
 
 SAMPLE, SAMPLE_SECONDS = 50, 5.0
 """Questions asked one by one after all others, to measure how long one takes; fewer where that takes too long."""
+
+_NUMBERS = (int, float, np.floating, np.integer)  # NumPy's single precision is no float of Python's
 
 Progress = Callable[[int, int], None]
 
@@ -134,7 +138,7 @@ def _fault(ranking: Sequence[object], ids: Set[TableId]) -> str:
     seen: set[TableId] = set()
     before = math.inf
     for hit in ranking:
-        if not isinstance(hit, Hit) or not isinstance(hit.score, int | float):
+        if not isinstance(hit, Hit) or not isinstance(hit.score, _NUMBERS):
             return f"it gave {hit!r}, which is no Hit of a table's id and a score"
         if hit.id not in ids:
             return f"it found {hit.id}, which is not in the corpus"

@@ -29,7 +29,7 @@ from almanaq.benchmark.tasks import TASKS, find_task
 from almanaq.corpus.serialize import DEFAULT_FIELDS
 from almanaq.errors import UsageError
 from almanaq.models.protocols import Embedder, LanguageModel
-from almanaq.retrieval.adapters import adapt
+from almanaq.retrieval.adapters import BATCH, adapt
 from almanaq.retrieval.vectors import default_cache_folder
 
 
@@ -42,12 +42,14 @@ class CustomTask:
         datasets: a name for each dataset folder or card file.
         like: the task of the benchmark that it is run and scored as.
         generator: what replies in it; None takes the one that `run` is told.
+        distractors: a dataset of the data folder all of whose tables are added to each corpus; "" for none.
     """
 
     name: str
     datasets: Mapping[str, str | Path]
     like: str = "table-retrieval"
     generator: Any = None
+    distractors: str = ""
 
 
 TaskSpec = str | tuple[str, str | Sequence[str]] | CustomTask
@@ -90,7 +92,9 @@ class TARGET:
 
     Args:
         downstream_tasks: a task's name, a task with a dataset or several, a CustomTask, or a list of these; by default
-            table retrieval on all datasets at hand. Names are those of the paper or of `almanaq bench list`.
+            table retrieval on all datasets at hand. Names are those of the paper or of `almanaq bench list`. A dataset
+            that nobody asks about, as GitTables, adds its tables to the corpora of the others: the needle in the
+            haystack.
         data_dir: the folder of the datasets; by default `datasets` in the cache folder. Nothing is downloaded here:
             `almanaq bench fetch NAME --data-dir DIR` does that.
 
@@ -119,6 +123,7 @@ class TARGET:
         split: str = "test",
         top_k: int = 5,
         *,
+        batch_size: int = BATCH,
         generator: Any = "local",
         fields: Sequence[str] = DEFAULT_FIELDS,
         limit: int | None = None,
@@ -132,6 +137,7 @@ class TARGET:
 
         Args:
             top_k: how many tables are looked at, and handed to the generator.
+            batch_size: how many tables each batch holds that the paper's `embed_corpus` is given.
             generator: what replies in tasks that ask for replies: a name, or an object with `generate(table_str,
                 query)`.
             fields: what is indexed of a table, for retrievers that take a declaration.
@@ -147,7 +153,7 @@ class TARGET:
         results: Results = {}
         kept: dict[str, list[str]] = {RECORDS: [], REPLIES: []}
         with _folder(out) as root:
-            made, name = _retriever(retriever)
+            made, name = _retriever(retriever, batch_size)
             base = RunRequest(
                 "", "", self.data_dir, split, name, root, _opener(embedder), fields, (top_k,), limit, seed,
                 resume=out is not None, cache=default_cache_folder(), made=made, model=_model, context_k=top_k,
@@ -172,13 +178,18 @@ class TARGET:
         task = find_task(name)
         if datasets is None:
             return CustomTask(name, {each: self.data_dir / each for each in self._at_hand(task.name)}, task.name)
-        chosen = [datasets] if isinstance(datasets, str) else list(datasets)
+        named = [datasets] if isinstance(datasets, str) else list(datasets)
+        hay = [each for each in named if _is_hay(each)]
+        chosen = [each for each in named if each not in hay]
+        if not chosen or len(hay) > 1:
+            raise UsageError(f"task {name!r} needs a dataset that is asked about, and one haystack at most: {named}")
         for each in chosen:
             card = find_card(each)
             if card is not None and task.name not in card.tasks:
                 fits = ", ".join(known.name for known in DATASETS if task.name in known.tasks)
                 raise UsageError(f"dataset {each!r} has no task {name!r}; those that have: {fits}")
-        return CustomTask(name, {each: self.data_dir / each for each in chosen}, task.name)
+        paths = {each: self.data_dir / each for each in chosen}
+        return CustomTask(name, paths, task.name, distractors="".join(hay))
 
     def _at_hand(self, task: str) -> list[str]:
         found = []
@@ -203,7 +214,17 @@ def _placed(base: RunRequest, task: CustomTask, dataset: str, path: Path) -> Run
     """Give the request for one dataset of a task; a card's file is named without its ending."""
     name = path.stem if path.is_file() else path.name
     out = base.out / f"{find_task(task.like).name}-{dataset}-{base.split}"
-    return replace(base, task=task.like, dataset=name, data_dir=path.parent, out=out)
+    placed = replace(base, task=task.like, dataset=name, data_dir=path.parent, out=out)
+    if not task.distractors:
+        return placed
+    many = len(find_dataset(path.parent, task.distractors).corpus())
+    return replace(placed, out=Path(f"{out}-{task.distractors}"), distractors=many, distractors_from=task.distractors)
+
+
+def _is_hay(dataset: str) -> bool:
+    """Say whether a dataset is known as one that nobody asks about."""
+    card = find_card(dataset)
+    return card is not None and not card.tasks
 
 
 def _results(scores: Scores, k: int) -> TaskResults:
@@ -245,13 +266,15 @@ def _model(name: str) -> LanguageModel:
     return language
 
 
-def _retriever(given: Any) -> tuple[Any, str]:
+def _retriever(given: Any, batch: int) -> tuple[Any, str]:
+    if batch < 1:
+        raise UsageError(f"batch_size must be 1 or more, not {batch}")
     if isinstance(given, str):
         return None, given
     kind = given if isinstance(given, type) else type(given)
     name = getattr(given, "name", None) if callable(getattr(given, "index", None)) else None
     label = str(name or f"{kind.__module__}:{kind.__qualname__}")
-    return adapt(given, label), label
+    return adapt(given, label, batch=batch), label
 
 
 def _opener(embedder: str | Embedder | None) -> Any:

@@ -34,7 +34,7 @@ def _report(error: AlmanaqError) -> int:
     """Print an error raised on purpose, and give its exit code."""
     _traceback_if_asked()
     print(f"almanaq: {error}", file=sys.stderr)
-    if isinstance(error, BudgetExceeded) and not getattr(error.partial, "rows", ()):
+    if isinstance(error, BudgetExceeded) and error.partial is not None and not getattr(error.partial, "rows", ()):
         print("almanaq: nothing was printed: no row was sure", file=sys.stderr)
     return error.exit_code
 

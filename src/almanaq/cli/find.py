@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from almanaq.corpus.table import Corpus, TableId
     from almanaq.models.budget import Budget
     from almanaq.models.protocols import Embedder, LanguageModel
+    from almanaq.retrieval.abstain import Found
+    from almanaq.retrieval.protocols import Ranking
     from almanaq.retrieval.segments import Named
 
 DEFAULT_FIELDS = "title,section,header,cells"
+INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
 
 
 def register(app: typer.Typer) -> None:
@@ -33,13 +36,11 @@ def find(
     question: Annotated[str, typer.Argument(metavar="QUESTION")],
     corpus: Annotated[
         str | None,
-        typer.Option("--corpus", metavar="SOURCE", help="Where the tables are: a file, a folder, or a dataset."),
+        typer.Option("--corpus", metavar="SOURCE", help="Where the tables are: a file, a folder, a dataset, or a URL."),
     ] = None,
     index: Annotated[
         Path | None,
-        typer.Option(
-            "--index", metavar="DIR", help="An index made by `almanaq index`; lists the nearest, also where none fits."
-        ),
+        typer.Option("--index", metavar="DIR", help="An index made by `almanaq index`, instead of --corpus."),
     ] = None,
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many tables to list at most.")] = 10,
     fields: Annotated[
@@ -108,21 +109,38 @@ class _How:
 
 
 def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[Named, float]]:
-    """Search by words, by vectors too where the index has them; the learned score and doubt need cells."""
+    """Search by words, by vectors too where the index has them, and rank anew unless told otherwise."""
     from almanaq.retrieval.stored import open_index
     from almanaq.retrieval.stored_hybrid import StoredHybrid
+    from almanaq.retrieval.stored_rerank import StoredRerank
 
-    if how.retriever not in ("hybrid", "bm25"):
-        raise UsageError(f"--index is searched by hybrid or bm25, not by {how.retriever}: use --corpus for others")
+    if how.retriever not in INDEX_RETRIEVERS:
+        known = ", ".join(INDEX_RETRIEVERS)
+        raise UsageError(f"--index is searched by one of {known}, not by {how.retriever}: use --corpus for others")
     if how.embedder is not None:
         raise UsageError("--embedder does not go with --index: it was chosen when the index was made")
     index = open_index(folder)
-    if how.retriever == "hybrid" and not how.nearest:
-        lacking = "an index keeps no cells, so the nearest are listed by an unlearned score, whether they fit or not"
-        print(f"almanaq: {lacking}; --corpus tells when none fits, --nearest hides this note", file=sys.stderr)
-    if how.retriever == "bm25" or not index.recipe.embedder:
-        return index.find(question, k)
-    return StoredHybrid(index, embedder_opener(index.recipe.embedder)()).find(question, k)
+    embedder = index.recipe.embedder
+    if how.retriever == "bm25" or (how.retriever == "hybrid-untuned" and not embedder):
+        return index.best(question, k)
+    if how.retriever == "hybrid-untuned":
+        return StoredHybrid(index, embedder_opener(embedder)()).best(question, k)
+    # The lexical embedder counts the same words once more, which is no second opinion.
+    meaning = embedder and not embedder.startswith("lexical")
+    dense = StoredHybrid(index, embedder_opener(embedder)()) if meaning else None
+    found, named = StoredRerank(index, dense).best(question, k)
+    scores = [hit.score for hit in _fitting(found, nearest=how.nearest)]
+    return list(zip(named, scores, strict=False))
+
+
+def _fitting(found: Found, *, nearest: bool) -> Ranking:
+    """Give what was found if it fits, or in any case where the nearest are asked for; else say that none does."""
+    if found.fits or nearest:
+        return found.ranking
+    if found.ranking:
+        chance = f"that the nearest answers has a chance of {found.chance or 0:.0%}"
+        print(f"almanaq: no table fits: {chance}; --nearest lists what there is", file=sys.stderr)
+    return ()
 
 
 def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:
@@ -151,10 +169,7 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
         tell(opened.note)
     tables = read_tables(corpus)
     (found,) = find_in(opened.retriever.index(tables, chosen), [question], k)
-    hits = found.ranking if found.fits or how.nearest else ()
-    if found.ranking and not hits:
-        chance = f"that the nearest answers has a chance of {found.chance or 0:.0%}"
-        print(f"almanaq: no table fits: {chance}; --nearest lists what there is", file=sys.stderr)
+    hits = _fitting(found, nearest=how.nearest)
     wanted = {hit.id for hit in hits}
     by_id = {table.id: table for table in tables if table.id in wanted} if wanted else {}
     named = {name: Named(name, each.title, each.section, each.header) for name, each in by_id.items()}
@@ -204,7 +219,13 @@ def open_budget(max_calls: int | None) -> Budget:
 
 
 def read_tables(source: str) -> Corpus:
-    """Open a corpus: a folder in the dataset layout, or any source that the readers know."""
+    """Open a corpus: a folder in the dataset layout, a database behind a URL, or any source that the readers know."""
+    from almanaq.suql.databases.registry import is_url, open_database
+
+    if is_url(source):
+        from almanaq.suql.databases.corpus import database_corpus
+
+        return database_corpus(open_database(source))
     from almanaq.corpus.dataset import is_dataset_folder, open_dataset
 
     if is_dataset_folder(Path(source)):

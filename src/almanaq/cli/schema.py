@@ -29,6 +29,8 @@ def schema(
 
     database = open_database(source, schema=schema)
     try:
-        write_text(describe(database.catalog()).rstrip("\n") + "\n")
+        catalog = database.catalog()
+        catalog.check_readable()
+        write_text(describe(catalog).rstrip("\n") + "\n")
     finally:
         database.close()

@@ -18,7 +18,7 @@ from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import SourceError, UsageError, suggest
 
 _BATCH = 256  # tables held at once while streaming
-_SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d{5})-of-(?P<of>\d{5})")
+_SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d{5})-of-(?P<of>\d{5})(?:-[0-9a-f]{16})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,20 @@ class DatasetFolder:
 
     Ours: `corpus.parquet`, whose rows may name their split, and `queries_SPLIT.parquet`. That of the hub: `corpus/`
     and `queries/` with shards named `SPLIT-00000-of-00002.parquet`.
+
+    Attributes:
+        corpus_folder, queries_folder: where the shards lie; None: in `corpus/` and `queries/`.
     """
 
     path: Path
+    corpus_folder: Path | None = None
+    queries_folder: Path | None = None
 
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits that have questions."""
         own = {file.stem.removeprefix("queries_") for file in self.path.glob("queries_*.parquet")}
-        return tuple(sorted(own | set(_shards(self.path / "queries"))))
+        return tuple(sorted(own | set(self._queries())))
 
     def files(self, split: str) -> tuple[Path, ...]:
         """Give every file that the tables and questions of a split are read from."""
@@ -92,7 +97,7 @@ class DatasetFolder:
         """Give the files of a split's questions. Raises UsageError for a split that is not there."""
         if split not in self.splits:
             raise UsageError(f"no split {split!r} in {self.path}{suggest(split, self.splits)}")
-        return _shards(self.path / "queries").get(split) or (self.path / f"queries_{split}.parquet",)
+        return self._queries().get(split) or (self.path / f"queries_{split}.parquet",)
 
     def corpus(self, split: str | None = None) -> ParquetCorpus:
         """Give the tables of one split; all of them when `split` is None or the corpus marks no table with it."""
@@ -104,7 +109,7 @@ class DatasetFolder:
 
     def corpus_split(self, split: str) -> str:
         """Give the split whose tables are searched: "all" where the corpus marks no table with it."""
-        marked = split in _shards(self.path / "corpus") or _count_splits(self._corpus_files(split))[split]
+        marked = split in self._corpora() or _count_splits(self._corpus_files(split))[split]
         return split if marked else "all"
 
     def questions(self, split: str) -> tuple[Question, ...]:
@@ -120,12 +125,18 @@ class DatasetFolder:
             asked.extend(question_of(row, file) for row in _records(file))
         return distinct(asked, self.path)
 
+    def _corpora(self) -> dict[str, tuple[Path, ...]]:
+        return shards_in(self.corpus_folder or self.path / "corpus")
+
+    def _queries(self) -> dict[str, tuple[Path, ...]]:
+        return shards_in(self.queries_folder or self.path / "queries")
+
     def _corpus_files(self, split: str | None) -> tuple[Path, ...]:
         """Give the shards of a split, of all splits where it has none, or the one file."""
         one = self.path / "corpus.parquet"
         if one.is_file():
             return (one,)
-        shards = _shards(self.path / "corpus")
+        shards = self._corpora()
         chosen = shards.get(split) if split is not None else None
         return chosen or tuple(file for files in shards.values() for file in files)
 
@@ -153,7 +164,7 @@ class ParquetCorpus:
 
 def is_dataset_folder(path: Path) -> bool:
     """Tell whether a folder holds a corpus in one of the layouts."""
-    return (path / "corpus.parquet").is_file() or bool(_shards(path / "corpus"))
+    return (path / "corpus.parquet").is_file() or bool(shards_in(path / "corpus"))
 
 
 def open_dataset(path: Path) -> DatasetFolder:
@@ -189,7 +200,7 @@ def distinct(questions: Sequence[Question], where: Path) -> tuple[Question, ...]
     return tuple(questions)
 
 
-def _shards(folder: Path) -> dict[str, tuple[Path, ...]]:
+def shards_in(folder: Path) -> dict[str, tuple[Path, ...]]:
     """Give the shards of each split, in order of their numbers; raises SourceError where one of them is missing."""
     found: dict[str, dict[int, Path]] = {}
     wanted: dict[str, int] = {}

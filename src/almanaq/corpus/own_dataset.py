@@ -12,17 +12,19 @@ counts: {test: {questions: 12, tables: 3}}
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from almanaq.corpus.dataset import Question, distinct, question_of
 from almanaq.corpus.readers import SQLITE, SourceTables, connect_sqlite, quote, read_corpus, sqlite_tables
+from almanaq.corpus.table import TableId
 from almanaq.corpus.tabular import find_path, read_header, read_rows
 from almanaq.errors import MissingExtraError, SourceError, UsageError, suggest
 
 CARD_SUFFIXES = (".yaml", ".yml")
 _KEYS = ("name", "about", "licence", "citation", "corpus", "queries", "columns", "separator", "counts")
+_COUNTED = ("questions", "tables")
 _COLUMNS = ("query_id", "query", "database_id", "table_id", "answer")
 
 
@@ -56,8 +58,8 @@ class OwnDataset:
         return (self.path, *tables, self._file(split)[0])
 
     def corpus(self, split: str | None = None) -> SourceTables:
-        """Give all tables: a card's tables are not marked with splits."""
-        tables = read_corpus(self.source)
+        """Give all tables but those of questions: a card's tables are not marked with splits."""
+        tables = self._tables()
         self._check(split, "tables", len(tables))
         return tables
 
@@ -74,7 +76,7 @@ class OwnDataset:
                 fewer questions than the card says.
         """
         file, table = self._file(split)
-        ids = read_corpus(self.source, rows=0).ids
+        ids = self._tables(rows=0).ids
         database = ids[0].database if len({each.database for each in ids}) == 1 else None
         asked = []
         for number, row in enumerate(_rows(file, table), 1):
@@ -86,6 +88,15 @@ class OwnDataset:
             asked.append(question_of(named, file))
         self._check(split, "questions", len(asked))
         return distinct(asked, file)
+
+    def _tables(self, rows: int | None = None) -> SourceTables:
+        """Give the tables; questions that lie among them are none, as they name their gold tables."""
+        found = read_corpus(self.source, rows=rows)
+        source, asked = self.source.resolve(), set()
+        for file, table in self.queries.values():
+            if file.resolve().is_relative_to(source):
+                asked |= {TableId(file.stem, table), TableId(file.resolve().parent.name, file.stem)}
+        return replace(found, ids=tuple(each for each in found.ids if each not in asked))
 
     def _file(self, split: str) -> tuple[Path, str]:
         if split not in self.queries:
@@ -133,10 +144,23 @@ def open_card(path: Path) -> OwnDataset:
     wrong = next((name for name in card.get("columns", {}) if name not in _COLUMNS), None)
     if wrong is not None:
         raise SourceError(f"{path}: 'columns' knows no {wrong!r}{suggest(str(wrong), _COLUMNS)}")
+    _check_counts(path, card.get("counts", {}), card["queries"])
     queries = {str(split): _place(path, named) for split, named in card["queries"].items()}
     source = find_path(path.parent / str(card["corpus"]))
     separator = str(card.get("separator", ""))
     return OwnDataset(path, source, queries, card.get("columns", {}), separator, card.get("counts", {}))
+
+
+def _check_counts(path: Path, counts: Mapping[str, object], splits: Mapping[str, object]) -> None:
+    """Raise SourceError for counts of no split, or of what is not counted: they would never be checked."""
+    for split, said in counts.items():
+        if split not in splits:
+            raise SourceError(f"{path}: 'counts' has a split {split!r} that 'queries' lacks{suggest(split, splits)}")
+        if not isinstance(said, dict) or not all(isinstance(number, int) for number in said.values()):
+            raise SourceError(f"{path}: 'counts' of {split!r} must be numbers: {{questions: 12, tables: 3}}")
+        wrong = next((name for name in said if name not in _COUNTED), None)
+        if wrong is not None:
+            raise SourceError(f"{path}: 'counts' knows no {wrong!r}{suggest(str(wrong), _COUNTED)}")
 
 
 def _load(path: Path) -> dict[str, Any]:

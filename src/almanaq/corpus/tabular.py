@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,10 +65,16 @@ def find_path(text: str | Path) -> Path:
         return path
     folder = path.parent
     if not folder.is_dir():
-        raise SourceError(f"there is no folder {str(folder)!r}, so no source {str(text)!r}")
+        raise SourceError(f"there is no folder {_shown(folder)!r}, so no source {_shown(text)!r}")
     names = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
     hint = suggest(path.name, names) or "; that folder is empty"
-    raise SourceError(f"there is no file or folder {path.name!r} in {str(folder)!r}{hint}")
+    raise SourceError(f"there is no file or folder {_shown(path.name)!r} in {_shown(folder)!r}{hint}")
+
+
+def _shown(text: str | Path) -> str:
+    """Give what was named as a source without the password in it: it may be a URL that was mistyped."""
+    hidden = re.sub(r"(:/+[^:/@]*:).*@", r"\1***@", str(text))
+    return re.sub(r"(password\s*=\s*)\S.*", r"\1***", hidden, flags=re.IGNORECASE)
 
 
 def list_tabular(folder: Path) -> list[Path]:

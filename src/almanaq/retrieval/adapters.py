@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import parse_fields, table_text
 from almanaq.corpus.table import Corpus, Table, TableId, distinct
@@ -43,13 +44,14 @@ class TableText:
     metadata: Mapping[str, str]
 
 
-def adapt(found: object, name: str, *, dataset: str | None = None) -> Retriever:
+def adapt(found: object, name: str, *, dataset: str | None = None, batch: int = BATCH) -> Retriever:
     """Give an object of one of the kinds above, or a class of such objects, as a retriever; ours as it is.
 
     Args:
         name: what the retriever is called in results.
         dataset: the name that the paper's methods are told; None makes one from the corpus' content, as they may keep
             vectors by it.
+        batch: how many tables one entry of the corpus holds that the paper's `embed_corpus` is given.
 
     Raises:
         UsageError: the object is of no kind that is known, or its class cannot be made without arguments.
@@ -58,7 +60,7 @@ def adapt(found: object, name: str, *, dataset: str | None = None) -> Retriever:
     if _has(made, "index"):
         return made  # type: ignore[return-value]
     if _has(made, "embed_corpus", "retrieve"):
-        return PaperRetriever(made, name, dataset)
+        return PaperRetriever(made, name, dataset, batch)
     if _has(made, "embed_corpus", "embed_query"):
         return PaperEmbedder(made, name, dataset)
     if _has(made, "retrieve") or _has(made, "invoke"):
@@ -78,12 +80,13 @@ class PaperRetriever:
     found: Any
     name: str
     dataset: str | None = None
+    batch: int = BATCH
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
         """Hand the corpus over, in the batches of the paper's code. Raises SourceError where it is empty."""
         tables = _at_least_one(corpus)
         dataset = self.dataset or _content_name(tables)
-        _told(self.found.embed_corpus, dataset)(_entries(tables, _form_of(self.found)))
+        _told(self.found.embed_corpus, dataset)(_entries(tables, _form_of(self.found), self.batch))
         return _Asked(_told(self.found.retrieve, dataset), self.name)
 
 
@@ -102,14 +105,21 @@ class PaperEmbedder:
         embed = _told(self.found.embed_corpus, dataset)
         form = _form_of(self.found)
         ids = [table.id for table in tables]
-        vectors = normalised(np.array([np.ravel(embed(_entry(table, form))) for table in tables]))
+        vectors = normalised(np.array([self._finite(embed(_entry(table, form)), str(table.id)) for table in tables]))
         asked = _told(self.found.embed_query, dataset)
 
         def search(question: str, k: int) -> list[tuple[str, str, float]]:
-            scores = (vectors @ normalised(np.atleast_2d(np.ravel(asked(question))))[0]).astype(np.float32)
+            own = normalised(np.atleast_2d(self._finite(asked(question), f"question {question[:80]!r}")))[0]
+            scores = (vectors @ own).astype(np.float32)
             return [(*ids[place], float(scores[place])) for place in top_k(scores, k)]
 
         return _Asked(search, self.name)
+
+    def _finite(self, vector: Any, of: str) -> NDArray[np.float32]:
+        flat = np.ravel(np.asarray(vector, dtype=np.float32))
+        if not np.isfinite(flat).all():
+            raise UsageError(f"retriever {self.name!r} gave a vector with values that are no number, for {of}")
+        return flat
 
 
 def _form_of(found: Any) -> str:
@@ -130,7 +140,7 @@ class ReadyRetriever:
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
         """Give it as an index: it holds its nodes already."""
-        return _Asked(_nodes_of(self.found), self.name)
+        return _Asked(_nodes_of(self.found), self.name, pieces=True)
 
 
 @dataclass(frozen=True)
@@ -152,24 +162,44 @@ class MadeRetriever:
 
 @dataclass(frozen=True)
 class _Asked:
-    """An index that asks a function question by question, and makes rankings of what it gives."""
+    """An index that asks a function question by question, and makes rankings of what it gives.
+
+    With `pieces` the function finds pieces of tables, and a table counts as its best one; else it gives tables, each
+    once.
+    """
 
     ask: Callable[[str, int], Iterable[Any]]
     name: str
+    pieces: bool = False
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
+        """Give the rankings.
+
+        Raises:
+            UsageError: it gave something that is no table, a table twice, or a score that is no number.
+        """
         check_k(k)
-        return [_ranking(self.ask(question, k), k, self.name) for question in questions]
+        return [self._ranking(question, k) for question in questions]
+
+    def _ranking(self, question: str, k: int) -> Ranking:
+        listed: dict[TableId, float | None] = {}
+        for item in self.ask(question, k):
+            table, score = _identified(item, self.name)
+            fault = ""
+            if score is not None and not np.isfinite(score):
+                fault = f"it gave {table} a score that is no number ({score})"
+            elif table in listed and not self.pieces:
+                fault = f"it lists {table} twice"
+            if fault:
+                raise UsageError(f"retriever {self.name!r}, question {question[:80]!r}: {fault}")
+            listed.setdefault(table, score)
+        return _best(listed, k)
 
 
-def _ranking(found: Iterable[Any], k: int, name: str) -> Ranking:
-    """Give what was found as a ranking: in its order, each table once; by rank where scores are missing or rise."""
-    listed: dict[TableId, float | None] = {}
-    for item in found:
-        table, score = _identified(item, name)
-        listed.setdefault(table, score)
+def _best(listed: Mapping[TableId, float | None], k: int) -> Ranking:
+    """Give the first k in their order; scored by rank where scores are missing or rise."""
     best = list(listed.items())[:k]
-    scores = [score for _, score in best if score is not None and np.isfinite(score)]
+    scores = [score for _, score in best if score is not None]
     if len(scores) < len(best) or scores != sorted(scores, reverse=True):
         scores = [1.0 / rank for rank in range(1, len(best) + 1)]
     return tuple(Hit(table, score) for (table, _), score in zip(best, scores, strict=True))
@@ -244,10 +274,10 @@ def _told(method: Callable[..., Any], dataset: str) -> Callable[..., Any]:
     return lambda *arguments: method(*arguments[:place], dataset, *arguments[place:])
 
 
-def _entries(tables: Sequence[Table], form: str) -> Iterator[dict[str, list[object]]]:
+def _entries(tables: Sequence[Table], form: str, batch: int) -> Iterator[dict[str, list[object]]]:
     """Give the corpus in the paper's form: batches, each a list per column."""
-    for start in range(0, len(tables), BATCH):
-        entries = [_entry(table, form) for table in tables[start : start + BATCH]]
+    for start in range(0, len(tables), batch):
+        entries = [_entry(table, form) for table in tables[start : start + batch]]
         yield {key: [entry[key] for entry in entries] for key in entries[0]}
 
 

@@ -70,16 +70,18 @@ class AspectsIndex:
         return found
 
 
+def main_text(table: Table, fields: Sequence[Field]) -> str:
+    """Give the text of a table's first vector: prose would push header and cells out of the embedder's window."""
+    short = [name for name in fields if name not in (Field.DESCRIPTION, Field.KEYS, Field.DATABASE)] or fields
+    return table_text(table, short, max_chars=MAX_CHARS)
+
+
 def _views(fields: Sequence[Field], rows: int) -> Mapping[str, Callable[[Table], list[str]]]:
     """Give what makes the texts of each view; every view has at least one text per table."""
-    # Prose has a vector of its own, and would push header and cells out of the window of the first.
-    short: Sequence[Field] = [
-        name for name in fields if name not in (Field.DESCRIPTION, Field.KEYS, Field.DATABASE)
-    ] or fields
     inside = [name for name in fields if name in (Field.HEADER, Field.CELLS)]
     titles = [name for name in fields if name in (Field.TITLE, Field.SECTION)]
     views: dict[str, Callable[[Table], list[str]]] = {
-        "dense": lambda table: [table_text(table, short, max_chars=MAX_CHARS)],
+        "dense": lambda table: [main_text(table, fields)],
     }
     if titles:
         views["dense_title"] = lambda table: ["\n".join(line for name in titles for line in field_lines(table, name))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from almanaq.corpus.serialize import parse_fields
@@ -41,6 +41,8 @@ class _Relation(Protocol):
     @property
     def columns(self) -> Sequence[_Column]: ...
     @property
+    def key(self) -> Sequence[str]: ...
+    @property
     def foreign_keys(self) -> Sequence[tuple[object, str, object]]: ...
 
 
@@ -67,29 +69,54 @@ class TableChooser:
     def __init__(self, retriever: Retriever | None = None, k: int = 8) -> None:
         self._retriever = retriever or schema_retriever()
         self._k = k
-        self._indexed: tuple[object, TableIndex] | None = None
+        self._indexed: tuple[object, TableIndex, dict[str, list[str]]] | None = None
 
     def __call__(self, question: str, catalog: _Catalog) -> tuple[str, ...]:
         if not catalog.relations or not question.strip():
             return ()
         if self._indexed is None or self._indexed[0] != catalog:
-            self._indexed = (catalog, self._retriever.index([_table(each) for each in catalog.relations], FIELDS))
-        (found,) = find(self._indexed[1], [question], self._k)
+            index = self._retriever.index([_table(each) for each in catalog.relations], FIELDS)
+            self._indexed = (catalog, index, links(catalog.relations))
+        _, index, joined = self._indexed
+        (found,) = find(index, [question], self._k)
         if not found.fits:
             return ()
-        return with_partners([hit.id.table for hit in found.ranking], links(catalog.relations))
+        return with_partners([hit.id.table for hit in found.ranking], joined)
 
 
 def links(relations: Sequence[_Relation]) -> dict[str, list[str]]:
-    """Give for each relation those it shares a foreign key with, in either direction."""
-    names = {each.name for each in relations}
-    joined: dict[str, list[str]] = {name: [] for name in names}
+    """Give for each relation those it shares a key with, declared or evident from names, in either direction."""
+    named: dict[str, list[str]] = {}
     for each in relations:
-        for _, other, _ in each.foreign_keys:
-            if other in names and other != each.name:
+        for name in _names_of_key(each):
+            named.setdefault(name, []).append(each.name)
+    joined: dict[str, list[str]] = {each.name: [] for each in relations}
+    for each in relations:
+        declared = [other for _, other, _ in each.foreign_keys]
+        evident = [other for column in each.columns for other in named.get(_plain(column.name), ())]
+        for other in dict.fromkeys((*declared, *evident)):
+            if other in joined and other != each.name:
                 joined[each.name].append(other)
                 joined[other].append(each.name)
     return joined
+
+
+_KEY_ENDS = ("id", "code", "key", "no", "nr", "number")
+
+
+def _names_of_key(relation: _Relation) -> Iterator[str]:
+    """Give what columns of other relations are called that hold a relation's key: `customer_id`, or as the key is."""
+    plain = _plain(relation.name)
+    one = plain.removesuffix("ies") + "y" if plain.endswith("ies") else plain.removesuffix("s")
+    keys = relation.key if len(relation.key) == 1 else [c.name for c in relation.columns if _plain(c.name) == "id"]
+    for key in map(_plain, keys):
+        yield from {plain + key, one + key}
+        if key.endswith(_KEY_ENDS) and key not in _KEY_ENDS:
+            yield key
+
+
+def _plain(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def with_partners(ranked: Sequence[str], joined: dict[str, list[str]], most: int = MOST_TABLES) -> tuple[str, ...]:

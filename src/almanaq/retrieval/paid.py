@@ -1,10 +1,11 @@
-"""What an index will cost before it is made: told, and held against the budget."""
+"""What paid work will cost before it starts: told, and held against the budget."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from almanaq.errors import BudgetExceeded
 from almanaq.models.budget import Budget
 from almanaq.models.prices import price_of
 from almanaq.models.protocols import Usage
@@ -34,20 +35,34 @@ class Foreseen:
         if store.embedder.name.startswith("openai:"):
             unknown = store.unknown(texts)
             calls = -(-len(unknown) // _EMBEDDED_AT_ONCE)
-            self._foresee(f"embedding {len(unknown):,} texts", store.embedder.name, calls, unknown, 0)
+            self.work(f"embedding {len(unknown):,} texts", store.embedder.name, _usage(calls, unknown, 0))
 
     def replies(self, what: str, model: str, prompts: Sequence[str], written: int) -> None:
         """Foresee a call for each prompt, with a reply of `written` tokens. Raises BudgetExceeded as `vectors` does."""
-        self._foresee(what, model, len(prompts), prompts, written * len(prompts))
+        self.work(what, model, _usage(len(prompts), prompts, written * len(prompts)))
 
-    def _foresee(self, what: str, model: str, calls: int, texts: Sequence[str], written: int) -> None:
+    def work(self, what: str, model: str, expected: Usage) -> None:
+        """Tell what work of this usage costs, its money aside, which is computed here.
+
+        Raises:
+            BudgetExceeded: more than the budget allows.
+        """
+        calls, read, written = expected.calls, expected.input_tokens, expected.output_tokens
         if not calls:
             return
-        read = sum(map(estimate_tokens, texts))
         price = price_of(model.removeprefix("openai:"))
         money = None if price is None else price.of(read, written)
         cost = "price unknown" if money is None else f"about {money:.2f} dollars"
         self.tell(f"{what} with {model}: {calls:,} calls, about {read + written:,} tokens, {cost}")
+        if self.budget.calls is not None and calls > self.budget.calls:
+            raise BudgetExceeded(
+                f"{what} is expected to take {calls:,} calls of {model}, above the budget of {self.budget.calls:,}: "
+                f"raise {self.budget.setting}, or do less; nothing was asked"
+            )
         most = Usage(calls, 0, read, written, money)
         self.budget.reserve(most)
         self.budget.settle(most, Usage())
+
+
+def _usage(calls: int, texts: Sequence[str], written: int) -> Usage:
+    return Usage(calls, 0, sum(map(estimate_tokens, texts)), written)

@@ -138,9 +138,7 @@ class RerankIndex:
             hits = [Hit(self.ids[table], float(score)) for table, score in pairs]
             # Those not ranked anew follow in the order they came in, below the last.
             hits.extend(Hit(self.ids[table], hits[-1].score - 1.0 - rank) for rank, table in enumerate(rest))
-            doubt = self.weights.of(scored.question).doubt
-            chance = doubt.chance(scored.figures(len(self.ids))) if doubt else None
-            found.append(Found(tuple(hits[:k]), chance, fits=doubt is None or doubt.passes(chance or 0.0)))
+            found.append(judged(tuple(hits[:k]), scored, self.weights.of(scored.question), len(self.ids)))
         return found
 
     def scored(self, questions: Sequence[str], k: int = 1) -> Iterator[tuple[Scored, NDArray[np.intp]]]:
@@ -152,15 +150,26 @@ class RerankIndex:
             for row, question in enumerate(batch):
                 chosen = top_k(first[row], max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
                 own = {name: each[row][chosen[: self.candidates]] for name, each in scores.items()}
-                yield self._scored(question, chosen[: self.candidates], own), chosen[self.candidates :]
+                weighed = Weighed(self.weights.of(question), self.featurizer, self.searches.databases)
+                yield weighed.scored(question, chosen[: self.candidates], own), chosen[self.candidates :]
 
-    def _scored(self, question: str, tables: NDArray[np.intp], own: dict[str, Scores]) -> Scored:
-        worth = self.weights.of(question).worth
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What ranking the candidates of a question anew takes."""
+
+    weights: Weights
+    featurizer: Featurizer
+    databases: Databases
+
+    def scored(self, question: str, tables: NDArray[np.intp], own: Mapping[str, Scores]) -> Scored:
+        """Give the tables of these numbers by the linear score; `own` are their standardized scores by search."""
+        worth = self.weights.worth
         features = self.featurizer.features(question, [int(table) for table in tables])
         scores = features @ np.array([worth.get(name, 0.0) for name in FEATURES], dtype=np.float32)
         for name, each in own.items():
             scores = scores + worth.get(name, 0.0) * each
-        scores = with_databases(scores, self.searches.databases, tables)
+        scores = with_databases(scores, self.databases, tables)
         order = np.lexsort((tables, -scores))
         searched = {name: each[order] for name, each in own.items()}
         unknown = self.featurizer.unknown(question)
@@ -195,6 +204,13 @@ class Scored:
             "share": float(1 / odds.sum()),
             "tables": float(np.log1p(size)) / 10,
         }
+
+
+def judged(ranking: Ranking, scored: Scored, weights: Weights, size: int) -> Found:
+    """Give a ranking with the chance that its best table answers, in a corpus of so many tables."""
+    doubt = weights.doubt
+    chance = doubt.chance(scored.figures(size)) if doubt else None
+    return Found(ranking, chance, fits=doubt is None or doubt.passes(chance or 0.0))
 
 
 def fused(standard: Mapping[str, Scores]) -> Scores:

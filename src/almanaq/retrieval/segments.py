@@ -2,7 +2,8 @@
 
 Files: `terms.npy` hashes of terms, sorted; `starts.npy`, `tables.npy`, `weights.npy` the postings of each, `sums.npy`
 the sums of their weights and of the squares; `names.jsonl` with `offsets.npy` the tables' ids, titles and columns;
-`digests.npy` the hashes of their contents; `vectors.npy` their vectors in half precision, where the index has any.
+`tokens.npy` with `streams.npy` their streams, in which a term's number is its place in `terms.npy`; `digests.npy` the
+hashes of their contents; `vectors.npy` their vectors in half precision, where the index has any.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,17 +21,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.serialize import Field, field_text, table_text
+from almanaq.corpus.serialize import Field, field_text
 from almanaq.corpus.table import Table, TableId
+from almanaq.retrieval.aspects import main_text
 from almanaq.retrieval.bm25 import BM25Options, PostingsWriter
-from almanaq.retrieval.dense import MAX_CHARS
 from almanaq.retrieval.pruning import Part
+from almanaq.retrieval.streams import StreamWriter
 from almanaq.retrieval.vectors import VectorStore
 from almanaq.retrieval.words import Analyzer
 
 DIGEST_BYTES = 16
 _RANGES = 10_000
-_ARRAYS = ("terms", "starts", "tables", "weights", "sums", "offsets", "digests")
+_BLOCK = 4_000_000  # tokens renumbered at once
+_ARRAYS = ("terms", "starts", "tables", "weights", "sums", "offsets", "digests", "tokens", "streams")
 _EMBEDDED = 512  # texts embedded at once while tables are added
 
 
@@ -55,6 +59,8 @@ class Segment:
     sums: NDArray[np.float32]
     offsets: NDArray[np.int64]
     digests: NDArray[np.uint8]
+    tokens: NDArray[np.int32]
+    streams: NDArray[np.int64]
     names: NDArray[np.uint8]
     vectors: NDArray[np.float16] | None = None
 
@@ -68,6 +74,17 @@ class Segment:
             return None
         where = slice(int(self.starts[place]), int(self.starts[place + 1]))
         return Part(base, self.tables[where], self.weights[where], *map(float, self.sums[place]))
+
+    def stream(self, number: int) -> NDArray[np.int32]:
+        """Give the stream of a table."""
+        return self.tokens[int(self.streams[number]) : int(self.streams[number + 1])]
+
+    def held(self, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Give for hashes of terms how many tables hold each."""
+        if not len(self.terms):
+            return np.zeros(len(terms), dtype=np.int64)
+        places = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
+        return np.where(self.terms[places] == terms, self.starts[places + 1] - self.starts[places], 0)
 
     def named(self, number: int) -> Named:
         """Give what is to be shown of a table."""
@@ -103,6 +120,7 @@ class SegmentWriter:
         self._texts: list[str] = []
         self._vectors: list[NDArray[np.float16]] = []
         self._postings = PostingsWriter(fields, Analyzer(options.language))
+        self._streams = StreamWriter(fields, self._postings.analyzer, self._postings.terms)
         self._names: list[bytes] = []
         self._digests: list[bytes] = []
 
@@ -112,11 +130,12 @@ class SegmentWriter:
     def add(self, table: Table) -> None:
         """Add a table."""
         self._postings.add(table)
+        self._streams.add(table)
         shown = [table.id.database, table.id.table, table.title, table.section, list(table.header)]
         self._names.append(json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
         self._digests.append(digest(table, self.fields))
         if self.store is not None:
-            self._texts.append(table_text(table, self.fields, max_chars=MAX_CHARS))
+            self._texts.append(main_text(table, self.fields))
             if len(self._texts) == _EMBEDDED:
                 self._embed()
 
@@ -144,12 +163,14 @@ class SegmentWriter:
             "sums": _sums(weights, held),
             "offsets": np.concatenate([[0], np.cumsum([len(name) for name in self._names])]).astype(np.int64),
             "digests": np.frombuffer(b"".join(self._digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES),
+            "tokens": _renumbered(self._streams.tokens, order),
+            "streams": np.frombuffer(self._streams.starts, dtype=np.int64),
         }
         if self._vectors:
             arrays["vectors"] = np.concatenate(self._vectors)
-        for name, array in arrays.items():
+        for name, values in arrays.items():
             with (folder / f"{name}.npy").open("wb") as file:
-                np.save(file, array)
+                np.save(file, values)
                 _flush(file)
         with (folder / "names.jsonl").open("wb") as file:
             file.writelines(self._names)
@@ -162,6 +183,8 @@ def open_segment(folder: Path) -> Segment:
     mapped = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS}
     if len(mapped["starts"]) != len(mapped["terms"]) + 1 or len(mapped["tables"]) != mapped["starts"][-1]:
         raise ValueError(f"{folder.name}: the postings are cut off")
+    if len(mapped["tokens"]) != mapped["streams"][-1] or len(mapped["streams"]) != len(mapped["offsets"]):
+        raise ValueError(f"{folder.name}: the streams are cut off")
     if (folder / "names.jsonl").stat().st_size != mapped["offsets"][-1]:
         raise ValueError(f"{folder.name}: the names are cut off")
     # Plain arrays over the maps: each look into a memmap object costs as much as a short list of postings.
@@ -181,7 +204,9 @@ def term_hash(term: str) -> int:
 
 def digest(table: Table, fields: Sequence[Field]) -> bytes:
     """Give the hash of what is indexed and shown of a table."""
-    shown = [table.title, table.section, list(table.header), [field_text(table, name) for name in fields]]
+    # Cells one by one: a value that moves to another column is a change.
+    held = [table.rows if name is Field.CELLS else field_text(table, name) for name in fields]
+    shown = [table.title, table.section, table.header, held]
     told = json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(told, digest_size=DIGEST_BYTES).digest()
 
@@ -202,6 +227,17 @@ def _taken(values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.
         taken[done : done + len(shifts)] = values[np.arange(len(shifts)) + shifts]
         done += len(shifts)
     return taken
+
+
+def _renumbered(tokens: array[int], order: NDArray[np.intp]) -> NDArray[np.int32]:
+    """Give streams with each term's number made its place in an order; marks stay. They are changed where they lie."""
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    made = np.frombuffer(tokens, dtype=np.int32)
+    for start in range(0, len(made), _BLOCK):
+        some = made[start : start + _BLOCK]
+        some[some >= 0] = place[some[some >= 0]]
+    return made
 
 
 def _sums(weights: NDArray[np.float32], held: NDArray[np.int64]) -> NDArray[np.float32]:

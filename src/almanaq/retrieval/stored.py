@@ -8,11 +8,10 @@ Lengths are measured against the means of the first build; an update that touche
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +28,9 @@ from almanaq.retrieval.ranking import check_k
 from almanaq.retrieval.segments import Named, Segment, SegmentWriter, count_terms, digest, open_segment
 from almanaq.retrieval.vectors import VectorStore
 from almanaq.retrieval.words import Analyzer
+from almanaq.retrieval.writing import LOCK, alone, replace_file
 
-FORMAT, VERSION = "almanaq-table-index", 2
+FORMAT, VERSION = "almanaq-table-index", 3
 MANIFEST = "manifest.json"
 _MOST_SEGMENTS = 16
 _MUCH = 0.25  # share of changed tables from which building anew is no dearer than keeping the dead
@@ -74,11 +74,13 @@ class StoredIndex:
 
     Attributes:
         recipe: what was indexed of each table, and how.
+        several: its tables are of several databases.
         dead: per segment, the tables that count no more.
     """
 
     folder: Path
     recipe: Recipe
+    several: bool
     means: Mapping[str, float]
     segments: Sequence[Segment]
     dead: Sequence[NDArray[np.int64]]
@@ -89,9 +91,9 @@ class StoredIndex:
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
         """Give for each question the k best of the tables that share a term with it."""
-        return [tuple(Hit(named.id, score) for named, score in self.find(question, k)) for question in questions]
+        return [tuple(Hit(named.id, score) for named, score in self.best(question, k)) for question in questions]
 
-    def find(self, question: str, k: int) -> list[tuple[Named, float]]:
+    def best(self, question: str, k: int) -> list[tuple[Named, float]]:
         """Give the k best tables with what is shown of them, best first."""
         check_k(k)
         places, scores = best_tables(self.terms(question), self.size, k, self.gone())
@@ -150,15 +152,24 @@ def build_index(
     """
     _check_folder(folder)
     recipe = Recipe(parse_fields(fields), language, store.embedder.name if store else "")
+    with alone(folder):
+        return _build(corpus, folder, recipe, progress, store)
+
+
+def _build(
+    corpus: Corpus, folder: Path, recipe: Recipe, progress: Progress | None, store: VectorStore | None
+) -> StoredIndex:
     writer = SegmentWriter(recipe.fields, recipe.options, store=store)
+    databases = set[str]()
     for number, table in enumerate(distinct(corpus), 1):
         writer.add(table)
+        databases.add(table.id.database)
         if progress is not None:
             progress(number, len(corpus))
     if not len(writer):
         raise SourceError("the corpus holds no table")
     name, means = _write(writer, folder)
-    _write_manifest(folder, recipe, means, [name], [np.zeros(0, np.int64)])
+    _write_manifest(folder, recipe, len(databases) > 1, means, [name], [np.zeros(0, np.int64)])
     return open_index(folder)
 
 
@@ -168,9 +179,17 @@ def update_index(
     """Bring an index to the state of a corpus; only tables whose content changed are indexed, and embedded.
 
     Raises:
-        SourceError: the folder holds no index, or as build_index does.
+        SourceError: the folder holds no index, another process is writing it, or as build_index does.
         UsageError: `store` is not of the embedder whose vectors the index holds.
     """
+    open_index(folder)  # a folder without an index is not touched
+    with alone(folder):
+        return _update(corpus, folder, progress, store)
+
+
+def _update(
+    corpus: Corpus, folder: Path, progress: Progress | None, store: VectorStore | None
+) -> tuple[StoredIndex, Change]:
     index = open_index(folder)
     recipe = index.recipe
     if recipe.embedder != (store.embedder.name if store else ""):
@@ -197,8 +216,7 @@ def update_index(
     if len(writer) + len(gone) == 0:
         return index, change
     if len(writer) + len(gone) > _MUCH * len(known) or len(index.segments) >= _MOST_SEGMENTS:
-        rebuilt = build_index(corpus, folder, recipe.fields, progress, language=recipe.language, store=store)
-        return rebuilt, Change(added, len(stale), len(gone), change.kept, rebuilt=True)
+        return _build(corpus, folder, recipe, progress, store), replace(change, rebuilt=True)
     dead = [
         np.union1d(old, [place for segment, place in (*stale, *gone) if segment == number]).astype(np.int64)
         for number, old in enumerate(index.dead)
@@ -207,7 +225,8 @@ def update_index(
     if len(writer):
         names.append(_write(writer, folder)[0])
         dead.append(np.zeros(0, np.int64))
-    _write_manifest(folder, recipe, index.means, names, dead)
+    several = len({table.database for table in seen}) > 1
+    _write_manifest(folder, recipe, several, index.means, names, dead)
     return open_index(folder), change
 
 
@@ -218,15 +237,26 @@ def open_index(folder: Path) -> StoredIndex:
         SourceError: there is none, it is damaged, or another version of almanaq wrote it.
     """
     told = _read_manifest(folder)
-    try:
-        segments = [open_segment(folder / entry["name"]) for entry in told["segments"]]
-        dead = [np.array(entry["dead"], dtype=np.int64) for entry in told["segments"]]
-        recipe, means = Recipe(parse_fields(told["fields"]), told["language"], told["embedder"]), dict(told["means"])
-        if recipe.embedder and any(segment.vectors is None for segment in segments):
-            raise ValueError("a segment lacks its vectors")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SourceError(f"the index {folder} is damaged ({error}): build it again with `almanaq index`") from error
-    return StoredIndex(folder, recipe, means, segments, dead, Analyzer(recipe.language))
+    while True:
+        try:
+            return _opened(folder, told)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            # An update that ended meanwhile removed what the manifest before it named.
+            before, told = told, _read_manifest(folder)
+            if told == before:
+                raise SourceError(
+                    f"the index {folder} is damaged ({error}): build it again with `almanaq index`"
+                ) from error
+
+
+def _opened(folder: Path, told: Mapping[str, Any]) -> StoredIndex:
+    segments = [open_segment(folder / entry["name"]) for entry in told["segments"]]
+    dead = [np.array(entry["dead"], dtype=np.int64) for entry in told["segments"]]
+    recipe, means = Recipe(parse_fields(told["fields"]), told["language"], told["embedder"]), dict(told["means"])
+    several = bool(told["several"])
+    if recipe.embedder and any(segment.vectors is None for segment in segments):
+        raise ValueError("a segment lacks its vectors")
+    return StoredIndex(folder, recipe, several, means, segments, dead, Analyzer(recipe.language))
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -257,7 +287,8 @@ def _check_folder(folder: Path) -> None:
     segments = [name for name in names if name.startswith("segment-")]
     if MANIFEST in names and _is_ours(folder / MANIFEST, unreadable=bool(segments)):
         return
-    foreign = next((name for name in names if name not in segments), None)
+    ours = {*segments, LOCK, *(name for name in names if name.startswith(f".{MANIFEST}."))}
+    foreign = next((name for name in names if name not in ours), None)
     if foreign is not None:
         raise SourceError(f"{folder} is not empty and holds no index ({foreign}): name another folder")
 
@@ -294,6 +325,7 @@ def _write(writer: SegmentWriter, folder: Path) -> tuple[str, Mapping[str, float
 def _write_manifest(
     folder: Path,
     recipe: Recipe,
+    several: bool,
     means: Mapping[str, float],
     names: Sequence[str],
     dead: Sequence[NDArray[np.int64]],
@@ -305,15 +337,13 @@ def _write_manifest(
         "fields": list(map(str, recipe.fields)),
         "language": recipe.language,
         "embedder": recipe.embedder,
+        "several": several,
         "means": dict(means),
         "segments": [{"name": n, "dead": d.tolist()} for n, d in zip(names, dead, strict=True)],
     }
-    fresh = folder / f".{MANIFEST}.{os.getpid()}"
-    with fresh.open("w", encoding="utf-8") as file:
-        json.dump(told, file)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(folder / MANIFEST)
+    replace_file(folder / MANIFEST, json.dumps(told))
+    for left in folder.glob(f".{MANIFEST}.*"):
+        left.unlink(missing_ok=True)
     for path in folder.glob("segment-*"):
         # A process that has the old segments open keeps its maps: the files live until it ends.
         if path.name not in names:

@@ -31,6 +31,16 @@ _SAMPLE = 2_048
 _CHUNK = 65_536
 
 
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Places of tables, in order, with their scores by words and by vectors in standard deviations, and cosines."""
+
+    places: NDArray[np.intp]
+    words: Scores
+    dense: Scores
+    cosines: Scores
+
+
 @dataclass(frozen=True)
 class StoredHybrid:
     """An opened index with vectors, and the embedder that they are of.
@@ -47,33 +57,41 @@ class StoredHybrid:
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
         """Give for each question the k tables of the highest fused score; the questions are embedded together."""
-        return [tuple(Hit(named.id, score) for named, score in found) for found in self._found(questions, k)]
+        return [tuple(Hit(named.id, score) for named, score in found) for found in self._best(questions, k)]
 
-    def find(self, question: str, k: int) -> list[tuple[Named, float]]:
+    def best(self, question: str, k: int) -> list[tuple[Named, float]]:
         """Give the k best tables with what is shown of them, best first."""
-        return self._found([question], k)[0]
+        return self._best([question], k)[0]
 
-    def _found(self, questions: Sequence[str], k: int) -> list[list[tuple[Named, float]]]:
+    def _best(self, questions: Sequence[str], k: int) -> list[list[tuple[Named, float]]]:
         check_k(k)
-        asked = VectorStore(None, self.embedder).vectors(questions)
-        return [self._best(question, vector, k) for question, vector in zip(questions, asked, strict=True)]
+        best = []
+        for question, vector in zip(questions, self.vectors(questions), strict=True):
+            found = self.candidates(question, vector, k)
+            scores = found.words + self.weight * found.dense
+            ranked = top_k(scores, k)
+            best.append([(self.index.named(int(found.places[place])), float(scores[place])) for place in ranked])
+        return best
 
-    def _best(self, question: str, vector: Vectors, k: int) -> list[tuple[Named, float]]:
+    def vectors(self, questions: Sequence[str]) -> Vectors:
+        """Embed questions, all at once."""
+        return VectorStore(None, self.embedder).vectors(questions)
+
+    def candidates(self, question: str, vector: Vectors, k: int) -> Candidates:
+        """Give at least k tables, and CANDIDATES, where there are as many, with their scores in standard deviations."""
         terms = self.index.terms(question)
         places, _ = best_tables(terms, self.index.size, max(k, CANDIDATES), self.index.gone())
         if self.index.size <= self.exact or not len(places):
             cosines = self._all(vector)
             cosines[self.index.gone()] = -np.inf
             places = np.union1d(places, top_k(cosines, max(k, CANDIDATES)))
-            dense = cosines[places]
+            cosines = cosines[places]
         else:
             places = np.sort(places)
-            dense = self._gathered(places) @ vector
+            cosines = self._gathered(places) @ vector
         sample = self._sample @ vector
-        scores = _lexical(terms, places, self.index.size)
-        scores += self.weight * (dense - sample.mean()) / max(float(sample.std()), 1e-6)
-        ranked = top_k(scores, k)
-        return [(self.index.named(int(places[place])), float(scores[place])) for place in ranked]
+        dense = (cosines - sample.mean()) / max(float(sample.std()), 1e-6)
+        return Candidates(places, standardized_words(terms, places, self.index.size), dense, cosines)
 
     @cached_property
     def _sample(self) -> Vectors:
@@ -103,8 +121,11 @@ class StoredHybrid:
         )
 
 
-def _lexical(terms: Sequence[Term], places: NDArray[np.intp], size: int) -> Scores:
-    """Give the words' scores in standard deviations above the mean of all tables, words taken as independent."""
+def standardized_words(terms: Sequence[Term], places: NDArray[np.intp], size: int) -> Scores:
+    """Give the words' scores of some places, given in order, in standard deviations above the mean of all tables.
+
+    Words are taken as independent.
+    """
     means = np.array([term.worth * sum(part.total for part in term.parts) / size for term in terms])
     squares = np.array([term.worth**2 * sum(part.squares for part in term.parts) / size for term in terms])
     spread = float(np.sqrt(max(0.0, (squares - means**2).sum())))

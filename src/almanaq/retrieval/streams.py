@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, field_text
-from almanaq.corpus.table import Table, TableId
+from almanaq.corpus.table import Table
 from almanaq.retrieval.words import Analyzer
 
 CELL, ROW, FIRST_FIELD = -1, -2, -10
@@ -26,15 +26,16 @@ LOWEST_MARK = FIRST_FIELD - len(FIELD_MARKS)
 
 @dataclass(frozen=True, slots=True)
 class TermStreams:
-    """The streams of a corpus, and in how many tables each term stands.
+    """The streams of tables, and in how many tables of their corpus each term stands.
 
     Attributes:
+        size: how many tables the corpus has.
         terms: numbers of terms.
         tokens: all streams, one after another; that of table i is `tokens[starts[i]:starts[i + 1]]`.
         held: per term, the tables that hold it.
     """
 
-    ids: Sequence[TableId]
+    size: int
     terms: Mapping[str, int]
     starts: NDArray[np.int64]
     tokens: NDArray[np.int32]
@@ -43,25 +44,26 @@ class TermStreams:
 
     def rarity(self) -> NDArray[np.float32]:
         """Give each term's inverse document frequency, as BM25 has it."""
-        size = len(self.ids)
-        return np.log1p((size - self.held + 0.5) / (self.held + 0.5)).astype(np.float32)
+        return np.log1p((self.size - self.held + 0.5) / (self.held + 0.5)).astype(np.float32)
 
 
 class StreamWriter:
-    """Turns tables into streams, one table at a time."""
+    """Turns tables into streams, one table at a time.
 
-    def __init__(self, fields: Sequence[Field], analyzer: Analyzer) -> None:
+    Args:
+        terms: numbers that terms have already; new ones are added.
+    """
+
+    def __init__(self, fields: Sequence[Field], analyzer: Analyzer, terms: dict[str, int] | None = None) -> None:
         self.fields = fields
         self.analyzer = analyzer
-        self.terms: dict[str, int] = {}
-        self.ids: list[TableId] = []
+        self.terms: dict[str, int] = {} if terms is None else terms
         self.tokens = array("i")
         self.starts = array("q", [0])
         self._cells: dict[str, list[int]] = {}
 
     def add(self, table: Table) -> None:
         """Append the stream of a table."""
-        self.ids.append(table.id)
         for name in self.fields:
             self.tokens.append(FIELD_MARKS[name])
             self.tokens.extend(self._field(table, name))
@@ -71,9 +73,8 @@ class StreamWriter:
         """Give the streams of all tables that were added."""
         tokens = np.frombuffer(self.tokens, dtype=np.int32) if self.tokens else np.zeros(0, np.int32)
         starts = np.frombuffer(self.starts, dtype=np.int64)
-        return TermStreams(
-            self.ids, self.terms, starts, tokens, held_by(tokens, starts, len(self.terms)), self.analyzer
-        )
+        held = held_by(tokens, starts, len(self.terms))
+        return TermStreams(len(starts) - 1, self.terms, starts, tokens, held, self.analyzer)
 
     def _field(self, table: Table, name: Field) -> Iterator[int]:
         if name is Field.CELLS:

@@ -13,8 +13,11 @@ from typing import Any, Literal
 from almanaq.corpus.serialize import Field
 from almanaq.retrieval.abstain import Doubt
 
-Sight = Literal["lexical", "short", "rows"]
-"""What takes part beside words: no vectors, those of short views of each table, or those of its rows too."""
+Sight = Literal["lexical", "short", "rows", "stored-words", "stored"]
+"""What takes part beside words: no vectors, those of short views of each table, or those of its rows too.
+
+Of an index on disk: its words, without a search of titles apart, and one vector per table.
+"""
 
 
 @dataclass(frozen=True, slots=True)

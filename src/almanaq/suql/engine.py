@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from sqlglot import exp
-
 from almanaq.errors import DatabaseError, UnknownNameError, suggest
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
@@ -17,6 +15,7 @@ from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import BoundQuery, bind
 from almanaq.suql.catalog.linking import link_enums
 from almanaq.suql.catalog.privacy import private_columns_read
+from almanaq.suql.catalog.reading import distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database
 from almanaq.suql.execution.candidates import Similarity
@@ -27,6 +26,7 @@ from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.run import Means
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
+from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.execution.why_not import WhyNot, why_not, why_not_plan
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
@@ -35,10 +35,17 @@ from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.estimate import Estimate, estimate
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
-from almanaq.suql.syntax.parse import parse
+from almanaq.suql.syntax.parse import literal, parse
 
 T = TypeVar("T")
 _PLANS_KEPT = 100
+_VALUES_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    plan: Plan
+    statements: Statements
 
 
 class Engine:
@@ -61,7 +68,7 @@ class Engine:
     ) -> None:
         self._database, self._options, self._rules = database, options or Options(), rules
         self._models, self._query_rules = models, query_rules
-        self._plans: dict[tuple[str, str, bool], Plan] = {}
+        self._plans: dict[tuple[object, ...], _Prepared] = {}
         self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder().embed)
 
     @property
@@ -80,9 +87,9 @@ class Engine:
     async def arun(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Result:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
         chosen = options or self._options
-        plan = self.plan(query, parameters, options=chosen)
+        known = self._prepare(query, parameters, chosen)
         try:
-            result, _ = await self._runner().run(plan, chosen, suql=query)
+            result, _ = await self._runner().run(known.plan, chosen, suql=query, statements=known.statements)
         except DatabaseError as error:
             raise placed(error, query) from error.__cause__
         return result
@@ -98,10 +105,15 @@ class Engine:
 
     def plan(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Plan:
         """Give the plan of a query; asks neither the database nor a model."""
-        key = (query, repr(parameters), (options or self._options).link)
+        return self._prepare(query, parameters, options or self._options).plan
+
+    def _prepare(self, query: str, parameters: Sequence[object], options: Options) -> _Prepared:
+        """Give a query's plan with what earlier runs of it wrote; the plan of a known text is kept."""
+        key = (query, *(literal(value).sql() for value in parameters), options.link)
         known = self._plans.get(key)
         if known is None:
-            known = lower(optimize(self.logical_plan(query, parameters, options=options), self._rules))
+            plan = self._lowered(self.logical_plan(query, parameters, options=options))
+            known = _Prepared(plan, Statements(plan))
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.pop(next(iter(self._plans)), None)
             self._plans[key] = known
@@ -134,7 +146,7 @@ class Engine:
         """
         chosen = options or self._options
         logical = self.logical_plan(query, parameters, options=chosen)
-        plan = lower(optimize(logical, self._rules))
+        plan = self._lowered(logical)
         shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
         estimates = estimate(plan, self.catalog)
         return explain_plan(
@@ -188,25 +200,24 @@ class Engine:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         plan, _ = why_not_plan(self.logical_plan(query, parameters, options=chosen), key)
         runner = self._runner()
-        result, _ = run_now(runner.run(lower(optimize(plan, self._rules)), chosen, suql=query))
+        result, _ = run_now(runner.run(self._lowered(plan), chosen, suql=query))
         return why_not(result)
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:
-        """Give distinct values of a column, or of the elements of its arrays, as text, the most frequent first."""
+        """Give distinct values of a column, or of the elements of its arrays, as text, the most frequent first.
+
+        Of a large relation those of its first rows; of one that fails or takes long, the samples of the catalog.
+        """
         found = self.catalog.relation(relation)
-        dialect = self._database.dialect
-        name = exp.to_identifier(column, quoted=True).sql(dialect)
-        place = ".".join(exp.to_identifier(part, quoted=True).sql(dialect) for part in found.location)
         shown = found.column(column)
-        if shown is not None and shown.array:
-            place, name = f"(SELECT unnest({name}) AS e FROM {place}) AS elements", "e"
-        text = exp.cast(exp.to_column(name, dialect=dialect), "text").sql(dialect)
-        sql = (
-            f"SELECT {text} AS v FROM {place} WHERE {name} IS NOT NULL "
-            f"GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {int(limit)}"
-        )
-        with self._database.session() as session:
-            return [str(value) for value in session.fetch(sql)["v"].to_pylist()]
+        if shown is None:
+            raise UnknownNameError(f"no column named {column!r}{suggest(column, [c.name for c in found.columns])}")
+        try:
+            with self._database.session(_VALUES_SECONDS) as session:
+                sql = distinct_values(found, shown, limit, self._database.dialect)
+                return [str(value) for value in session.fetch(sql)["v"].to_pylist()]
+        except DatabaseError:
+            return list(shown.samples)
 
     def _order(self, options: Options) -> Callable[[TextStage], str]:
         """Give what says in which order a text stage's rows are tried."""
@@ -218,6 +229,9 @@ class Engine:
         if not self._models.reader.paid:
             return None
         return lambda expected: None if price is None else round(price.of(expected.tokens, expected.output_tokens), 6)
+
+    def _lowered(self, plan: LogicalPlan) -> Plan:
+        return lower(optimize(plan, self._rules), bring=self._database.typed)
 
     def _runner(self) -> Runner:
         return Runner(Means(self._database, self.catalog, self._models, self._similarity))

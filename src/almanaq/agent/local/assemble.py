@@ -43,7 +43,7 @@ class Assembler:
 
     def __init__(self, links: Links, index: SchemaIndex, main: Relation) -> None:
         self.links, self.index, self.main = links, index, main
-        self.paths = paths(index.catalog, main)
+        self.paths = paths(index.hops, main)
         self.own = index.places[main.name]
         self.reach = [p for name in sorted(self.paths, key=lambda n: len(self.paths[n])) for p in index.places[name]]
 

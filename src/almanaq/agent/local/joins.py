@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from almanaq.agent.local import sql
@@ -28,9 +29,12 @@ class Hop:
         return f"{left} = {sql.name(self.right)}.{sql.name(self.right_column)}"
 
 
-def paths(catalog: Catalog, start: Relation) -> dict[str, tuple[Hop, ...]]:
-    """Give the shortest way to every relation within three hops, () for `start` itself."""
-    steps = edges(catalog)
+def paths(steps: Mapping[str, Sequence[Hop]], start: Relation) -> dict[str, tuple[Hop, ...]]:
+    """Give the shortest way to every relation within three hops, () for `start` itself.
+
+    Args:
+        steps: the hops from every relation, as `edges` gives them.
+    """
     found: dict[str, tuple[Hop, ...]] = {start.name: ()}
     queue = deque([start.name])
     while queue:
@@ -46,6 +50,7 @@ def paths(catalog: Catalog, start: Relation) -> dict[str, tuple[Hop, ...]]:
 def edges(catalog: Catalog) -> dict[str, list[Hop]]:
     """Give the hops from every relation: declared foreign keys of one column, else keys evident by name."""
     found: dict[str, list[Hop]] = {r.name: [] for r in catalog.relations}
+    named_after = {other.name: words for other in catalog.relations if (words := _named_after(other))}
     for relation in catalog.relations:
         linked = set()
         for own, other_name, theirs in relation.foreign_keys:
@@ -53,10 +58,13 @@ def edges(catalog: Catalog) -> dict[str, list[Hop]]:
             if other is not None and len(own) == len(theirs) == 1:
                 _add(found, Hop(relation.name, own[0], other.name, theirs[0], True))
                 linked.add(other.name)
+        columns = {identifier_stems(c.name): c.name for c in reversed(relation.columns) if relation.key != (c.name,)}
         for other in catalog.relations:
-            evident = None if other is relation or other.name in linked else _evident(relation, other)
-            if evident and not any(h.right == other.name for h in found[relation.name]):
-                _add(found, Hop(relation.name, evident[0], other.name, evident[1], True))
+            column, key = columns.get(named_after.get(other.name, ())), _key(other)
+            if column is None or key is None or other is relation or other.name in linked:
+                continue
+            if not any(h.right == other.name for h in found[relation.name]):
+                _add(found, Hop(relation.name, column, other.name, key, True))
     return found
 
 
@@ -65,20 +73,13 @@ def _add(found: dict[str, list[Hop]], hop: Hop) -> None:
     found[hop.right].append(Hop(hop.right, hop.right_column, hop.left, hop.left_column, False))
 
 
-def _evident(relation: Relation, other: Relation) -> tuple[str, str] | None:
-    """Give (own column, key of the other) when a column is named after the other relation's single key."""
+def _named_after(other: Relation) -> tuple[str, ...]:
+    """Give the words by which a column elsewhere is evidently a relation's single key; () where none are."""
     key = _key(other)
-    if key is None:
-        return None
-    key_words, other_words = identifier_stems(key), identifier_stems(other.name)
-    if key_words in ((), ("name",)):
-        return None
-    for column in relation.columns:
-        words = identifier_stems(column.name)
-        whole = key_words if len(key_words) > 1 else (*other_words, *key_words)
-        if words == whole and relation.key != (column.name,):
-            return column.name, key
-    return None
+    words = () if key is None else identifier_stems(key)
+    if words in ((), ("name",)):
+        return ()
+    return words if len(words) > 1 else (*identifier_stems(other.name), *words)
 
 
 def _key(relation: Relation) -> str | None:

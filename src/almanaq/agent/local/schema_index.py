@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
+from almanaq.agent.local.joins import Hop, edges
 from almanaq.agent.local.lexicon import SYNONYMS
 from almanaq.agent.local.quantities import ROLE_WORDS
 from almanaq.agent.local.words import distance, identifier_stems, stem, stems, tolerance
@@ -89,6 +91,11 @@ class SchemaIndex:
         self._options: dict[str, list[Meaning]] = {}
         for name, places in self.places.items():
             self.places[name] = tuple(self._add(one, values) for one in places)
+
+    @cached_property
+    def hops(self) -> dict[str, list[Hop]]:
+        """The hops from every relation to others."""
+        return edges(self.catalog)
 
     def all_places(self) -> Iterable[Place]:
         """Yield every column of every relation."""

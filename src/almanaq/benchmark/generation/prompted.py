@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from almanaq.benchmark.generation.expected import WRITTEN_REPLY, of_prompt
 from almanaq.benchmark.generation.protocol import VERDICTS, Asked, Reply
 from almanaq.models.failure import FailedCall
 from almanaq.models.prompted import asked as ask_model
 from almanaq.models.prompts import prompt_file
 from almanaq.models.prompts.schemas import task_prompt
-from almanaq.models.protocols import LanguageModel, Prompt
+from almanaq.models.protocols import LanguageModel, Prompt, Usage
 from almanaq.models.replies import MalformedReply, parse_object
 
 PROMPTS = ("table_answer", "table_verify", "table_sql", "no_context", "repair")
@@ -27,6 +28,10 @@ class PromptedGenerator:
     def prompts(self) -> Mapping[str, str]:
         """The versions of the prompt files."""
         return {name: prompt_file(name).version for name in PROMPTS}
+
+    def expected(self, asked: Sequence[Asked]) -> Usage:
+        """Give what a call for each question takes."""
+        return sum((of_prompt(_prompt(each)[0], WRITTEN_REPLY) for each in asked), Usage())
 
     async def reply(self, asked: Asked) -> Reply:
         """Give the model's reply."""

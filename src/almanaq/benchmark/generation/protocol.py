@@ -47,12 +47,14 @@ class Reply:
         text: the answer, one of VERDICTS, or the query; "" for no answer.
         fault: why there is no usable reply; "" where there is one.
         reasoning: what it said beside.
+        stage: what lost the right answer, "right" where nothing did, by a generator that knows; "" by all others.
     """
 
     text: str
     fault: str = ""
     reasoning: str = ""
     usage: Usage = field(default_factory=Usage)
+    stage: str = ""
 
 
 class Generator(Protocol):

@@ -24,6 +24,8 @@ class ReplyRecord:
         slice: what the dataset says of its difficulty, or of where the answer lies; "" where it says nothing.
         outcome: how the generated query ended, `reason` why it gave no rows; "" for other roles.
         same_set, same_ordered: whether it gave the gold rows; as sets, and as strictly as the gold query has it.
+        nodes: how many places the answer was traced to, "3+" for more than two; "" where the dataset traces none.
+        stage: what lost the right answer (benchmark/stages.py); "" where that is not told.
     """
 
     query_id: str
@@ -38,6 +40,8 @@ class ReplyRecord:
     reason: str = ""
     same_set: bool = False
     same_ordered: bool = False
+    stage: str = ""
+    nodes: str = ""
 
     def to_json(self) -> str:
         """Give one line without its end."""

@@ -12,9 +12,10 @@ from pathlib import Path
 from almanaq.benchmark.cards import find_card
 from almanaq.benchmark.config import RunConfig
 from almanaq.benchmark.generation.context import database_of, pack, read_tables, schema_texts, tables_by_database
+from almanaq.benchmark.generation.expected import Expecting, sample_of, times
 from almanaq.benchmark.generation.protocol import Asked, Generator, Reply, Role
 from almanaq.benchmark.generation.replies import ReplyRecord, read_replies
-from almanaq.benchmark.hybridqa.places import answer_place
+from almanaq.benchmark.hybridqa.places import answer_count, answer_place
 from almanaq.benchmark.records import RECORDS, REPLIES, TIMINGS, Appender, Record, read_records
 from almanaq.benchmark.sql.accuracy import (
     Pair,
@@ -28,6 +29,7 @@ from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, Table
 from almanaq.errors import AlmanaqError
 from almanaq.models.protocols import Usage
+from almanaq.retrieval.paid import Foreseen
 
 BATCH = 32
 CONCURRENCY = 16
@@ -80,6 +82,7 @@ class Generation:
         out: the run folder, which holds the records of the retrieval.
         databases: for text-to-SQL.
         progress: told after every batch how many of how many questions are done.
+        foreseen: is told what the replies are expected to cost, and may refuse it.
     """
 
     out: Path
@@ -88,17 +91,29 @@ class Generation:
     databases: Databases
     progress: Callable[[int, int], None] | None = None
     limits: Limits | None = None
+    foreseen: Foreseen | None = None
 
     def run(self, questions: Sequence[Question], corpus: Corpus) -> None:
         """Write a reply for each question that has none yet.
 
         Raises:
             ModelError: no call can succeed; the replies of the batches before are written.
+            BudgetExceeded: they are expected to cost more than the budget allows, and nothing was asked; or did.
         """
         done = {reply.query_id for reply in read_replies(self.out / REPLIES)}
         todo = [question for question in questions if question.id not in done]
         if todo:
-            asyncio.run(self._ask(todo, self._contexts(todo, corpus)))
+            context = self._contexts(todo, corpus)
+            self._foresee(todo, context)
+            asyncio.run(self._ask(todo, context))
+
+    def _foresee(self, todo: Sequence[Question], context: Callable[[Question], Asked]) -> None:
+        """Tell what the replies are expected to cost, by a sample of the questions."""
+        if self.foreseen is not None and isinstance(self.generator, Expecting):
+            chosen = sample_of(todo)
+            expected = self.generator.expected([context(question) for question in chosen])
+            what = f"replying to {len(todo):,} questions"
+            self.foreseen.work(what, self.generator.model.partition(",")[0], times(expected, len(todo) / len(chosen)))
 
     def _contexts(self, questions: Sequence[Question], corpus: Corpus) -> Callable[[Question], Asked]:
         """Give what makes the context of a question."""
@@ -200,4 +215,6 @@ def _record(question: Question, asked: Asked, reply: Reply, judged: Judged | Non
         reason,
         judged is not None and execution_accuracy(judged),
         judged is not None and strict_execution_accuracy(judged, question.answer),
+        reply.stage,
+        answer_count(question),
     )

@@ -11,10 +11,11 @@ import numpy as np
 from almanaq.benchmark.generation.replies import ReplyRecord
 from almanaq.benchmark.restaurants.play import from_text
 from almanaq.benchmark.restaurants.score import NOTE, hits, score_turns
+from almanaq.benchmark.stages import count_stages
 from almanaq.corpus.dataset import Question
 from almanaq.errors import BenchmarkError
 from almanaq.evaluation.answers import bleu_of, is_numeric, numeric_match, sacrebleu
-from almanaq.evaluation.short_answers import exact_match, f1, mutual_substring
+from almanaq.evaluation.short_answers import exact_match, f1, mutual_substring, same_number
 from almanaq.evaluation.significance import Values, intervals, pooled_intervals
 from almanaq.evaluation.verification import score_verdicts, verdict_counts, verification_measures
 
@@ -96,12 +97,18 @@ def _answers(replies: Sequence[ReplyRecord]) -> _Measured:
         "mutual_substring": [float(mutual_substring(*pair)) for pair in pairs],
         "answered": [float(bool(text.strip())) for text, _ in pairs],
     }
-    parts = _by_slice(replies, {name: each[name] for name in ("exact_match", "f1")})
+    cut = {name: each[name] for name in ("exact_match", "f1", "mutual_substring")}
+    parts = _by_part([reply.slice for reply in replies], cut)
+    parts |= _by_part([reply.nodes and f"{reply.nodes}_places" for reply in replies], cut)
     numeric = [float(numeric_match(*pair)) for pair in pairs if is_numeric(pair[1])]
     if numeric:
         parts["numeric_match"] = numeric
     bounds = _bounds(["sacrebleu"], pooled_intervals(bleu.counts, bleu_of))
-    return _Measured(each, parts, {"sacrebleu": bleu.score}, bounds, bleu.signature)
+    pooled = {"sacrebleu": bleu.score, **count_stages(reply.stage for reply in replies)}
+    others = sum(same_number(*pair) and not exact_match(*pair) for pair in pairs)
+    if others:
+        pooled["numbers_in_other_form"] = others
+    return _Measured(each, parts, pooled, bounds, bleu.signature)
 
 
 def _verdicts(replies: Sequence[ReplyRecord]) -> _Measured:
@@ -118,14 +125,14 @@ def _queries(replies: Sequence[ReplyRecord]) -> _Measured:
         "execution_accuracy": same,
         "execution_accuracy_strict": [float(reply.same_ordered) for reply in replies],
     }
-    return _Measured(each, _by_slice(replies, {"execution_accuracy": same}))
+    return _Measured(each, _by_part([reply.slice for reply in replies], {"execution_accuracy": same}))
 
 
-def _by_slice(replies: Sequence[ReplyRecord], each: Mapping[str, Sequence[float]]) -> dict[str, Sequence[float]]:
-    """Give the values of each slice of the questions, as MEASURE_SLICE."""
+def _by_part(parts: Sequence[str], each: Mapping[str, Sequence[float]]) -> dict[str, Sequence[float]]:
+    """Give the values of each part of the questions, as MEASURE_PART; `parts` names that of each question."""
     return {
-        f"{measure}_{name}": [value for value, reply in zip(values, replies, strict=True) if reply.slice == name]
-        for name in sorted({reply.slice for reply in replies} - {""})
+        f"{measure}_{name}": [value for value, part in zip(values, parts, strict=True) if part == name]
+        for name in sorted(set(parts) - {""})
         for measure, values in each.items()
     }
 
@@ -136,6 +143,7 @@ def _entities(replies: Sequence[ReplyRecord]) -> _Measured:
     given = counts[:, 1:]
     each = {"all_right": [float(is_flawless(reply)) for reply in replies]}
     measured = score_turns([turn for own in turns for turn in own])
+    measured["failed_conversations"] = sum(not reply.text for reply in replies)
     bounds = {}
     if "turn_accuracy" in measured:
         bounds = _bounds(["turn_accuracy"], intervals(counts[:, :1] / np.maximum(given, 1), given))

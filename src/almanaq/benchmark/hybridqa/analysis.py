@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
 
 from almanaq.benchmark.hybridqa.pipeline import Prediction
 from almanaq.benchmark.hybridqa.relation import HybridRelation
+from almanaq.benchmark.stages import Stage, cell_condition, failed_casts
 from almanaq.connection import connect
 from almanaq.errors import AlmanaqError
 from almanaq.evaluation.short_answers import exact_match, mutual_substring, same_number
-from almanaq.suql.syntax.text_functions import is_text_call
-
-Stage = Literal["right", "retrieval", "parse", "link", "text call", "cast", "format"]
-STAGES: tuple[Stage, ...] = ("right", "retrieval", "parse", "link", "text call", "cast", "format")
-"""In the order in which they are found."""
-
-_NOT_READ = ("could not be read", "cannot be read", "not be parsed")
 
 
 def find_stage(
@@ -59,20 +53,15 @@ def find_stage(
     rows = {node["row"] for node in nodes}
     if rows and not rows & _rows_left(tree, relation):
         return "link"
-    failed = any(said in warning for warning in prediction.warnings for said in _NOT_READ)
-    return "cast" if failed and not prediction.answer else "text call"
+    return "cast" if failed_casts(prediction.warnings) and not prediction.answer else "text call"
 
 
 def _rows_left(tree: exp.Expr, relation: HybridRelation) -> set[int]:
     """Give the rows that meet a query's conditions on cells; all of them where these cannot be told apart."""
     everything = set(range(relation.arrow.num_rows))
-    where = tree.args.get("where")
-    if where is None or tree.find(exp.Join, exp.CTE, exp.Subquery) is not None:
+    condition = cell_condition(tree)
+    if condition is None:
         return everything
-    condition = where.this.copy()
-    for call in list(condition.find_all(exp.Anonymous)):
-        if is_text_call(call):
-            condition = _without(condition, call)
     marked = relation.arrow.append_column("row number of analysis", [list(range(relation.arrow.num_rows))])
     query = exp.select(exp.column("row number of analysis", quoted=True)).from_(exp.to_table("asked")).where(condition)
     try:
@@ -80,14 +69,3 @@ def _rows_left(tree: exp.Expr, relation: HybridRelation) -> set[int]:
             return {row[0] for row in connection.sql(query.sql("postgres")).rows}
     except AlmanaqError:
         return everything
-
-
-def _without(condition: exp.Expr, call: exp.Expr) -> exp.Expr:
-    """Give a condition with TRUE in the place of the smallest part of it that is a condition and holds the call."""
-    part = call
-    while part.parent is not None and not isinstance(part.parent, exp.And | exp.Or | exp.Not | exp.Paren):
-        part = part.parent
-    if part.parent is None:
-        return exp.true()
-    part.replace(exp.true())
-    return condition

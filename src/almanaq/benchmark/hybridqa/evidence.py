@@ -174,6 +174,10 @@ class Evidence:
         found.update(self._info(spot) if spot.info else self._cell(spot))
         return [found[name] for name in FEATURES]
 
+    def best_row(self, feature: str) -> float:
+        """Give the highest value that any row has of one of its features; 0 where there is no row."""
+        return max((features[feature] for features in self._row_features), default=0.0)
+
     def _rarity(self) -> dict[str, float]:
         """Give each stem of the question a weight: more the fewer rows speak of it; they sum to 1."""
         weights = {}

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from almanaq.benchmark.generation.protocol import Asked, Reply
+from almanaq.benchmark.hybridqa.analysis import find_stage
+from almanaq.benchmark.hybridqa.choose import MOST, choose_table
+from almanaq.benchmark.hybridqa.expected import expected_usage
 from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
 from almanaq.benchmark.hybridqa.pipeline import TRIES, HybridPipeline, Prediction
+from almanaq.benchmark.hybridqa.places import answer_nodes
 from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShortener, prompt_versions
-from almanaq.benchmark.hybridqa.relation import make_relation
-from almanaq.corpus.dataset import DatasetFolder
+from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation
+from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.linked import LinkedTables
-from almanaq.models.protocols import LanguageModel, Models, Usage
+from almanaq.corpus.table import TableId
+from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
 from almanaq.models.registry import models_of, open_models
 from almanaq.models.spending import spending
 
@@ -27,22 +33,26 @@ def open_pipeline(models: Models, tries: int = TRIES) -> HybridPipeline:
 
 
 class HybridGenerator:
-    """A Generator that makes a relation of the best table and its passages, and runs the pipeline over it.
+    """A Generator that makes a relation of one of the best tables and its passages, and runs the pipeline over it.
 
     Args:
         name: what it goes by: `local` or `openai:MODEL`.
         folder: holds the passages; read when the first question comes.
         models: opens the models.
+        questions: all that will be asked, to tell afterwards what lost their answers.
     """
 
-    def __init__(self, name: str, folder: DatasetFolder, models: Callable[[], Models]) -> None:
+    def __init__(
+        self, name: str, folder: DatasetFolder, models: Callable[[], Models], questions: Sequence[Question] = ()
+    ) -> None:
         self.name = name
         self._folder, self._models = folder, models
+        self._questions = {question.id: question for question in questions}
 
     @property
     def model(self) -> str:
-        """The language model's name; "" for `local`."""
-        return "" if self.name == "local" else self.name.partition(":")[2]
+        """The language model's name; of `local`, that of its embedder beside."""
+        return f"local, {self._opened.embedder.name}" if self.name == "local" else self.name.partition(":")[2]
 
     @property
     def prompts(self) -> Mapping[str, str]:
@@ -54,36 +64,73 @@ class HybridGenerator:
         return LinkedTables(self._folder)
 
     @cached_property
+    def _opened(self) -> Models:
+        return self._models()
+
+    @cached_property
     def _pipeline(self) -> HybridPipeline:
-        return open_pipeline(self._models())
+        return open_pipeline(self._opened)
+
+    def expected(self, asked: Sequence[Asked]) -> Usage:
+        """Give what the answers to these questions are expected to take; nothing by `local`."""
+        if self.name == "local" or self._opened.language is None:
+            return Usage()
+        proposer = PromptedProposer(self._opened.language)
+        each = (
+            expected_usage(one.question, make_relation(self._tables.get(one.tables[0].id)), proposer)
+            for one in asked
+            if one.tables
+        )
+        return sum(each, Usage())
 
     async def reply(self, asked: Asked) -> Reply:
-        """Give the short answer, with the queries that led to it as the reasoning."""
+        """Give the short answer, with the table that was asked and the queries that led to it as the reasoning."""
+        return await asyncio.to_thread(self._reply, asked)
+
+    def _reply(self, asked: Asked) -> Reply:
         if not asked.tables:
-            return Reply("")
-        relation = make_relation(self._tables.get(asked.tables[0].id))
+            return Reply("", stage="retrieval" if asked.id in self._questions else "")
+        relations = [make_relation(self._tables.get(table.id)) for table in asked.tables[:MOST]]
+        place = choose_table(asked.question, relations)
         with spending() as spent:
-            prediction = await asyncio.to_thread(self._pipeline.answer, asked.question, relation)
-        return _reply(prediction, spent.usage)
+            prediction = self._pipeline.answer(asked.question, relations[place])
+        table = asked.tables[place].id
+        return _reply(prediction, table, spent.usage, self._stage(asked.id, prediction, relations[place], table))
+
+    def _stage(self, question: str, prediction: Prediction, relation: HybridRelation, table: TableId) -> str:
+        """Say what lost the answer; "" where it is not known."""
+        known = self._questions.get(question)
+        if known is None:
+            return ""
+        retrieved = table in known.gold
+        return find_stage(prediction, known.answer, answer_nodes(known), relation, retrieved=retrieved)
 
 
 def open_hybrid_generator(
-    name: str, folder: DatasetFolder, language: Callable[[str], LanguageModel] | None = None
+    name: str,
+    folder: DatasetFolder,
+    language: Callable[[str], LanguageModel] | None = None,
+    questions: Sequence[Question] = (),
+    *,
+    embedder: Callable[[], Embedder] = LexicalEmbedder,
 ) -> HybridGenerator | None:
     """Give the generator of a name; None for one that is none of ours, and sees tables without their passages.
 
     Args:
         language: opens language models by name, within a budget that all calls of the run share.
+        questions: see HybridGenerator; embedder: opens what `local` reads with.
     """
     if name != "local" and not name.startswith("openai:"):
         return None
     if name == "local" or language is None:
-        return HybridGenerator(name, folder, lambda: open_models(name, embedder="lexical"))
-    return HybridGenerator(name, folder, lambda: models_of(language(name)))
+        return HybridGenerator(name, folder, lambda: open_models(name, embedder=embedder()), questions)
+    return HybridGenerator(name, folder, lambda: models_of(language(name)), questions)
 
 
-def _reply(prediction: Prediction, usage: Usage) -> Reply:
+def _reply(prediction: Prediction, table: TableId, usage: Usage, stage: str) -> Reply:
     tried = [{"suql": each.suql, "outcome": each.outcome, "message": each.message} for each in prediction.tried]
     ran = any(each.outcome in ("rows", "empty") for each in prediction.tried)
     fault = "" if ran or not prediction.tried else prediction.tried[-1].message
-    return Reply(prediction.answer, fault, json.dumps(tried, ensure_ascii=False), usage)
+    led: dict[str, object] = {"table": list(table), "suql": prediction.suql, "tried": tried}
+    led |= {"text_calls": prediction.text_calls, "warnings": prediction.warnings}
+    return Reply(prediction.answer, fault, json.dumps(led, ensure_ascii=False), usage, stage)

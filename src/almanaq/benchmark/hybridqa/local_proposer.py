@@ -21,14 +21,21 @@ def fitted_weights() -> Mapping[str, float]:
     return {name: float(weight) for name, weight in json.loads(text).items()}
 
 
+def score_spots(evidence: Evidence, weights: Mapping[str, float]) -> list[tuple[Spot, float]]:
+    """Give the places where the answer may stand with their linear scores."""
+    order = [weights[name] for name in FEATURES]
+    return [
+        (spot, sum(w * f for w, f in zip(order, evidence.features(spot), strict=True))) for spot in evidence.spots()
+    ]
+
+
 def rank_spots(evidence: Evidence, weights: Mapping[str, float]) -> list[tuple[Spot, float]]:
     """Give the places where the answer may stand with their probabilities, the likeliest first."""
-    spots = evidence.spots()
-    order = [weights[name] for name in FEATURES]
-    scores = [sum(w * f for w, f in zip(order, evidence.features(spot), strict=True)) for spot in spots]
-    shares = [math.exp(score - max(scores)) for score in scores]
-    ranked = sorted(zip(spots, shares, strict=True), key=lambda each: -each[1])
-    return [(spot, share / sum(shares)) for spot, share in ranked]
+    scored = score_spots(evidence, weights)
+    highest = max((score for _, score in scored), default=0.0)
+    shares = [(spot, math.exp(score - highest)) for spot, score in scored]
+    total = sum(share for _, share in shares)
+    return [(spot, share / total) for spot, share in sorted(shares, key=lambda each: -each[1])]
 
 
 class LocalProposer:

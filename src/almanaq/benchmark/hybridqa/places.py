@@ -19,6 +19,14 @@ def answer_place(question: Question) -> str:
     return "mixed" if len(found) > 1 else str(next(iter(found), "nowhere"))
 
 
+def answer_count(question: Question) -> str:
+    """Give how many places the answer was traced to: "0", "1", "2" or "3+"; "" where the dataset traces no answers."""
+    if "answer_nodes" not in question.fields:
+        return ""
+    nodes = len(answer_nodes(question))
+    return str(nodes) if nodes < 3 else "3+"
+
+
 def answer_nodes(question: Question) -> Sequence[Mapping[str, Any]]:
     """Give the places: row, column, and whether it is a table's or a passage's."""
     nodes = question.fields.get("answer_nodes")

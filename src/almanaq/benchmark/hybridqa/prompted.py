@@ -79,10 +79,14 @@ class PromptedShortener:
         found = short_answer(rows.rows, rows.columns, asked.relation)
         if not found:
             return ""
-        values = {"question": question[:_LONGEST], "rows": [found[:_LONGEST]]}
-        prompt = task_prompt("short_answer", values)
+        prompt = shorten_prompt(question, found)
         reply = _ask(self._model, prompt, lambda value: isinstance(value.get("answer", 0), str | None))
         return (reply["answer"] or "").strip()
+
+
+def shorten_prompt(question: str, value: str) -> Prompt:
+    """Give the request that cuts a value to a short answer."""
+    return task_prompt("short_answer", {"question": question[:_LONGEST], "rows": [value[:_LONGEST]]})
 
 
 def _ask(model: LanguageModel, prompt: Prompt, is_good: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from almanaq.corpus.inference import LoadReport
 from almanaq.corpus.linked import CellLinks, LinkedTable
 from almanaq.corpus.tabular import clean_header
+from almanaq.evaluation.short_answers import normalized
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
@@ -16,6 +18,7 @@ from almanaq.suql.databases.files import type_column
 
 INFO, TEXT = "_Info", "_Text"
 _EXAMPLES = 3
+_REMARK = re.compile(r"(.*\S)\s*\([^()]*\)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class HybridRelation:
         report: how the cells were read: casts that failed, columns renamed, passages missing.
         origins: for each column of `arrow`, the position of the table's column that it was made of.
         spelled: for each typed column, how the table writes each of its values.
+        named: for each column of text, the cells that are the name of what they link with a remark in parentheses, as
+            "Ronnie Ray ( USA )", and that name.
         missing: links that have no passage.
         title: of the table's page and section.
     """
@@ -37,6 +42,7 @@ class HybridRelation:
     report: LoadReport
     origins: Mapping[str, int]
     spelled: Mapping[str, Mapping[Any, str]] = field(default_factory=dict)
+    named: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     missing: int = 0
     title: str = ""
 
@@ -65,7 +71,7 @@ def make_relation(linked: LinkedTable) -> HybridRelation:
     links = list(zip(*linked.links, strict=True)) or [() for _ in table.header]
     header = clean_header(list(table.header), table.id.table)
     found: list[tuple[str, int, Any]] = []
-    reports, spelled = [], {}
+    reports, spelled, named = [], {}, {}
     for at, name in enumerate(header.names):
         written = pa.chunked_array([pa.array([cell or None for cell in cells[at]], pa.large_string())])
         typed, report = type_column(name, written)
@@ -75,6 +81,8 @@ def make_relation(linked: LinkedTable) -> HybridRelation:
             found.append((name + TEXT, at, written))
         if report.type != "text":
             spelled[name] = _spellings(typed, cells[at])
+        else:
+            named[name] = _names(cells[at], links[at])
         if any(links[at]):
             texts = [_texts(each, linked.passages) for each in links[at]]
             found.append((name + INFO, at, pa.array(texts, pa.list_(pa.large_string()))))
@@ -85,7 +93,7 @@ def make_relation(linked: LinkedTable) -> HybridRelation:
     origins = {name: at for name, (_, at, _) in zip(names.names, found, strict=True)}
     read = LoadReport(table.id.table, len(table.rows), tuple(reports), warnings)
     title = " / ".join(part for part in (table.title, table.section) if part)
-    return HybridRelation(table.id.table, arrow, read, origins, spelled, len(lost), title)
+    return HybridRelation(table.id.table, arrow, read, origins, spelled, named, len(lost), title)
 
 
 def open_relations(relations: Sequence[HybridRelation]) -> DuckDBDatabase:
@@ -99,6 +107,24 @@ def open_relations(relations: Sequence[HybridRelation]) -> DuckDBDatabase:
     declared = Schema({relation.name: relation.schema() for relation in relations})
     loaded = Loaded(tuple(relation.report for relation in relations), declared)
     return DuckDBDatabase(connection, name="tables", database="memory", loaded=loaded, infer_enums=True)
+
+
+def table_faults(tables: Iterable[LinkedTable]) -> str:
+    """Say how many links have no passage and how many tables have columns without a name of their own; "" for none."""
+    lost, unnamed, examples = 0, 0, ("", "")
+    for linked in tables:
+        missing = [link for row in linked.links for cell in row for link in cell if link not in linked.passages]
+        renamed = clean_header(list(linked.table.header), linked.table.id.table).warnings
+        examples = (examples[0] or (missing or [""])[0], examples[1] or (renamed or ("",))[0])
+        lost, unnamed = lost + len(missing), unnamed + bool(renamed)
+    return "; ".join(
+        said
+        for said in (
+            f"{lost:,} links have no passage, first {examples[0]!r}" if lost else "",
+            f"{unnamed:,} tables have columns without a name of their own, first {examples[1]}" if unnamed else "",
+        )
+        if said
+    )
 
 
 def _is_list(type_: Any) -> bool:
@@ -117,6 +143,17 @@ def _spellings(typed: Any, written: Sequence[str]) -> dict[Any, str]:
     for value, text in zip(typed.to_pylist(), written, strict=True):
         if value is not None:
             found.setdefault(value, text)
+    return found
+
+
+def _names(cells: Sequence[str], links: Sequence[CellLinks]) -> dict[str, str]:
+    """Give the cells that are a name with a remark in parentheses, where a link bears that name."""
+    found = {}
+    for cell, targets in zip(cells, links, strict=True):
+        match = _REMARK.fullmatch(cell)
+        titles = (target.rpartition("/")[2].replace("_", " ") for target in targets)
+        if match and any(normalized(_REMARK.sub(r"\1", title)) == normalized(match[1]) for title in titles):
+            found[cell] = match[1]
     return found
 
 

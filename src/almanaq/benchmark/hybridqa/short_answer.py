@@ -13,7 +13,8 @@ def short_answer(rows: Sequence[Sequence[Any]], columns: Sequence[str], relation
     """Give the short answer that rows hold; "" where there is none.
 
     HybridQA has one answer to a question, so the first row that is not NULL decides. A value of a typed column of
-    `relation` is written as the table writes it, since a gold answer is words of the table or of a passage.
+    `relation` is written as the table writes it, since a gold answer is words of the table or of a passage; a remark
+    after a linked name is left out.
     """
     for row in rows:
         for name, value in zip(columns, row, strict=True):
@@ -23,9 +24,10 @@ def short_answer(rows: Sequence[Sequence[Any]], columns: Sequence[str], relation
 
 
 def _written(name: str, value: Any, relation: HybridRelation | None) -> str:
-    spelled = relation.spelled.get(name, {}) if relation is not None else {}
-    if value in spelled:
-        return spelled[value].strip()
+    if relation is not None and not isinstance(value, list):
+        written = relation.spelled.get(name, {}).get(value) or relation.named.get(name, {}).get(value)
+        if written:
+            return written.strip()
     return _plain(value)
 
 

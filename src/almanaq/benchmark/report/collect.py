@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from almanaq.benchmark.compare import compare
+from almanaq.benchmark.compare import alike
 from almanaq.benchmark.config import RunConfig
 from almanaq.benchmark.data import find_dataset
-from almanaq.benchmark.generation.replies import ReplyRecord, read_replies
+from almanaq.benchmark.generation.replies import ReplyRecord
 from almanaq.benchmark.generation.score import is_flawless, label
-from almanaq.benchmark.records import REPLIES, Record
+from almanaq.benchmark.records import Record
 from almanaq.benchmark.report.questions import ABOVE, failures_of, slices_of
 from almanaq.benchmark.report.values import Group, Run
-from almanaq.benchmark.score import measured, read_run, score
+from almanaq.benchmark.restaurants.play import from_text
+from almanaq.benchmark.score import measured, read_run, read_run_replies, scored
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import AlmanaqError
 from almanaq.evaluation.short_answers import exact_match
@@ -38,17 +41,24 @@ def collect(folders: Sequence[Path], data_dir: Path | None = None) -> list[Group
     Raises:
         BenchmarkError: a folder is no run folder, is damaged, or holds no record.
     """
-    groups: dict[tuple[object, ...], list[tuple[Path, RunConfig]]] = {}
+    groups: dict[tuple[object, ...], list[_Read]] = {}
     for folder in folders:
-        config, _ = read_run(folder)
+        config, records = read_run(folder)
         key = (config.task, config.dataset, config.split, config.limit, config.tables)
-        groups.setdefault(key, []).append((folder, config))
+        groups.setdefault(key, []).append(_Read(folder, config, records))
     return [_group(members, data_dir) for members in groups.values()]
 
 
-def _group(members: Sequence[tuple[Path, RunConfig]], data_dir: Path | None) -> Group:
-    first = members[0][1]
-    runs = [_run(folder, name) for (folder, _), name in zip(members, _names(members), strict=True)]
+@dataclass(frozen=True, slots=True)
+class _Read:
+    folder: Path
+    config: RunConfig
+    records: Sequence[Record]
+
+
+def _group(members: Sequence[_Read], data_dir: Path | None) -> Group:
+    first = members[0].config
+    runs = [_run(member, name) for member, name in zip(members, _names(members), strict=True)]
     measure = "database_recall" if _many_databases(runs[0].records) else "recall"
     runs = [Run(r.name, r.folder, r.scores, r.records, r.replies, _curve(r, measure)) for r in runs]
     tables = _tables(data_dir, first, runs) if data_dir is not None else {}
@@ -64,13 +74,13 @@ def _group(members: Sequence[tuple[Path, RunConfig]], data_dir: Path | None) -> 
     )
 
 
-def _run(folder: Path, name: str) -> Run:
-    config, records = read_run(folder)
-    replies = {reply.query_id: reply for reply in read_replies(folder / REPLIES)} if config.generator else {}
-    return Run(name, folder, score(folder), records, replies, {})
+def _run(read: _Read, name: str) -> Run:
+    replies = read_run_replies(read.folder, read.config)
+    scores = scored(read.folder, read.config, read.records, replies)
+    return Run(name, read.folder, scores, read.records, {reply.query_id: reply for reply in replies}, {})
 
 
-def _names(members: Sequence[tuple[Path, RunConfig]]) -> list[str]:
+def _names(members: Sequence[_Read]) -> list[str]:
     """Give each run the shortest name that tells it from the others: retriever, generator, fields, folder."""
     forms: Sequence[Callable[[Path, RunConfig], str]] = (
         lambda _, config: config.resolved,
@@ -79,10 +89,10 @@ def _names(members: Sequence[tuple[Path, RunConfig]]) -> list[str]:
         lambda folder, _: str(folder),
     )
     for form in forms:
-        names = [form(folder, config) for folder, config in members]
+        names = [form(member.folder, member.config) for member in members]
         if len(set(names)) == len(names):
             return names
-    return [f"{folder} #{number}" for number, (folder, _) in enumerate(members, 1)]
+    return [f"{member.folder} #{number}" for number, member in enumerate(members, 1)]
 
 
 def _many_databases(records: Sequence[Record]) -> bool:
@@ -92,35 +102,39 @@ def _many_databases(records: Sequence[Record]) -> bool:
 def _curve(run: Run, measure: str) -> dict[int, float]:
     depth = run.scores.config.depth
     cutoffs = [k for k in CUTOFFS if k < depth] + [depth]
-    found = measured(run.records, cutoffs)
-    return {each.k: value for each, value in zip(found.measures, found.means(), strict=True) if each.name == measure}
+    found = measured(run.records, cutoffs, [measure])
+    return {each.k: value for each, value in zip(found.measures, found.means(), strict=True)}
 
 
-def _alike(runs: Sequence[Run], measure: str) -> tuple[str, list[Sequence[str]]]:
+def _alike(runs: Sequence[Run], measure: str) -> tuple[str, Sequence[Sequence[str]]]:
     """Give what runs were compared by, and the groups that cannot be told apart by it."""
-    names = {str(run.folder): run.name for run in runs}
+    if len(runs) < 2:
+        return "", []
     try:
-        found = compare([run.folder for run in runs]).groups
+        found = alike({run.name: run.scores.config for run in runs}, {run.name: run.records for run in runs}, measure)
     except AlmanaqError:
-        return "", []  # a single run, or runs that are not over the same questions: these stand side by side untested
-    smallest = next(name for name in found if name.startswith(f"{measure}@"))
-    return smallest, [[names[name] for name in group] for group in found[smallest]]
+        return "", []  # runs that are not over the same questions: these stand side by side untested
+    return found
 
 
 def _errors(run: Run) -> dict[str, int]:
-    """Count questions by the stage that lost them: retrieval, generator, or the answer itself."""
-    k = run.scores.config.context_k
-    role = next(iter(run.replies.values())).role
-    counts: dict[str, int] = {}
-    for record in run.records:
-        reply = run.replies.get(record.query_id)
-        if reply is not None:
-            kind = _error(record, reply, k, role)
-            counts[kind] = counts.get(kind, 0) + 1
-    return dict(sorted(counts.items(), key=lambda entry: -entry[1]))
+    """Count questions, of conversations turns, by the stage that lost them; as the replies tell it, where they do."""
+    kinds = _told(run.replies) or [
+        _error(record, run.replies[record.query_id], run.scores.config.context_k)
+        for record in run.records
+        if record.query_id in run.replies
+    ]
+    return dict(Counter(kinds).most_common())
 
 
-def _error(record: Record, reply: ReplyRecord, k: int, role: str) -> str:
+def _told(replies: Mapping[str, ReplyRecord]) -> list[str]:
+    """Give what lost each question or turn, where the replies tell."""
+    turns = [turn for reply in replies.values() if reply.role == "entities" for turn in from_text(reply.text or "[]")]
+    return [stage for stage in (*(turn.stage for turn in turns), *(r.stage for r in replies.values())) if stage]
+
+
+def _error(record: Record, reply: ReplyRecord, k: int) -> str:
+    role = reply.role
     if _is_right(reply):
         return "right"
     if role == "sql":

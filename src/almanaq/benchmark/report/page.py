@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -15,6 +16,9 @@ from almanaq.benchmark.report.figures import Line, Point, lines_figure, points_f
 from almanaq.benchmark.report.values import Group, Run, Slice
 from almanaq.benchmark.score import unfinished
 from almanaq.errors import UsageError
+
+_PART = re.compile(r"(exact_match|f1|mutual_substring)_.+|execution_accuracy_(?!strict).+")
+"""Measures of some of the questions; those of all have a table of their own."""
 
 _FORMATS = (".html", ".md")
 
@@ -66,7 +70,7 @@ def _shown(group: Group) -> dict[str, Any]:
         "errors": group.errors,
         "ends": list(dict.fromkeys(kind for counts in group.errors.values() for kind in counts)),
         "provenance": [_provenance(run) for run in group.runs],
-        "counts": "; ".join(filter(None, [group.runs[0].scores.config.counts, *_unfinished(group.runs)])),
+        "counts": "; ".join(filter(None, [group.runs[0].scores.config.counts, *_remarks(group.runs)])),
     }
 
 
@@ -82,10 +86,18 @@ class _Table:
 def _tables(group: Group) -> list[_Table]:
     """Give a table of what was replied, where anything was, one of what was found, and one of what it took."""
     have = set.intersection(*(set(run.scores.metrics) for run in group.runs))
-    of_replies = [name for name in group.runs[0].scores.metrics if "@" not in name]
+    # What was lost to which stage has a table of its own.
+    of_replies = [name for name in group.runs[0].scores.metrics if "@" not in name and not name.startswith("lost_")]
+    of_parts = [name for name in of_replies if _PART.fullmatch(name)]
+    of_replies = [name for name in of_replies if name not in of_parts]
+    retrieval = _retrieval_columns(group)
     made = [
         _Table(title, [_spelled(name) for name in names], [(run.name, _measures(run, names)) for run in group.runs])
-        for title, columns in (("Replies", of_replies), ("Retrieval", _retrieval_columns(group)))
+        for title, columns in (
+            ("Replies", of_replies),
+            ("Replies by part", of_parts),
+            ("Retrieval", retrieval),
+        )
         if (names := [name for name in columns if name in have])
     ]
     costs = {run.name: _costs(run) for run in group.runs}
@@ -104,8 +116,9 @@ def _retrieval_columns(group: Group) -> list[str]:
     return names + [f"mrr@{k}" for k in cutoffs if k == 10]
 
 
-def _unfinished(runs: Sequence[Run]) -> list[str]:
-    return [text for run in runs if (text := unfinished(run.folder))]
+def _remarks(runs: Sequence[Run]) -> list[str]:
+    """Say what the figures alone do not show: runs that have not ended, questions that got no table."""
+    return [text for run in runs for text in (unfinished(run.folder), *run.scores.warnings) if text]
 
 
 def _measures(run: Run, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -114,7 +127,8 @@ def _measures(run: Run, names: Sequence[str]) -> list[tuple[str, str]]:
         low, high = run.scores.intervals.get(name, (None, None))
         digits = 2 if name == "sacrebleu" else 3
         bounds = "" if low is None or high is None else f"{low:.{digits}f} – {high:.{digits}f}"
-        cells.append((f"{run.scores.metrics[name]:.{digits}f}", bounds))
+        value = run.scores.metrics[name]
+        cells.append((f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}", bounds))
     return cells
 
 

@@ -7,16 +7,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from almanaq.benchmark.restaurants.truth import Restaurants, read_attributes
+from almanaq.benchmark.restaurants.truth import Attributes, Restaurants, read_attributes
 from almanaq.benchmark.restaurants.wanted import Conversation, half_of, read_conversations
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import UsageError, suggest
+from almanaq.suql.catalog.schema_file import RelationSchema, Schema
+from almanaq.suql.databases.files import open_files
+from almanaq.suql.databases.protocol import Database
 
 TABLE = TableId("restaurants", "restaurants")
 HALVES = ("dev", "held-out")
 _BUNDLED = Path(__file__).parent / "data"
 _NAMES = ("single-turn", "conversations")
+_ROWS = tuple(f"restaurants{suffix}" for suffix in (".parquet", ".jsonl", ".csv"))
+_PUBLISHED = "restaurants_single_turn_SUQL.csv"
+"""The questions of the paper, as its authors published them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +46,9 @@ class RestaurantsData:
     the SHA-256 of a question, or of a conversation's name.
 
     Attributes:
-        path: the folder of `single-turn.jsonl` and `conversations.jsonl`, either or both.
-        restaurants_file: a Parquet file with a column `id`, beside which a schema file may lie; `truth_file` is
+        path: the folder of `single-turn.jsonl` (or the paper's own table of questions) and `conversations.jsonl`,
+            either or both.
+        restaurants_file: a file of rows with a column `id`, beside which a schema file may lie; `truth_file` is
             JSON Lines, of the sample a Parquet file.
         sample: whether the restaurants are those of the bundled sample.
     """
@@ -51,20 +58,24 @@ class RestaurantsData:
     truth_file: Path
     sample: bool = False
 
-    @property
-    def source(self) -> str:
-        """What `almanaq.connect` opens."""
-        return "sample:restaurants" if self.sample else str(self.restaurants_file)
+    def source(self) -> str | Database:
+        """Give what `almanaq.connect` opens; without a schema file, the column that identifies a row is its key."""
+        if self.sample:
+            return "sample:restaurants"
+        if self._schema_file.is_file():
+            return str(self.restaurants_file)
+        key = RelationSchema(key=(self.restaurants.key,))
+        return open_files(self.restaurants_file, schema=Schema({"restaurants": key}))
 
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits whose file is here."""
-        here = [name for name in _NAMES if (self.path / f"{name}.jsonl").is_file()]
+        here = [name for name in _NAMES if _turns_file(self.path, name) is not None]
         return tuple(split for name in here for split in (name, *(f"{name}-{half}" for half in HALVES)))
 
     def files(self, split: str) -> tuple[Path, ...]:
         """Give every file that a split is read from."""
-        beside = (Path(f"{self.restaurants_file}.almanaq.toml"), self.truth_file)
+        beside = (self._schema_file, self.truth_file)
         return (self.restaurants_file, *(file for file in beside if file.is_file()), self._file(split))
 
     def corpus(self, split: str | None = None) -> OneTable:  # noqa: ARG002
@@ -101,13 +112,20 @@ class RestaurantsData:
         if self.sample:
             from almanaq.sample.truth import load_truth
 
-            return Restaurants(self.restaurants_file, load_truth().values)
+            told: Attributes = dict(load_truth().values.items())
+            return Restaurants(self.restaurants_file, told)
         return Restaurants(self.restaurants_file, read_attributes(self.truth_file))
+
+    @property
+    def _schema_file(self) -> Path:
+        return Path(f"{self.restaurants_file}.almanaq.toml")
 
     def _file(self, split: str) -> Path:
         if split not in self.splits:
             raise UsageError(f"no split {split!r} in {self.path}{suggest(split, self.splits)}")
-        return self.path / f"{next(name for name in _NAMES if split.startswith(name))}.jsonl"
+        file = _turns_file(self.path, next(name for name in _NAMES if split.startswith(name)))
+        assert file is not None
+        return file
 
 
 def bundled_restaurants() -> RestaurantsData:
@@ -120,12 +138,22 @@ def bundled_restaurants() -> RestaurantsData:
 
 def is_restaurants_folder(folder: Path) -> bool:
     """Tell whether a folder holds restaurants and turns about them."""
-    return (folder / "restaurants.parquet").is_file() and any((folder / f"{name}.jsonl").is_file() for name in _NAMES)
+    return _rows_file(folder) is not None and any(_turns_file(folder, name) is not None for name in _NAMES)
 
 
 def open_restaurants(folder: Path) -> RestaurantsData:
-    """Open a folder of `restaurants.parquet`, `single-turn.jsonl`, `conversations.jsonl` and `truth.jsonl`."""
-    return RestaurantsData(folder, folder / "restaurants.parquet", folder / "truth.jsonl")
+    """Open a folder of `restaurants.parquet` (or .jsonl, .csv), files of turns, and `truth.jsonl`."""
+    return RestaurantsData(folder, _rows_file(folder) or folder / _ROWS[0], folder / "truth.jsonl")
+
+
+def _rows_file(folder: Path) -> Path | None:
+    return next((folder / name for name in _ROWS if (folder / name).is_file()), None)
+
+
+def _turns_file(folder: Path, name: str) -> Path | None:
+    """Give the file of the turns of a name; None where there is none."""
+    names = (f"{name}.jsonl", *((_PUBLISHED,) if name == "single-turn" else ()))
+    return next((folder / each for each in names if (folder / each).is_file()), None)
 
 
 def cell_text(value: object) -> str:

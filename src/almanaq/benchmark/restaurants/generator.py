@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,9 @@ from pathlib import Path
 from almanaq.agent.conversation import Agent
 from almanaq.benchmark.generation.agent import AgentGenerator
 from almanaq.benchmark.generation.protocol import Asked, Reply
+from almanaq.benchmark.restaurants.analysis import Analysis, nearest_stage
 from almanaq.benchmark.restaurants.dataset import RestaurantsData
+from almanaq.benchmark.restaurants.expected import Expected, expected_of_agent, expected_of_baseline
 from almanaq.benchmark.restaurants.linearize import Linearized, LinearizedDialogue
 from almanaq.benchmark.restaurants.play import Dialogue, play, to_text
 from almanaq.benchmark.restaurants.suql import SuqlDialogue
@@ -21,8 +23,9 @@ from almanaq.benchmark.restaurants.wanted import Conversation
 from almanaq.connection import connect
 from almanaq.errors import UsageError, suggest
 from almanaq.models.prompts import prompt_file
-from almanaq.models.protocols import Embedder, LanguageModel, Models
+from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
 from almanaq.models.registry import models_of, open_models
+from almanaq.retrieval.paid import Foreseen
 from almanaq.retrieval.vectors import VectorStore
 
 NAMES = ("local", "openai:MODEL", "linearize@1", "linearize@3", "linearize@3:openai:MODEL")
@@ -40,6 +43,7 @@ class RestaurantsGenerator:
         name, model: what it goes by; prompts: the versions of its prompt files.
         conversations: by id, all that will be asked.
         open_dialogue: opens the system for each.
+        expected: opens what says what a conversation is expected to cost; None where nothing is paid for.
     """
 
     def __init__(
@@ -51,11 +55,21 @@ class RestaurantsGenerator:
         *,
         model: str = "",
         prompts: Mapping[str, str] | None = None,
+        expected: Callable[[], Expected] | None = None,
     ) -> None:
+        self._expected = expected
+        self._find_stage = nearest_stage if _LINEARIZE.fullmatch(name) else Analysis(data).find_stage
         self.name, self.model, self.prompts = name, model, dict(prompts or {})
         self._restaurants = data.restaurants
         self._conversations = {each.id: each for each in data.conversations(split)}
         self._open = open_dialogue
+
+    def expected(self, asked: Sequence[Asked]) -> Usage:
+        """Give what these conversations are expected to take: parsing, reading texts, wording replies."""
+        if self._expected is None:
+            return Usage()
+        of_conversation = self._expected()
+        return sum((of_conversation(self._conversations[each.id]) for each in asked), Usage())
 
     async def reply(self, asked: Asked) -> Reply:
         """Give what became of every turn of a conversation."""
@@ -63,7 +77,7 @@ class RestaurantsGenerator:
 
     def _play(self, conversation: Conversation) -> Reply:
         with self._open(conversation) as dialogue:
-            records, usage = play(conversation, dialogue, self._restaurants)
+            records, usage = play(conversation, dialogue, self._restaurants, self._find_stage)
         return Reply(to_text(records), usage=usage)
 
 
@@ -75,6 +89,7 @@ def open_restaurants_generator(
     language: Opener | None,
     embedder: Callable[[], Embedder],
     cache: Path | None,
+    foreseen: Foreseen | None = None,
 ) -> RestaurantsGenerator:
     """Give the generator of a name: the agent, or the baseline that searches linearized rows.
 
@@ -82,6 +97,7 @@ def open_restaurants_generator(
         language: opens language models by name, within a budget that all calls of the run share.
         embedder: opens what the baseline searches with, and what `local` reads with; `cache` is the folder of the
             baseline's vectors.
+        foreseen: is told what the baseline's vectors will cost, and may refuse it.
 
     Raises:
         UsageError: there is no such generator for this task.
@@ -89,15 +105,25 @@ def open_restaurants_generator(
     baseline = _LINEARIZE.fullmatch(name)
     if baseline:
         model = _language(baseline[2], language) if baseline[2] else None
-        rows = _Baseline(data, embedder(), cache, model, int(baseline[1]))
+        rows = _Baseline(data, VectorStore(cache, embedder()), model, int(baseline[1]), foreseen)
         version = {"linearize": prompt_file("linearize").version} if model else {}
-        return RestaurantsGenerator(name, data, split, rows.dialogue, model=rows.model, prompts=version)
+        expected = (lambda: expected_of_baseline(data)) if model else None
+        return RestaurantsGenerator(
+            name, data, split, rows.dialogue, model=rows.model, prompts=version, expected=expected
+        )
     if name != "local" and not name.startswith("openai:"):
         raise UsageError(f"the restaurants task has no generator {name!r}{suggest(name, NAMES)}")
     models = open_models("local", embedder=embedder()) if name == "local" else models_of(_language(name, language))
-    prompts = AgentGenerator(models).prompts
-    model_name = f"local, {models.embedder.name}" if name == "local" else models.name
-    return RestaurantsGenerator(name, data, split, agent_dialogues(data, models), model=model_name, prompts=prompts)
+    model = models.language
+    return RestaurantsGenerator(
+        name,
+        data,
+        split,
+        agent_dialogues(data, models),
+        model=f"local, {models.embedder.name}" if model is None else models.name,
+        prompts=AgentGenerator(models).prompts,
+        expected=None if model is None else lambda: expected_of_agent(data, model),
+    )
 
 
 def agent_dialogues(data: RestaurantsData, models: Models, reader: Models | None = None) -> Dialogues:
@@ -113,7 +139,7 @@ class _AgentDialogue:
     """A context in which the agent has a connection of its own."""
 
     def __init__(self, data: RestaurantsData, models: Models, reader: Models) -> None:
-        self._data, self._models, self._connection = data, models, connect(data.source, model=reader)
+        self._data, self._models, self._connection = data, models, connect(data.source(), model=reader)
 
     def __enter__(self) -> Dialogue:
         agent = Agent(self._connection.engine, self._models)
@@ -127,19 +153,24 @@ class _Baseline:
     """Opens the baseline for conversations; rows are embedded when the first one comes."""
 
     def __init__(
-        self, data: RestaurantsData, embedder: Embedder, cache: Path | None, language: LanguageModel | None, k: int
+        self,
+        data: RestaurantsData,
+        store: VectorStore,
+        language: LanguageModel | None,
+        k: int,
+        foreseen: Foreseen | None,
     ) -> None:
-        self._data, self._embedder, self._cache, self._language, self._k = data, embedder, cache, language, k
+        self._data, self._store, self._language, self._k, self._foreseen = data, store, language, k, foreseen
         self._lock = threading.Lock()
 
     @property
     def model(self) -> str:
         """What writes the queries, and what makes the vectors."""
-        return f"{self._language.name if self._language else 'local'}, {self._embedder.name}"
+        return f"{self._language.name if self._language else 'local'}, {self._store.embedder.name}"
 
     @cached_property
     def _rows(self) -> Linearized:
-        return Linearized(self._data.restaurants, VectorStore(self._cache, self._embedder))
+        return Linearized(self._data.restaurants, self._store, self._foreseen)
 
     def dialogue(self, _: Conversation) -> AbstractContextManager[Dialogue]:
         """Give the baseline, which has heard nothing yet."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,9 +15,12 @@ from almanaq.agent.small_talk import small_talk
 from almanaq.benchmark.restaurants.dataset import cell_text
 from almanaq.benchmark.restaurants.play import Said
 from almanaq.benchmark.restaurants.truth import Restaurants
+from almanaq.benchmark.restaurants.wanted import Id
 from almanaq.errors import ModelCallError
 from almanaq.models.prompts.schemas import task_prompt
-from almanaq.models.protocols import LanguageModel, Usage
+from almanaq.models.protocols import LanguageModel, Prompt
+from almanaq.models.spending import spending
+from almanaq.retrieval.paid import Foreseen
 from almanaq.retrieval.vectors import VectorStore
 
 _LONGEST = 2000
@@ -28,18 +32,18 @@ Exchanges = Sequence[tuple[str, str]]
 class QueryWriter(Protocol):
     """Writes the search query of a turn; "" where there is nothing to search for."""
 
-    def write(self, words: str, before: Exchanges) -> tuple[str, Usage]: ...
+    def write(self, words: str, before: Exchanges) -> str: ...
 
 
 class LocalQueryWriter:
     """Takes the message with all before it, which on the halves `-dev` found more than fewer did; no small talk."""
 
-    def write(self, words: str, before: Exchanges) -> tuple[str, Usage]:
+    def write(self, words: str, before: Exchanges) -> str:
         """Give what was said, as it was said."""
         if small_talk(words) is not None:
-            return "", Usage()
+            return ""
         said = [said for said, _ in before if small_talk(said) is None]
-        return " ".join([*said, words]), Usage()
+        return " ".join([*said, words])
 
 
 class PromptedQueryWriter:
@@ -48,30 +52,38 @@ class PromptedQueryWriter:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
-    def write(self, words: str, before: Exchanges) -> tuple[str, Usage]:
+    def write(self, words: str, before: Exchanges) -> str:
         """Give the model's query. Raises ModelCallError where its reply cannot be read."""
-        history = [{"question": said[:_LONGEST], "answer": answer[:_LONGEST]} for said, answer in before]
-        completion = complete(self._model, task_prompt("linearize", {"history": history, "question": words[:_LONGEST]}))
+        completion = complete(self._model, search_prompt(words, before))
         text = (json_object(completion.text) or {}).get("text")
         if not isinstance(text, str):
             raise ModelCallError(f"{self._model.name} wrote no search query: {completion.text[:60]!r}")
-        return text.strip(), completion.usage
+        return text.strip()
+
+
+def search_prompt(words: str, before: Exchanges) -> Prompt:
+    """Give the request for a search query."""
+    history = [{"question": said[:_LONGEST], "answer": answer[:_LONGEST]} for said, answer in before]
+    return task_prompt("linearize", {"history": history, "question": words[:_LONGEST]})
 
 
 class Linearized:
     """The rows of a table as one text each, its cell values between commas, and their vectors.
 
     Args:
-        vectors: gives unit vectors of texts.
+        store: gives unit vectors of texts.
+        foreseen: is told what the rows' vectors will cost, and may refuse it.
     """
 
-    def __init__(self, restaurants: Restaurants, store: VectorStore) -> None:
+    def __init__(self, restaurants: Restaurants, store: VectorStore, foreseen: Foreseen | None = None) -> None:
         self.restaurants, self._store = restaurants, store
         self._ids = tuple(restaurants.rows)
         texts = [", ".join(map(cell_text, row.values())) for row in restaurants.rows.values()]
+        if foreseen is not None:
+            foreseen.vectors(store, texts)
         self._vectors = store.vectors(texts)
 
-    def nearest(self, query: str, k: int) -> tuple[int, ...]:
+    def nearest(self, query: str, k: int) -> tuple[Id, ...]:
         """Give the ids of the k rows nearest to a query, the nearest first; none for an empty query."""
         if not query:
             return ()
@@ -90,17 +102,21 @@ class LinearizedDialogue:
 
     def say(self, words: str) -> Said:
         """Give the nearest rows; a call that fails is this turn's fault."""
+        with spending() as spent:
+            said = self._say(words)
+        self._before.append((words, said.answer))
+        return replace(said, usage=spent.usage)
+
+    def _say(self, words: str) -> Said:
         try:
-            query, usage = self._writer.write(words, self._before)
+            query = self._writer.write(words, self._before)
         except ModelCallError as error:
-            self._before.append((words, ""))
             return Said("", searched=True, fault=str(error))
         ids = self._rows.nearest(query, self._k)
         answer = self._worded(words, query, ids) if ids else ""
-        self._before.append((words, answer))
-        return Said(answer, ids, ids, searched=bool(query), query=query, usage=usage)
+        return Said(answer, ids, ids, searched=bool(query), query=query)
 
-    def _worded(self, words: str, query: str, ids: Sequence[int]) -> str:
+    def _worded(self, words: str, query: str, ids: Sequence[Id]) -> str:
         rows: list[dict[str, Any]] = [dict(self._rows.restaurants.rows[i]) for i in ids]
         values = tuple(tuple(row.values()) for row in rows)
         return "".join(self._responder.found(Found(words, query, tuple(rows[0]), values)))

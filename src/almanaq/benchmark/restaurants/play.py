@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from almanaq.benchmark.restaurants.truth import Restaurants
-from almanaq.benchmark.restaurants.wanted import Conversation, Wanted
+from almanaq.benchmark.restaurants.wanted import Conversation, Id, Wanted
+from almanaq.benchmark.stages import Stage
 from almanaq.errors import BenchmarkError
 from almanaq.models.protocols import Usage
 
@@ -27,16 +28,19 @@ class Said:
         shown: ids of all rows that it showed, to which later turns may refer.
         figure: the number that it stated; None where its reply is no single number.
         searched: whether it looked for anything.
+        query: as it was meant, where one of its conditions was left out.
         fault: why it failed; "" where it did not.
+        warnings: of the query.
     """
 
     answer: str
-    entities: tuple[int, ...] = ()
-    shown: tuple[int, ...] = ()
+    entities: tuple[Id, ...] = ()
+    shown: tuple[Id, ...] = ()
     figure: int | None = None
     searched: bool = False
     query: str = ""
     fault: str = ""
+    warnings: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
 
 
@@ -56,18 +60,20 @@ class TurnRecord:
         needs: "structured" or "combined".
         given, right: ids, or for a count the figures.
         fault: of the system or, where it is "broken", of the file.
+        stage: what lost the right reply, "right" where nothing did; "" where none was judged.
     """
 
     say: str
     kind: str
     judged: Judged
     needs: str
-    given: tuple[int, ...] = ()
-    right: tuple[int, ...] = ()
+    given: tuple[Id, ...] = ()
+    right: tuple[Id, ...] = ()
     searched: bool = False
     query: str = ""
     answer: str = ""
     fault: str = ""
+    stage: Stage | Literal[""] = ""
 
     @property
     def good(self) -> bool:
@@ -79,11 +85,17 @@ class TurnRecord:
         return not (self.judged == "no data" and self.searched)
 
 
-def play(conversation: Conversation, dialogue: Dialogue, restaurants: Restaurants) -> tuple[list[TurnRecord], Usage]:
+FindStage = Callable[[Wanted, Said, TurnRecord], Stage]
+"""Gives the stage that lost the right reply to a turn."""
+
+
+def play(
+    conversation: Conversation, dialogue: Dialogue, restaurants: Restaurants, find_stage: FindStage | None = None
+) -> tuple[list[TurnRecord], Usage]:
     """Say every turn to a system, and give what became of each, with what it cost."""
     records: list[TurnRecord] = []
     usage = Usage()
-    shown: list[Sequence[int]] = []
+    shown: list[Sequence[Id]] = []
     search: Wanted | None = None
     since = 0
     for turn in conversation.turns:
@@ -96,7 +108,10 @@ def play(conversation: Conversation, dialogue: Dialogue, restaurants: Restaurant
             search, since = turn, len(shown)
         elif turn.fault or not turn.judged:
             search = None  # what was meant is not known, nor what later turns go on from
-        records.append(_judge(turn, said, restaurants, shown, search, since))
+        record = _judge(turn, said, restaurants, shown, search, since)
+        if find_stage is not None and record.judged in ("entities", "count", "no data"):
+            record = replace(record, stage="right" if record.good else find_stage(turn, said, record))
+        records.append(record)
         if said.shown and turn.kind != "count":
             shown.append(said.shown)
     return records, usage
@@ -120,7 +135,7 @@ def _judge(
     turn: Wanted,
     said: Said,
     restaurants: Restaurants,
-    shown: Sequence[Sequence[int]],
+    shown: Sequence[Sequence[Id]],
     search: Wanted | None,
     since: int,
 ) -> TurnRecord:
@@ -150,7 +165,7 @@ def _record(turn: Wanted, judged: Judged, needs: str = "", **values: Any) -> Tur
     return TurnRecord(turn.say, turn.kind, judged, needs or turn.needs, **values)
 
 
-def _impossible(turn: Wanted, shown: Sequence[Sequence[int]]) -> bool:
+def _impossible(turn: Wanted, shown: Sequence[Sequence[Id]]) -> bool:
     """Say whether a turn refers to rows that were never shown: the second of one."""
     if turn.kind not in ("another", "compare", "best", "detail") or turn.right is not None:
         return False

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from almanaq.benchmark.restaurants.play import TurnRecord
 from almanaq.benchmark.restaurants.wanted import COMBINED, STRUCTURED
+from almanaq.benchmark.stages import count_stages
 
 NOTE = (
     "turn_accuracy: right restaurants / restaurants given, at most 3 of a turn; "
@@ -26,7 +27,7 @@ def score_turns(turns: Sequence[TurnRecord]) -> dict[str, float]:
     for judged in ("skipped", "unjudged", "broken"):
         found[f"{judged}_turns"] = sum(turn.judged == judged for turn in turns)
     found["failed_turns"] = sum(bool(turn.fault) and turn.judged != "broken" for turn in turns)
-    return found
+    return {**found, **count_stages(turn.stage for turn in turns)}
 
 
 def hits(turns: Sequence[TurnRecord]) -> tuple[int, int]:

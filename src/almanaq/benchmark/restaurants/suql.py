@@ -33,8 +33,9 @@ class SuqlDialogue:
             shown,
             _figure(response),
             bool(response.suql),
-            response.suql or "",
+            response.meant or response.suql or "",
             response.answer if response.status == "failed" else "",
+            response.trace.warnings if response.trace else (),
             spent.usage,
         )
 

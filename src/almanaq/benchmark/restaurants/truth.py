@@ -9,46 +9,45 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from almanaq.benchmark.restaurants.wanted import Wanted
+from almanaq.benchmark.restaurants.wanted import Id, Wanted
 from almanaq.errors import BenchmarkError, SourceError, suggest
+from almanaq.suql.databases.files import read_table
 
 if TYPE_CHECKING:
     from almanaq.agent.history import Shown
 
+KEYS = ("id", "_id")
+"""Names of the column that identifies a restaurant."""
+
 PRICES = ("cheap", "moderate", "expensive", "luxury")
-Attributes = Mapping[int, Mapping[str, bool | None]]
+Attributes = Mapping[Id, Mapping[str, bool | None]]
 
 
 class Restaurants:
     """The rows by id, and the attributes that their texts express.
 
     Args:
-        file: the Parquet file; its column `id` identifies the rows.
+        file: a file of rows; its column `id` (or `_id`, as the paper's database has it) identifies them.
         attributes: what is true of each restaurant by its texts; None where it does not say.
 
     Raises:
-        SourceError: the file cannot be read, or has no column `id` of distinct values.
+        SourceError: the file cannot be read, or has no such column of distinct values.
     """
 
     def __init__(self, file: Path, attributes: Attributes) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            self.table = pq.read_table(file)
-        except (OSError, pa.ArrowException) as error:
-            raise SourceError(f"cannot read {file}: {error}") from error
-        if "id" not in self.table.column_names:
+        self.table, _ = read_table(file)
+        self.key = next((name for name in KEYS if name in self.table.column_names), "")
+        if not self.key:
             raise SourceError(f"{file} has no column id: {', '.join(self.table.column_names)}")
         self.attributes = attributes
-        self.rows: Mapping[int, Mapping[str, Any]] = {row["id"]: row for row in self.table.to_pylist()}
+        self.rows: Mapping[Id, Mapping[str, Any]] = {row[self.key]: row for row in self.table.to_pylist()}
         if len(self.rows) < self.table.num_rows:
             raise SourceError(f"{file}: two rows have the same id")
         self._lock = threading.Lock()
 
     def right(
-        self, turn: Wanted, shown: Sequence[Sequence[int]], search: Wanted | None = None, since: int = 0
-    ) -> list[int]:
+        self, turn: Wanted, shown: Sequence[Sequence[Id]], search: Wanted | None = None, since: int = 0
+    ) -> list[Id]:
         """Give the ids that are right for a turn.
 
         Args:
@@ -59,13 +58,17 @@ class Restaurants:
             BenchmarkError: a condition cannot be run, or names an attribute or column that is not there.
         """
         if turn.right is not None:
-            return list(turn.right)
+            return self._known(turn.right)
         if turn.kind == "detail":
             return [_pointed(turn.row, shown)] if turn.row is not None else list(shown[-1])
         if turn.kind == "best":
             return self._first(shown[-1], turn.order, 1)
         wanted = search if turn.kind in ("another", "compare") and search is not None else turn
-        found = list(wanted.right) if wanted.right is not None else self.holding(wanted.where or "", wanted.attributes)
+        found = (
+            self._known(wanted.right)
+            if wanted.right is not None
+            else self.holding(wanted.where or "", wanted.attributes)
+        )
         if turn.kind == "another":
             return [i for i in found if all(i not in ids for ids in shown[since:])]
         if turn.kind == "compare":
@@ -75,14 +78,14 @@ class Restaurants:
             return [i for i, value in values.items() if (value > bound if turn.more else value < bound)]
         return self._first(found, turn.order, turn.limit) if turn.expect == "top" else found
 
-    def holding(self, where: str, attributes: Mapping[str, bool]) -> list[int]:
+    def holding(self, where: str, attributes: Mapping[str, bool]) -> list[Id]:
         """Give the ids of the restaurants that fulfil a condition in SQL and have these attributes."""
         import duckdb
 
         try:
             with self._lock:
                 rows = self._database.execute(
-                    f"SELECT id FROM restaurants WHERE {where or 'TRUE'} ORDER BY id"
+                    f'SELECT "{self.key}" FROM restaurants WHERE {where or "TRUE"} ORDER BY 1'
                 ).fetchall()
         except duckdb.Error as error:
             raise BenchmarkError(f"the condition {where!r} cannot be run: {' '.join(str(error).split())}") from error
@@ -90,19 +93,27 @@ class Restaurants:
         for name in attributes:
             if name not in known:
                 raise BenchmarkError(f"the truth has no attribute {name!r}{suggest(name, known)}")
-        return [i for (i,) in rows if all(self.attributes[i][name] is value for name, value in attributes.items())]
+        return [
+            i
+            for (i,) in rows
+            if all(self.attributes.get(i, {}).get(name) is value for name, value in attributes.items())
+        ]
 
-    def ids(self, shown: Shown | None) -> list[int]:
+    def ids(self, shown: Shown | None) -> list[Id]:
         """Give the ids of rows that a reply showed, in order."""
         if shown is None:
             return []
-        if shown.columns == ("id",):
-            return [int(key[0]) for key in shown.keys]
-        by_key: dict[tuple[str, ...], int] = {}
+        by_key: dict[tuple[str, ...], Id] = {}
         for i, row in self.rows.items():
             by_key.setdefault(tuple(str(row.get(name)) for name in shown.columns), i)
         keys = (tuple(map(str, key)) for key in shown.keys)
         return [by_key[key] for key in keys if key in by_key]
+
+    def _known(self, ids: Sequence[Id]) -> list[Id]:
+        unknown = [i for i in ids if i not in self.rows]
+        if unknown:
+            raise BenchmarkError(f"no restaurant has the id {unknown[0]!r}")
+        return list(ids)
 
     @cached_property
     def _database(self) -> Any:
@@ -112,14 +123,14 @@ class Restaurants:
         connection.register("restaurants", self.table)
         return connection
 
-    def _value(self, restaurant: int, column: str) -> Any:
+    def _value(self, restaurant: Id, column: str) -> Any:
         """Give a value to compare restaurants by; prices as ranks."""
         row = self.rows[restaurant]
         if column not in row:
             raise BenchmarkError(f"the restaurants have no column {column!r}{suggest(column, row)}")
         return PRICES.index(row[column]) if row[column] in PRICES else row[column]
 
-    def _first(self, ids: Sequence[int], order: str, limit: int) -> list[int]:
+    def _first(self, ids: Sequence[Id], order: str, limit: int) -> list[Id]:
         """Give the first restaurants by an order like "rating DESC", and all that tie with the last of them."""
         column, direction = order.split()
         ranked = sorted(ids, key=lambda i: self._value(i, column), reverse=direction == "DESC")
@@ -135,7 +146,7 @@ def read_attributes(file: Path) -> Attributes:
     """
     if not file.is_file():
         return {}
-    found: dict[int, Mapping[str, bool | None]] = {}
+    found: dict[Id, Mapping[str, bool | None]] = {}
     names: Iterable[str] | None = None
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         try:
@@ -149,7 +160,7 @@ def read_attributes(file: Path) -> Attributes:
     return found
 
 
-def _pointed(row: int | None, shown: Sequence[Sequence[int]]) -> int:
+def _pointed(row: int | None, shown: Sequence[Sequence[Id]]) -> Id:
     """Give the row at a place (1 is the first, -1 the last) of the last list that has several, else the last shown."""
     several = next((ids for ids in reversed(shown) if len(ids) > 1), shown[-1])
     place = row or 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -12,8 +13,12 @@ from typing import Any, get_args
 from almanaq.agent.history import TurnKind
 from almanaq.errors import SourceError, suggest
 
+Id = int | str
+"""What identifies a restaurant."""
+
 EXPECTED = ("some", "all", "top", "count", "none")
 COMBINED, STRUCTURED = "combined", "structured"
+_SAID, _NEEDS = "Utterance", "Structural Unstructural annotation"
 _KINDS: tuple[str, ...] = get_args(TurnKind)
 _POINTS = ("detail", "best", "another", "compare")
 
@@ -43,7 +48,7 @@ class Wanted:
     attribute: str = ""
     column: str = ""
     more: bool = False
-    right: tuple[int, ...] | None = None
+    right: tuple[Id, ...] | None = None
     text: bool = False
     fault: str = ""
 
@@ -71,11 +76,13 @@ def read_conversations(file: Path) -> tuple[Conversation, ...]:
     """Give the conversations of a file of JSON lines.
 
     A line is `{"name", "turns": […]}` or one turn with `question`. What cannot be read becomes a turn with a `fault`,
-    so that it is counted and nothing else is lost.
+    so that it is counted and nothing else is lost. A CSV file is read as the paper's authors published their questions.
 
     Raises:
         SourceError: the file cannot be read.
     """
+    if file.suffix == ".csv":
+        return _published(file)
     try:
         lines = file.read_bytes().decode("utf-8", errors="replace").splitlines()
     except OSError as error:
@@ -97,6 +104,24 @@ def half_of(conversations: Iterable[Conversation], held_out: bool) -> tuple[Conv
     """Give one half: every second one by the SHA-256 of its name."""
     ordered = sorted(conversations, key=lambda each: sha256(each.name.encode()).hexdigest())
     return tuple(ordered[1 if held_out else 0 :: 2])
+
+
+def _published(file: Path) -> tuple[Conversation, ...]:
+    """Give the questions of the paper's table of results, of which nobody said which restaurants would be right."""
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+    except (OSError, ValueError, csv.Error) as error:
+        raise SourceError(f"cannot read {file}: {error}") from error
+    if rows and not {_SAID, _NEEDS} <= set(rows[0]):
+        raise SourceError(f"{file} has no columns {_SAID!r} and {_NEEDS!r}, as the published questions have")
+    found = []
+    for number, row in enumerate(rows, 1):
+        said = (row[_SAID] or "").strip()
+        fault = "" if said else f"row {number} has no {_SAID}"
+        turn = Wanted(said, text=row[_NEEDS] == "Combination", fault=fault)
+        found.append(Conversation(row.get("Unique ID") or str(number), said or fault, (turn,)))
+    return tuple(found)
 
 
 def _conversation(line: str, number: int) -> Conversation:
@@ -156,6 +181,6 @@ def _fault(read: Mapping[str, Any]) -> str:
         return 'it asks for the first, and "order" does not say by which column, as in "rating DESC"'
     if kind == "compare" and not read.get("column"):
         return 'it compares, and "column" does not say what'
-    if any(not isinstance(i, int) for i in read.get("right", ())):
-        return "right lists ids, which are whole numbers"
+    if any(not isinstance(i, Id) for i in read.get("right", ())):
+        return "right lists ids, which are whole numbers or texts"
     return ""

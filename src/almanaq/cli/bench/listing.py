@@ -66,7 +66,8 @@ def _print(listed: dict[str, Any]) -> None:
     for card in listed["datasets"]:
         print(f"  {card['name']:12} {card['about']} ({card['licence']})")
         for split, counts in card["splits"].items():
-            print(f"  {'':12}   {split}: {counts['tables']:,} tables, {counts['questions']:,} questions")
+            known = [f"{number:,} {what}" for what, number in counts.items() if number is not None]
+            print(f"  {'':12}   {split}: {', '.join(known)}")
     for entry in listed.get("at_hand", ()):
         said = ", ".join(entry["splits"]) or entry.get("fault", "no questions")
         print(f"  at hand: {entry['name']}: {said}")

@@ -50,7 +50,9 @@ def tell(message: str) -> None:
 
 
 def print_scores(scores: Scores, as_json: bool) -> None:
-    """Print the measures of a run."""
+    """Print the measures of a run; what is to be known beside them on stderr."""
+    for warning in scores.warnings:
+        tell(warning)
     told = scores.to_dict()
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
@@ -65,5 +67,5 @@ def print_scores(scores: Scores, as_json: bool) -> None:
     for name, value in told["metrics"].items():
         bounds = scores.intervals.get(name)
         beside = f"  [{bounds[0]:.4f}, {bounds[1]:.4f}]" if bounds else ""
-        shown = f"{value:,}" if name.endswith("_bytes") else f"{value:.4f}"
+        shown = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
         print(f"  {name:{width}}  {shown}{beside}")

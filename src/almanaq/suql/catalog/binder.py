@@ -13,10 +13,13 @@ from sqlglot.optimizer.qualify_tables import qualify_tables
 from sqlglot.schema import MappingSchema
 
 from almanaq.errors import QueryError, QueryTypeError, UnknownNameError, suggest
+from almanaq.suql.catalog.operator_types import check_operators
 from almanaq.suql.catalog.output_names import output_names
 from almanaq.suql.catalog.relations import Catalog, Column
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
 from almanaq.suql.syntax.text_functions import is_text_call
+
+_NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,10 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
 
     Raises:
         UnknownNameError: no such relation or column, or an ambiguous one; points at the place and suggests.
-        QueryTypeError: a text function over something that is not text, or with wrong arguments.
+        QueryTypeError: a text function over something that is not text, or with wrong arguments; an operator over
+            values that it does not take.
     """
-    spelled = tree.copy()
-    tree = _lower_names(tree)
+    spelled, tree = tree, _lower_names(tree)
     _alias_subqueries(tree)
     _number_output_names(tree)
     _check_tables(tree, catalog, text)
@@ -56,9 +59,11 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     typed = annotate_types(tree, schema=schema, dialect="postgres").transform(_mark_integer_division, copy=False)
     assert isinstance(typed, exp.Query)
     tree = typed
+    _free_further_subscripts(tree)
     for call in tree.find_all(exp.Anonymous):
         if is_text_call(call):
             _check_text_call(call, text)
+    check_operators(tree, text)
     return BoundQuery(tree, output_names(spelled, tree, catalog))
 
 
@@ -76,6 +81,16 @@ def _mark_integer_division(node: exp.Expr) -> exp.Expr:
         marked.type = node.this.type
         return marked
     return node
+
+
+def _free_further_subscripts(tree: exp.Query) -> None:
+    """Forget the type of `a[1]` in `a[1][2]`: integer[] may have any number of dimensions, and only of an array, or of
+    what may be one, are subscripts written with the first element where the engine has it.
+    """
+    for subscript in tree.find_all(exp.Bracket):
+        inner = subscript.this.unnest()
+        if isinstance(inner, exp.Bracket):
+            inner.type = subscript.this.type = exp.DataType.build("unknown")
 
 
 def _is_integer(node: exp.Expr) -> bool:
@@ -100,7 +115,7 @@ def _lower_names(tree: exp.Query) -> exp.Query:
     """Fold the case of every identifier: names match whatever their case, as people write them."""
 
     def lower(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Identifier):
+        if isinstance(node, exp.Identifier) and not isinstance(node.parent, exp.Collate):
             node.set("this", node.name.lower())
             node.set("quoted", True)
         elif isinstance(node, exp.Unnest):
@@ -175,17 +190,33 @@ def _schema(tree: exp.Query, catalog: Catalog) -> MappingSchema:
 
 
 def _check_tables(tree: exp.Query, catalog: Catalog, text: str) -> None:
+    """Check every relation, and call those that are named with their schema by one name of ours."""
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Func) or find_cte(table) is not None:
             continue
         name = ".".join(part.name for part in table.parts)
-        if catalog.find(name) is None:
-            known = [r.name for r in catalog.relations]
-            raise UnknownNameError(f"no relation named {name!r}{suggest(name, known)}", **_place(table.this, text))
+        found = catalog.find(name)
+        if found is None:
+            raise UnknownNameError(catalog.unknown(name), **_place(table.this, text))
         if len(table.parts) > 1:
-            table.set("this", exp.to_identifier(name, quoted=True))
+            block = table.find_ancestor(exp.Select)
+            beside = [t.alias_or_name for t in (block.find_all(exp.Table) if block else ()) if t is not table]
+            called = name if table.name in beside else table.name
+            if not table.alias:
+                table.set("alias", exp.TableAlias(this=exp.to_identifier(called, quoted=True)))
+            _call(block, name, called)
+            table.set("this", exp.to_identifier(found.name.lower(), quoted=True))
             table.set("db", None)
             table.set("catalog", None)
+
+
+def _call(block: exp.Select | None, relation: str, alias: str) -> None:
+    """Write `schema.table.column` as `alias.column`."""
+    for column in block.find_all(exp.Column) if block is not None else ():
+        if column.args.get("db") is not None and ".".join(p.name for p in column.parts[:-1]) == relation:
+            column.set("table", exp.to_identifier(alias, quoted=True))
+            column.set("db", None)
+            column.set("catalog", None)
 
 
 def _check_columns(tree: exp.Query, catalog: Catalog, text: str) -> None:
@@ -251,9 +282,9 @@ def _find_name(tree: exp.Query, message: str) -> dict[str, int | None]:
 
 
 def _is_no_text(kind: exp.DataType | None) -> bool:
-    if kind is not None and kind.is_type("array") and kind.expressions:
+    if kind is not None and kind.this is exp.DType.ARRAY and kind.expressions:
         kind = kind.expressions[0]
-    return kind is not None and bool(kind.is_type(*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, "boolean"))
+    return kind is not None and kind.this in _NO_TEXT
 
 
 def _check_text_call(call: exp.Anonymous, text: str) -> None:

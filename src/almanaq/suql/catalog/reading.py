@@ -7,20 +7,30 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from almanaq.suql.catalog.relations import Column, ColumnKind
+from sqlglot import exp
+
+from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
 
 SAMPLE_ROWS = 1000
 """Rows from the beginning of a relation that samples and inference look at: cheap on a relation of any size."""
+_VALUES_ROWS = 100_000
 _SHOWN_SAMPLES, _SHOWN_CHARACTERS = 5, 80
 _MARK = re.compile(r"\b(FREE_TEXT|ENUM)\b(?:\[\])?[\s:;,.\u2013-]*")
 
 
-def relation_names(places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Give each (schema, table) its name in queries: the table's where no other schema has it, else schema.table."""
-    schemas = defaultdict(set)
+def relation_names(places: Sequence[tuple[str, str]], path: Sequence[str] = ()) -> dict[tuple[str, str], str]:
+    """Give each (schema, table) its name in queries.
+
+    It is the table's where no other schema has it, or where its schema is the first of `path` that has it, as the
+    database would find it; else schema.table.
+    """
+    schemas: dict[str, list[str]] = defaultdict(list)
     for schema, table in places:
-        schemas[table.casefold()].add(schema)
-    return {(s, t): t if len(schemas[t.casefold()]) == 1 else f"{s}.{t}" for s, t in places}
+        schemas[table.casefold()].append(schema)
+    bare = {name: next((s for s in path if s in found), None) for name, found in schemas.items()}
+    return {
+        (s, t): t if len(set(schemas[t.casefold()])) == 1 or bare[t.casefold()] == s else f"{s}.{t}" for s, t in places
+    }
 
 
 def declared_column(name: str, type_: str, *, array: bool, values: tuple[str, ...], comment: str) -> Column:
@@ -30,6 +40,27 @@ def declared_column(name: str, type_: str, *, array: bool, values: tuple[str, ..
     if type_ == "text" and marks:
         kind = ColumnKind.FREE_TEXT if "FREE_TEXT" in marks else ColumnKind.ENUM
     return Column(name, type_, kind, array, values, description=_MARK.sub("", comment, count=1).strip())
+
+
+def distinct_values(relation: Relation, column: Column, limit: int, dialect: str) -> str:
+    """Give the SQL of the values of a column, of the elements of an array, the most frequent first, as `v`.
+
+    Of a relation that is large, or may be, the rows at its beginning are taken.
+    """
+
+    def quoted(name: str) -> str:
+        return exp.to_identifier(name, quoted=True).sql(dialect)
+
+    value, place = quoted(column.name), ".".join(map(quoted, relation.location))
+    if relation.rows is None or relation.rows > _VALUES_ROWS:
+        place = f"(SELECT {value} FROM {place} LIMIT {_VALUES_ROWS}) AS beginning"
+    if column.array:
+        place, value = f"(SELECT unnest({value}) AS e FROM {place}) AS elements", "e"
+    text = exp.cast(exp.to_column(value, dialect=dialect), "text").sql(dialect)
+    return (
+        f"SELECT {text} AS v FROM {place} WHERE {value} IS NOT NULL "
+        f"GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {int(limit)}"
+    )
 
 
 def flatten(values: Iterable[Any]) -> tuple[str, ...]:

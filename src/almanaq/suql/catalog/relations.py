@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from almanaq.errors import UnknownNameError, suggest
+from almanaq.errors import SourceError, UnknownNameError, suggest
+
+_FIXED = re.compile(
+    r"boolean|smallint|integer|bigint|real|double precision|date|time|timestamp|timestamptz|(?:numeric|decimal)\(.*\)"
+)
+"""Types whose values are small and come as the same Arrow type from every batch of rows."""
 
 
 class ColumnKind(Enum):
@@ -39,6 +46,14 @@ class Column:
     vectors: str = ""
     private: bool = False
 
+    @property
+    def is_light(self) -> bool:
+        """Whether its values are small as far as is known: of a fixed size, or text without a long sample."""
+        if self.array or self.kind is ColumnKind.FREE_TEXT:
+            return False
+        short = bool(self.samples) and not any(sample.endswith("…") for sample in self.samples)
+        return self.kind is ColumnKind.ENUM or bool(_FIXED.fullmatch(self.type)) or (self.type == "text" and short)
+
 
 @dataclass(frozen=True, slots=True)
 class Relation:
@@ -51,6 +66,7 @@ class Relation:
         row_id: SQL expression over the relation that identifies a row within one snapshot (`rowid`), or None.
         rows: number of rows, None when unknown.
         foreign_keys: (own columns, other relation, its columns).
+        unread: why the database could not show any rows of it, "" where it could.
     """
 
     name: str
@@ -61,6 +77,7 @@ class Relation:
     rows: int | None = None
     description: str = ""
     foreign_keys: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = ()
+    unread: str = ""
 
     def column(self, name: str) -> Column | None:
         """Give the column of that name, folding case, or None."""
@@ -70,21 +87,53 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The relations of one source, in a stable order."""
+    """The relations of one source, in a stable order.
+
+    Attributes:
+        hidden: schema.table of relations that are there, and that the user may not read.
+        separate: whether each schema is a database of its own, as of a folder of SQLite files: what one question needs
+            lies in one of them. The schemas of a server's database are joined like one.
+    """
 
     relations: tuple[Relation, ...]
+    hidden: tuple[str, ...] = ()
+    separate: bool = False
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_name", {r.name.casefold(): r for r in self.relations})
+        by_place = {name: relation for relation in self.relations for name in _qualified(relation)}
+        object.__setattr__(self, "_by_name", by_place | {r.name.casefold(): r for r in self.relations})
 
     def find(self, name: str) -> Relation | None:
-        """Give the relation of that name, folding case, or None."""
+        """Give the relation of that name, folding case, with or without its schema before it, or None."""
         return self._by_name.get(name.casefold())
 
     def relation(self, name: str) -> Relation:
         """Give the relation of that name; raises UnknownNameError with near names."""
         found = self.find(name)
         if found is None:
-            raise UnknownNameError(f"no relation named {name!r}{suggest(name, [r.name for r in self.relations])}")
+            raise UnknownNameError(self.unknown(name))
         return found
+
+    def unknown(self, name: str) -> str:
+        """Say that there is no relation of that name, and what to do."""
+        if name.casefold() in {part for hidden in self.hidden for part in _endings(hidden.split("."))}:
+            return f"no relation named {name!r} that may be read: it is there, and this role has no right to it"
+        return f"no relation named {name!r}{suggest(name, [r.name for r in self.relations])}"
+
+    def check_readable(self) -> None:
+        """Raise SourceError where there are relations and the user may read none."""
+        if self.hidden and not self.relations:
+            raise SourceError(
+                f"this role may read none of the {len(self.hidden)} tables and views: "
+                "GRANT USAGE ON SCHEMA … and GRANT SELECT ON … to it"
+            )
+
+
+def _qualified(relation: Relation) -> list[str]:
+    """Give the names of a relation with its schema before it: `schema.table`, `database.schema.table`."""
+    return [name for name in _endings(relation.location) if "." in name]
+
+
+def _endings(parts: Sequence[str]) -> list[str]:
+    return [".".join(parts[i:]).casefold() for i in range(len(parts))]

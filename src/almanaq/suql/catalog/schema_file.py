@@ -91,12 +91,15 @@ def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
     Keys are taken over unchecked: the database checks them against its rows. The values of an ENUM without declared
     ones are left empty: the database reads them.
     """
-    for name in schema.relations:
-        if catalog.find(name) is None:
-            raise SourceError(f"{schema.name}: no table {name!r}{suggest(name, [r.name for r in catalog.relations])}")
-    said = {name.casefold(): entry for name, entry in schema.relations.items()}
+    said: dict[str, RelationSchema] = {}
+    for name, entry in schema.relations.items():
+        found = catalog.find(name)
+        if found is None:
+            raise SourceError(f"{schema.name}: {catalog.unknown(name).replace('relation named', 'table', 1)}")
+        said[found.name] = entry
     nothing = RelationSchema()
-    return Catalog(tuple(_apply(r, said.get(r.name.casefold(), nothing), schema.name) for r in catalog.relations))
+    relations = tuple(_apply(r, said.get(r.name, nothing), schema.name) for r in catalog.relations)
+    return replace(catalog, relations=relations)
 
 
 def check_keys(catalog: Catalog, schema: Schema, holds: Callable[[Relation, tuple[str, ...]], bool]) -> None:
@@ -238,6 +241,8 @@ def _vectors(column: Column, name: str, where: str, relation: Relation) -> str:
 def _relation_text(relation: Relation) -> str:
     name = _key(relation.name)
     lines = [] if relation.rows is None else [f"# {relation.rows:,} rows"]
+    if relation.unread:
+        lines.append(f"# its rows could not be looked at: {relation.unread}")
     lines.append(f"[{name}]")
     if relation.description:
         lines.append(f"description = {_string(relation.description)}")

@@ -30,10 +30,17 @@ _LOCK = (
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What loading files found out: how their cells were read, and the keys and units that the catalog cannot show."""
+    """What loading files found out.
+
+    Attributes:
+        reports: how their cells were read.
+        declared: the keys and units that the catalog cannot show.
+        separate: whether each schema is a database of its own.
+    """
 
     reports: tuple[LoadReport, ...] = ()
     declared: Schema = field(default_factory=Schema)
+    separate: bool = False
 
 
 class DuckDBDatabase:
@@ -50,6 +57,7 @@ class DuckDBDatabase:
     """
 
     dialect = "duckdb"
+    typed = True
     collation: str | None = None
 
     def __init__(
@@ -66,7 +74,7 @@ class DuckDBDatabase:
         self.name = name
         self.reports = loaded.reports if loaded else ()
         self._connection, self._database, self._owned = connection, database, owned
-        self._declared = loaded.declared if loaded else Schema()
+        self._declared, self._separate = (loaded.declared, loaded.separate) if loaded else (Schema(), False)
         self._schema, self._infer_enums = schema or Schema(), infer_enums
         self._catalog: Catalog | None = None
         self._lock = threading.Lock()
@@ -105,7 +113,8 @@ class DuckDBDatabase:
         """Read the catalog, apply the schema file, check its keys and complete its ENUMs."""
         catalog = apply_schema(apply_schema(reader.read(), self._declared), self._schema)
         check_keys(catalog, self._schema, reader.key_holds)
-        return Catalog(tuple(_with_values(reader, relation) for relation in catalog.relations))
+        relations = tuple(_with_values(reader, relation) for relation in catalog.relations)
+        return replace(catalog, relations=relations, separate=self._separate)
 
 
 def open_duckdb_file(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:

@@ -51,7 +51,12 @@ class DuckDBSession:
             self._timer.daemon = True
             self._timer.start()
 
-    def stream(self, sql: str, batch_rows: int = 2048) -> Iterator[pa.RecordBatch]:
+    def stream(
+        self,
+        sql: str,
+        batch_rows: int = 2048,
+        first_rows: int | None = None,  # noqa: ARG002
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily; closing the iterator stops the engine."""
         work = self._begin()
         try:

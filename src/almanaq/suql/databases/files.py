@@ -76,7 +76,8 @@ def open_files(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
             columns={c.name: ColumnSchema(description=f"in {c.unit}") for c in report.columns if c.unit}
         )
     inferred = all(file.suffix.lower() not in PARQUET for file in files.values())
-    loaded = Loaded(tuple(reports), Schema(units, path.name))
+    several = len({table_id.database for table_id in files}) > 1
+    loaded = Loaded(tuple(reports), Schema(units, path.name), separate=several)
     return DuckDBDatabase(
         connection, name=path.name, database="memory", schema=schema, loaded=loaded, infer_enums=inferred
     )
@@ -235,7 +236,7 @@ def _open_sqlites(files: Mapping[str, Path], name: str, schema: Schema | None) -
                 declared[called[place, table]] = replace(
                     said, foreign_keys=tuple((own, called[place, to], theirs) for own, to, theirs in said.foreign_keys)
                 )
-    loaded = Loaded(tuple(reports), Schema(declared, name))
+    loaded = Loaded(tuple(reports), Schema(declared, name), separate=len(files) > 1)
     return DuckDBDatabase(connection, name=name, database="memory", schema=schema, loaded=loaded)
 
 

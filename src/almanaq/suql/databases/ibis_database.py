@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
-from urllib.parse import unquote
 
 from almanaq.errors import DatabaseError, MissingExtraError, SourceError, UsageError
 from almanaq.suql.catalog.relations import Catalog
@@ -16,9 +14,9 @@ from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.databases.ibis_catalog import IbisCatalogReader
 from almanaq.suql.databases.ibis_engines import MARIADB, Engine, find_engine
 from almanaq.suql.databases.ibis_session import IbisSession, Link
+from almanaq.suql.databases.url import find_secret, hide
 
 _MOST_IDLE = 4
-_PASSWORD = re.compile(r"://[^:/@]*:(?P<secret>.+)@")
 
 
 class IbisDatabase:
@@ -29,6 +27,8 @@ class IbisDatabase:
         name: the source's name, for messages.
         schema: what a schema file says, applied over what the engine says; its keys are checked.
     """
+
+    typed = False
 
     def __init__(self, connect: Callable[[], Any], *, name: str, schema: Schema | None = None) -> None:
         self._connect, self.name, self._schema = connect, name, schema or Schema()
@@ -110,6 +110,7 @@ def open_ibis_url(url: str, *, schema: Schema | None = None) -> IbisDatabase:
     """
     scheme = url.partition("://")[0].lower()
     find_engine(scheme)
+    secret = find_secret(url)
     ibis = _ibis(scheme)
 
     one_at_a_time = threading.Lock()  # whoever ignores warnings does so for all threads
@@ -121,9 +122,9 @@ def open_ibis_url(url: str, *, schema: Schema | None = None) -> IbisDatabase:
                 return ibis.connect(url)
         except ImportError as error:
             driver = f"ibis-framework[{scheme}]"
-            raise SourceError(f"a source in {scheme} needs its driver: pip install '{driver}' ({error})") from error
+            raise SourceError(f"a source in {scheme} needs its driver: pip install '{driver}'") from error
         except Exception as error:  # drivers have no class of errors in common
-            raise SourceError(f"cannot connect to {scheme}: {_hide(_first_line(error), url)}") from None
+            raise SourceError(f"cannot connect to {scheme}: {hide(_first_line(error), secret)}") from None
 
     return IbisDatabase(connect, name=url.rpartition("/")[2].partition("?")[0] or scheme, schema=schema)
 
@@ -178,10 +179,3 @@ def _canceller(backend: Any, connect: Callable[[], Any]) -> Callable[[], None]:
 def _first_line(error: Exception) -> str:
     said = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
     return said.strip().split("\n", 1)[0] or type(error).__name__
-
-
-def _hide(message: str, url: str) -> str:
-    match = _PASSWORD.search(url)
-    for secret in {match["secret"], unquote(match["secret"])} - {""} if match else ():
-        message = message.replace(secret, "***")
-    return message

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from typing import Any, Self
 
 import pyarrow as pa
@@ -76,12 +76,13 @@ class IbisSession:
         for statement in engine.begin:
             self._execute(statement)
 
-    def stream(self, sql: str, batch_rows: int = 2048) -> Iterator[pa.RecordBatch]:
+    def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily; closing the iterator leaves nothing behind."""
         tree = self._check_select(sql)
         started = self._interrupts
+        first = min(_FIRST_PAGE, batch_rows) if first_rows is None else first_rows
         if not self._engine.paged:
-            return self._from_cursor(sql, batch_rows, started)
+            return self._from_cursor(sql, batch_rows, first, started)
         numbered = _numbered(tree)
         if numbered is None:  # an order that can only be kept by reading on
             return iter(self.fetch(sql).to_batches(max_chunksize=batch_rows))
@@ -183,8 +184,8 @@ class IbisSession:
                 self._execute(self._engine.drop.format(name=place))
                 self._tables.remove(name)
 
-    def _from_cursor(self, sql: str, batch_rows: int, started: int) -> Iterator[pa.RecordBatch]:
-        size = min(_FIRST_PAGE, batch_rows)
+    def _from_cursor(self, sql: str, batch_rows: int, first: int, started: int) -> Iterator[pa.RecordBatch]:
+        size = first
         with self._step(started):
             result = self._link.backend.raw_sql(self._with_written(sql))
         names, fetch = _reader(result)
@@ -371,7 +372,7 @@ def _reader(result: Any) -> tuple[list[str], Callable[[int | None], list[tuple[A
     else:  # BigQuery
         rows = (tuple(row.values()) for row in result)
         names = [field.name for field in result.schema]
-    return names, lambda size: [tuple(row) for row, _ in zip(rows, range(size) if size else count(), strict=False)]
+    return names, lambda size: [tuple(row) for row in islice(rows, size)]
 
 
 def _close(result: Any) -> None:

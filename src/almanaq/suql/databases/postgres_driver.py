@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from almanaq.errors import MissingExtraError, SourceError
+from almanaq.suql.databases.url import find_secret, hide
 
 if TYPE_CHECKING:
     import psycopg
+    from psycopg.adapt import Loader
 
     Connection = psycopg.Connection[Any]
 
-OLDEST = 12
-"""The first version that goes to rows by their addresses in a join, which fetching rows by row id rests on."""
+OLDEST = 13
+"""The first version in which a deadline that is set holds for the next statement of the same message."""
 _RANGES = ("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange")
-_AS_TEXT = ("json", "jsonb", "uuid", "xml", "inet", "cidr", *_RANGES)
-_PASSWORD = re.compile(r"://[^:/@]*:(?P<url>.+)@|[?&\s]password=(?P<parameter>[^\s&]+)")
-_RESERVED = re.compile(r"[/@:?#\[\]\s]")
+_MULTIRANGES = tuple(name.replace("range", "multirange") for name in _RANGES)
+_AS_TEXT = ("json", "jsonb", "uuid", "xml", "inet", "cidr", "timetz", "record", *_RANGES, *_MULTIRANGES)
+_WATCHED_SINCE = 140_000
+_INTERVAL = re.compile(
+    r"(?:([+-]?\d+) years? ?)?(?:([+-]?\d+) mons? ?)?(?:([+-]?\d+) days? ?)?(?:([+-])?(\d+):(\d+):([\d.]+))?"
+)
+_OWN_ARRAYS = """
+    WITH RECURSIVE elements (array_, name, element, delimiter) AS (
+        SELECT t.typarray, t.typname, t.oid, t.typdelim::text FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
+        WHERE t.typarray <> 0 AND t.oid >= 16384 AND (c.oid IS NULL OR c.relkind = 'c')
+        UNION ALL SELECT e.array_, e.name, t.typbasetype, e.delimiter
+                  FROM elements e JOIN pg_type t ON t.oid = e.element AND t.typtype = 'd')
+    SELECT e.array_, e.name, e.element, e.delimiter FROM elements e JOIN pg_type t ON t.oid = e.element
+    WHERE t.typtype <> 'd' ORDER BY e.array_"""
 
 
 def driver() -> Any:
@@ -40,12 +56,15 @@ def connect(url: str) -> Connection:
     psycopg = driver()
     from psycopg.types.string import TextLoader
 
-    secret = _secret(url)
+    secrets = find_secret(url), _parsed_password(url)
     try:
-        connection: Connection = psycopg.connect(url, connect_timeout=10, application_name="almanaq")
+        # In UTF-8 whatever the database has: of one without an encoding (SQL_ASCII) texts would come as bytes.
+        connection: Connection = psycopg.connect(
+            url, connect_timeout=10, application_name="almanaq", client_encoding="utf8"
+        )
     except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeError, ValueError) as error:
         kind = "cannot connect to PostgreSQL" if isinstance(error, psycopg.OperationalError) else "not a PostgreSQL URL"
-        raise SourceError(f"{kind}: {_hide(first_line(error), secret)}") from None
+        raise SourceError(f"{kind}: {hide(first_line(error), *secrets)}") from None
     try:
         check_version(connection.info.server_version)
     except SourceError:
@@ -53,15 +72,54 @@ def connect(url: str) -> Connection:
         raise
     for name in _AS_TEXT:
         connection.adapters.register_loader(name, TextLoader)
+    connection.adapters.register_loader("interval", _interval_loader())
     return connection
 
 
-def register_enums(connection: Connection, enums: list[tuple[str, int, int]]) -> None:
-    """Make arrays of enums known to a connection, which then gives them as lists of text."""
-    from psycopg.types import TypeInfo
+def is_alive(connection: Connection) -> bool:
+    """Say whether a connection that lay idle was not lost, as far as can be told without asking the server."""
+    try:
+        for _ in range(2):  # first its last words, then the end
+            connection.pgconn.consume_input()
+    except driver().Error:
+        return False
+    return not connection.closed and not connection.broken
 
-    for name, oid, array in enums:
-        TypeInfo(name, oid, array).register(connection)
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """An array type that this database has and others have not: of an enum, a domain, an extension's type.
+
+    Attributes:
+        element: the id of the elements' type; of a domain, that of the type beneath.
+        delimiter: what stands between two elements in the array's text.
+    """
+
+    oid: int
+    name: str
+    element: int
+    delimiter: str
+
+
+def read_arrays(connection: Connection) -> tuple[ArrayType, ...]:
+    """Give the array types of a database's own, but those of its tables' rows."""
+    return tuple(ArrayType(*row) for row in connection.execute(_OWN_ARRAYS).fetchall())
+
+
+def prepare(connection: Connection, arrays: Iterable[ArrayType]) -> None:
+    """Make a new connection ready for sessions: their own array types come as lists, and nothing outlives the client.
+
+    A server that can (14 or later) then looks whether the client is still there while a statement runs; else a killed
+    process would leave its statement running to the end.
+    """
+    from psycopg.types import TypeInfo
+    from psycopg.types.array import register_array
+
+    for array in arrays:
+        register_array(TypeInfo(array.name, array.element, array.oid, delimiter=array.delimiter), connection)
+    if connection.info.server_version >= _WATCHED_SINCE:
+        with suppress(driver().errors.InvalidParameterValue):  # the server's platform cannot
+            connection.execute("SET client_connection_check_interval = '1s'")
 
 
 def check_version(number: int) -> None:
@@ -75,16 +133,30 @@ def first_line(error: Exception) -> str:
     return str(error).strip().split("\n", 1)[0] or type(error).__name__
 
 
-def _secret(url: str) -> str:
-    """Give the password in a URL, "" when there is none; refuse one that would be read as host or path, and printed."""
-    match = _PASSWORD.search(url)
-    secret = (match["url"] or match["parameter"]) if match else ""
-    if match and match["url"] and _RESERVED.search(secret):
-        raise SourceError("the password in the PostgreSQL URL must be percent-encoded: / is %2F, @ is %40")
-    return secret or ""
+@cache
+def _interval_loader() -> type[Loader]:
+    """Give what reads an interval as Arrow has it: a month is not 30 days, and a day not 24 hours."""
+    from psycopg.adapt import Loader
+    from pyarrow import MonthDayNano
+
+    class IntervalLoader(Loader):
+        def load(self, data: Any) -> Any:
+            text = bytes(data).decode()
+            match = _INTERVAL.fullmatch(text)
+            if match is None:
+                raise ValueError(f"no interval: {text!r}")
+            years, months, days, sign, hours, minutes, seconds = match.groups(default="")
+            whole, _, part = seconds.partition(".")
+            clock = (int(hours or 0) * 60 + int(minutes or 0)) * 60 + int(whole or 0)
+            nanoseconds = clock * 10**9 + int(part.ljust(9, "0"))
+            signed = -nanoseconds if sign == "-" else nanoseconds
+            return MonthDayNano([int(years or 0) * 12 + int(months or 0), int(days or 0), signed])
+
+    return IntervalLoader
 
 
-def _hide(message: str, secret: str) -> str:
-    for written in {secret, unquote(secret)} - {""}:
-        message = message.replace(written, "***")
-    return message
+def _parsed_password(url: str) -> str:
+    """Give the password that libpq finds in a URL or in its own form, `host=… password='…'`; "" for none."""
+    with suppress(driver().Error):
+        return str(driver().conninfo.conninfo_to_dict(url).get("password") or "")
+    return ""

@@ -13,9 +13,10 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
@@ -32,17 +33,27 @@ if TYPE_CHECKING:
 
 _INSIST_SECONDS = 0.02
 _FIRST_ROWS = 32
-"""Rows of a stream's first batch; each later one is twice as large. Under a LIMIT few are ever needed."""
+"""Rows of a stream's first batch; while they come quickly, each later one is twice as large."""
+_QUICK_SECONDS = 0.004
+"""A batch that takes the server no longer came quickly: where rows are rare, few that nobody needs are looked for."""
 _BLOCKING = (exp.Order, exp.Group, exp.Distinct, exp.Window, exp.AggFunc, exp.Join, exp.SetOperation)
 """What may have to see all rows before it gives the first; without any of these a cursor gives rows at once."""
 _COSTS = re.compile(r"cost=([\d.]+)\.\.([\d.]+)")
-_BEGIN = """
-    BEGIN ISOLATION LEVEL REPEATABLE READ {mode};
-    SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
-    SET LOCAL synchronize_seqscans = off; SET LOCAL statement_timeout = 0"""
-"""Moments and their texts do not depend on how a server is set up: they are in UTC, as from every engine here. Rows of
-a large table come in its order, not from where another query happens to be."""
-_SAVE, _READ_ONLY, _RELEASE = "SAVEPOINT reading", "SET LOCAL transaction_read_only = on", "RELEASE SAVEPOINT reading"
+_BEGIN = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ {mode}",
+    "SET LOCAL TimeZone = 'UTC'",
+    "SET LOCAL DateStyle = 'ISO, YMD'",
+    "SET LOCAL IntervalStyle = 'postgres'",
+    "SET LOCAL synchronize_seqscans = off",
+    "SET LOCAL statement_timeout = 0",
+    "SET LOCAL idle_in_transaction_session_timeout = 0",
+    "SAVEPOINT reading",
+)
+"""What the first statement's message begins with. Moments and their texts do not depend on how a server is set up: they
+are in UTC, as from every engine here. Rows of a large table come in its order, not from where another query is. The
+server waits for as long as a model does."""
+_READ_ONLY, _KEEP = "SET LOCAL transaction_read_only = on", "RELEASE SAVEPOINT reading; SAVEPOINT reading"
+"""A savepoint always stands, also where a message fails before it begins: as a whole, by a mistake in its syntax."""
 _OTHER_FAULTS = (pa.ArrowException, OverflowError, ValueError)
 
 
@@ -59,59 +70,63 @@ class PostgresSession:
     Args:
         connection: not in a transaction; the session gives it back rolled back, or closed.
         give_back: takes the connection at the end.
-        text_arrays: ids of array types whose elements come as text (those of enums).
+        elements: the id of the elements' type of each array type of the database's own.
         standby: whether the server is one, where nothing at all is written: queries that need a temporary table fail.
+        round_trip: seconds that a message takes which gives the server nothing to do.
     """
 
     def __init__(
         self,
         connection: Connection,
-        text_arrays: frozenset[int],
+        elements: Mapping[int, int],
         give_back: Callable[[Connection], None],
         deadline: float | None = None,
         *,
         standby: bool = False,
+        round_trip: float = 0.0,
     ) -> None:
         self._give_back, self._standby = give_back, standby
-        self._connection, self._text_arrays = connection, text_arrays
+        self._quick = _QUICK_SECONDS + 2 * round_trip
+        self._connection, self._elements = connection, elements
         self._ends = None if deadline is None else time.monotonic() + deadline
         self._prefix = f"t{uuid.uuid4().hex[:12]}_"
         self._numbers = count(1)
         self._using = threading.RLock()  # held while the connection works for somebody
+        self._closing: list[str] = []  # cursors that nobody reads any more
         self._state = threading.Lock()  # guards the three below
         self._active: set[_Work] = set()
         self._busy: _Work | None = None
         self._closed = False
         self._faults = (driver().Error, *_OTHER_FAULTS)
-        with self._connection.cursor() as cursor:
-            cursor.execute(_BEGIN.format(mode="READ ONLY" if standby else "READ WRITE"))
 
-    def stream(self, sql: str, batch_rows: int = 2048) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a SELECT lazily, by a cursor in the server; closing the iterator closes it."""
-        tree, name, query = _check_select(sql), f"c{next(self._numbers)}", _bare(sql)
-        size = min(_FIRST_ROWS, batch_rows)
-        if not self._standby and tree.find(*_BLOCKING) and self._sorts_in_parallel(query):
+    def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a SELECT lazily, by a cursor in the server; closing the iterator ends it."""
+        name, query = f"c{next(self._numbers)}", _bare(sql)
+        size = min(_FIRST_ROWS, batch_rows) if first_rows is None else first_rows
+        if self._check(sql) and not self._standby and self._sorts_in_parallel(query):
             self.create(f"sorted_{name}", sql)
             query = f"SELECT * FROM {quote(*self.locate(f'sorted_{name}'))}"  # in the order in which it was filled
         work = self._begin()
         try:
             declare = f"DECLARE {name} NO SCROLL CURSOR FOR {query}"
+            started = time.monotonic()
             with self._step(work, declare, f"FETCH FORWARD {size} FROM {name}") as cursor:
                 first = self._batch(cursor)
         except BaseException:
             self._forget(work)
             raise
-        return self._batches(work, name, first, size, batch_rows)
+        following = self._next_size(size, batch_rows, started)
+        return self._batches(work, name, first, size, following, batch_rows)
 
     def fetch(self, sql: str) -> pa.Table:
         """Give all rows of a SELECT."""
-        _check_select(sql)
+        self._check(sql)
         with self._statement(_bare(sql)) as cursor:
             return pa.Table.from_batches([self._batch(cursor)])
 
     def create(self, name: str, sql: str) -> int:
         """Make the temporary table `name` from a SELECT; give its number of rows."""
-        _check_select(sql)
+        self._check(sql)
         place, query = quote(*self.locate(name)), _bare(sql)
         made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])}"
         if self._is_parallel(query):
@@ -160,10 +175,16 @@ class PostgresSession:
         self.interrupt()
         with self._using:
             try:
-                self._connection.execute("ROLLBACK")
+                if self._status() != "IDLE":
+                    closing = [f"CLOSE {name}" for name in self._closing if self._status() == "INTRANS"]
+                    self._connection.execute("; ".join([*closing, "ROLLBACK"]))
             except self._faults:
                 self._connection.close()
         self._give_back(self._connection)
+
+    def _check(self, sql: str) -> bool:
+        """Tell whether a query may block; raise DatabaseError unless it is one."""
+        return _may_block(sql.replace(self._prefix, ""))
 
     def _is_parallel(self, query: str) -> bool:
         """Tell whether the server would read in parallel for a query."""
@@ -178,29 +199,30 @@ class PostgresSession:
             costs = _COSTS.search(cursor.fetchall()[0][0])
         return costs is not None and float(costs[1]) > float(costs[2]) / 2
 
-    def _batches(self, work: _Work, name: str, first: pa.RecordBatch, size: int, most: int) -> Iterator[pa.RecordBatch]:
+    def _next_size(self, size: int, most: int, started: float) -> int:
+        """Give how many rows to fetch after so many, which were asked for at a moment."""
+        return min(2 * size, most) if time.monotonic() - started < self._quick else min(size, most)
+
+    def _batches(
+        self, work: _Work, name: str, first: pa.RecordBatch, size: int, following: int, most: int
+    ) -> Iterator[pa.RecordBatch]:
         batch, alive = first, True
         try:
             while batch.num_rows:
                 yield batch
                 if batch.num_rows < size:
                     return
-                size, alive = min(2 * size, most), False  # an error closes the cursor
+                size, alive, started = following, False, time.monotonic()  # an error closes the cursor
                 with self._step(work, f"FETCH FORWARD {size} FROM {name}") as cursor:
                     batch = self._batch(cursor)
-                alive = True
+                following, alive = self._next_size(size, most, started), True
         finally:
             self._forget(work)
             if alive:
-                self._close_cursor(name)
+                self._closing.append(name)  # with the next message; between two, a cursor takes nothing
 
     def _batch(self, cursor: Any) -> pa.RecordBatch:
-        return to_batch(cursor.description or (), cursor.fetchall(), self._text_arrays)
-
-    def _close_cursor(self, name: str) -> None:
-        with self._using:
-            if not self._closed and not self._connection.closed and not self._over():
-                self._connection.execute(f"CLOSE {name}")
+        return to_batch(cursor.description or (), cursor.fetchall(), self._elements)
 
     @contextmanager
     def _statement(self, sql: str, *, write: bool = False, release: bool = True) -> Iterator[Any]:
@@ -239,15 +261,13 @@ class PostgresSession:
                 self._busy = work
             try:
                 with self._connection.cursor() as cursor:
-                    if self._ends is not None:  # by itself: before version 13 it would not hold within its message
-                        cursor.execute(f"SET LOCAL statement_timeout = {self._milliseconds(self._ends)}")
-                    sent = [_SAVE, *([] if write else [_READ_ONLY]), *sql]
-                    cursor.execute(";\n".join([*sent, _RELEASE] if release else sent))
+                    sent = [*self._before(write=write), *sql]
+                    cursor.execute(";\n".join([*sent, _KEEP] if release else sent))
                     for _ in sent[1:]:
                         cursor.nextset()
                     yield cursor
                     if not release:
-                        cursor.execute(_RELEASE)
+                        cursor.execute(_KEEP)
             except self._faults as error:
                 raise self._named(error) from error
             finally:
@@ -255,12 +275,24 @@ class PostgresSession:
                     self._busy = None
                 self._recover()
 
+    def _before(self, *, write: bool) -> list[str]:
+        """Give what has to be said before a statement, in one message with it."""
+        begin = self._status() == "IDLE"
+        said = [part.format(mode="READ ONLY" if self._standby else "READ WRITE") for part in _BEGIN if begin]
+        if self._ends is not None:
+            said.append(f"SET LOCAL statement_timeout = {self._milliseconds(self._ends)}")
+        said += [] if write else [_READ_ONLY]
+        closing, self._closing = self._closing, []
+        return said + [f"CLOSE {name}" for name in closing]
+
     def _recover(self) -> None:
         """Undo the failed subtransaction, if one failed: the transaction and its other cursors live on."""
-        if self._connection.closed:
-            return
-        if self._connection.info.transaction_status.name == "INERROR":
-            self._connection.execute("ROLLBACK TO SAVEPOINT reading; RELEASE SAVEPOINT reading")
+        if not self._connection.closed and self._status() == "INERROR":
+            with suppress(driver().Error):  # it was lost: the next statement says so
+                self._connection.execute("ROLLBACK TO SAVEPOINT reading")
+
+    def _status(self) -> str:
+        return str(self._connection.info.transaction_status.name)
 
     @staticmethod
     def _milliseconds(ends: float) -> int:
@@ -280,8 +312,10 @@ class PostgresSession:
         with self._state:
             if self._busy is None or not self._busy.stopped or self._connection.closed:
                 return False
-            self._connection.cancel_safe(timeout=5)
-            return True
+            with suppress(driver().Error):  # the server is gone, and the statement with it
+                self._connection.cancel_safe(timeout=5)
+                return True
+            return False
 
     def _insist(self) -> None:
         while self._cancel_stopped():
@@ -293,10 +327,12 @@ class PostgresSession:
             if self._ends is not None and time.monotonic() >= self._ends - 0.05:
                 return DeadlineExceeded("the query ran longer than its deadline and was stopped")
             return DatabaseError("the query was interrupted")
-        if self._connection.closed or self._connection.broken:
-            return DatabaseError("the connection to PostgreSQL was lost while the query ran; run it again")
         said = first_line(error).replace(self._prefix, "")
-        if "temporary tables in database" in said:
+        if self._connection.closed or self._connection.broken:
+            return DatabaseError(f"the connection to PostgreSQL was lost while the query ran: {said}; run it again")
+        if getattr(error, "sqlstate", None) is None:  # not the server, but the driver or Arrow
+            said = f"a value cannot be read here: {said}; cast it to text"
+        elif "temporary tables in database" in said:
             said += ": many rows between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
         elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in said:
             said = "a read-only standby makes no temporary tables, in which many rows between steps are kept"
@@ -312,8 +348,13 @@ def _bare(sql: str) -> str:
     return sql.strip().rstrip(";")
 
 
-def _check_select(sql: str) -> exp.Query:
-    """Give the tree of a text; raise DatabaseError unless it is one SELECT that changes nothing."""
+@lru_cache(maxsize=256)
+def _may_block(sql: str) -> bool:
+    """Tell whether a query may have to see all rows before it gives one.
+
+    Raises:
+        DatabaseError: the text is not one SELECT that changes nothing.
+    """
     try:
         trees = [tree for tree in sqlglot.parse(sql, read="postgres") if tree is not None]
     except sqlglot.errors.SqlglotError as error:
@@ -322,4 +363,4 @@ def _check_select(sql: str) -> exp.Query:
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Query) or tree.find(*effects):
         raise DatabaseError("only a single SELECT is run here")
-    return tree
+    return tree.find(*_BLOCKING) is not None

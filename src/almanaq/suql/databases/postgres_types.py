@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -23,11 +24,9 @@ _SCALARS: dict[int, pa.DataType] = {
     1083: pa.time64("us"),
     1114: pa.timestamp("us"),
     1184: pa.timestamp("us", tz="UTC"),
-    1186: pa.duration("us"),
+    1186: pa.month_day_nano_interval(),
 }
-_ARRAYS = {1000: 16, 1001: 17, 1016: 20, 1005: 21, 1007: 23, 1021: 700, 1022: 701, 1182: 1082, 1183: 1083, 1115: 1114}
-_TEXT_ARRAYS = frozenset({1009, 1015, 1014, 1002, 2951, 199, 3807})
-_NUMERIC, _NUMERIC_ARRAY = 1700, 1231
+_NUMERIC = 1700
 _WRITTEN = (
     (pa.types.is_boolean, "boolean"),
     (pa.types.is_int64, "bigint"),
@@ -45,13 +44,16 @@ _WRITTEN = (
 )
 
 
-def to_batch(description: Sequence[Any], rows: Sequence[Sequence[Any]], text_arrays: frozenset[int]) -> pa.RecordBatch:
+def to_batch(description: Sequence[Any], rows: Sequence[Sequence[Any]], elements: Mapping[int, int]) -> pa.RecordBatch:
     """Give the rows of a cursor as Arrow; types that Arrow has no name for come as text.
 
-    A numeric without declared digits has those that its values need.
+    A numeric without declared digits has those that its values need; an array has as many dimensions as its values.
+
+    Args:
+        elements: the id of the elements' type of each array type that is not PostgreSQL's own.
     """
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(description)
-    arrays = [_array(column, list(values), text_arrays) for column, values in zip(description, columns, strict=True)]
+    arrays = [_array(column, list(values), elements) for column, values in zip(description, columns, strict=True)]
     return pa.record_batch(arrays, names=[column.name for column in description])
 
 
@@ -71,24 +73,57 @@ def sql_type(type_: pa.DataType) -> str:
     raise UnsupportedError(f"PostgreSQL has no type for Arrow's {type_}")
 
 
-def _array(column: Any, values: list[Any], text_arrays: frozenset[int]) -> Any:
-    oid = column.type_code
+def _array(column: Any, values: list[Any], elements: Mapping[int, int]) -> Any:
+    element = elements.get(column.type_code) or _own_elements().get(column.type_code)
+    if element is None:
+        type_, plain = _scalar(column.type_code, column, values)
+        return pa.array([None if v is None else plain(v) for v in values] if plain else values, type_)
+    depth = max((_depth(value) for value in values), default=1)
+    type_, plain = _scalar(element, column, list(_leaves(values)))
+    for _ in range(max(depth, 1)):
+        type_ = pa.list_(type_)
+    return pa.array([_each(value, plain) for value in values] if plain else values, type_)
+
+
+@cache
+def _own_elements() -> dict[int, int]:
+    """Give the id of the elements' type of each array type of PostgreSQL's own."""
+    from psycopg.postgres import types
+
+    return {info.array_oid: info.oid for info in types if info.array_oid}
+
+
+def _scalar(oid: int, column: Any, values: list[Any]) -> tuple[pa.DataType, Callable[[Any], Any] | None]:
+    """Give the Arrow type of values of a type, and what each has to be made before (None: nothing)."""
     if oid == _NUMERIC:
-        return pa.array(values, _decimal(column, values))
-    if oid == _NUMERIC_ARRAY:
-        return pa.array(values, pa.list_(_decimal(column, [v for array in values if array for v in array])))
-    if oid in _SCALARS:
-        return pa.array(values, _SCALARS[oid])
-    if oid in _ARRAYS:
-        return pa.array(values, pa.list_(_SCALARS[_ARRAYS[oid]]))
-    if oid in _TEXT_ARRAYS or oid in text_arrays:
-        strings = [None if v is None else [None if e is None else str(e) for e in v] for v in values]
-        return pa.array(strings, pa.list_(pa.string()))
-    return pa.array([None if v is None else str(v) for v in values], pa.string())
+        if any(v is not None and not v.is_finite() for v in values):  # Arrow's decimals have no NaN
+            return pa.float64(), float
+        return _decimal(column, values), None
+    known = _SCALARS.get(oid)
+    return (known, None) if known is not None else (pa.string(), str)
+
+
+def _depth(value: Any) -> int:
+    """Give the number of dimensions of an array, 0 of an empty one: it may stand beside any."""
+    return 1 + _depth(value[0]) if isinstance(value, list) and value else 0
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    for part in value:
+        if isinstance(part, list):
+            yield from _leaves(part)
+        else:
+            yield part
+
+
+def _each(value: Any, plain: Callable[[Any], Any]) -> Any:
+    if isinstance(value, list):
+        return [_each(part, plain) for part in value]
+    return None if value is None else plain(value)
 
 
 def _decimal(column: Any, values: list[Decimal | None]) -> pa.DataType:
-    """Give the decimal type that a column declares, else the least wide that holds its values; NaN needs a float."""
+    """Give the decimal type that a column declares, else the least wide that holds its values."""
     if column.precision and column.scale is not None and column.scale >= 0:
         return (
             pa.decimal128(column.precision, column.scale)
@@ -96,8 +131,6 @@ def _decimal(column: Any, values: list[Decimal | None]) -> pa.DataType:
             else pa.decimal256(column.precision, column.scale)
         )
     present = [v for v in values if v is not None]
-    if any(not v.is_finite() for v in present):
-        return pa.float64()
     scale = max((-int(v.as_tuple().exponent) for v in present), default=0)
     digits = max((v.adjusted() + 1 for v in present if v), default=1)
     scale = max(scale, 0)

@@ -18,8 +18,13 @@ class Session(Protocol):
     one is. Methods are blocking and may be called from several threads.
     """
 
-    def stream(self, sql: str, batch_rows: int = 2048) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a SELECT lazily; closing the iterator stops the database's work."""
+    def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a SELECT lazily; closing the iterator stops the database's work.
+
+        Args:
+            batch_rows: most rows of a batch.
+            first_rows: rows that are surely wanted, which an engine that brings rows by number brings at once.
+        """
 
     def fetch(self, sql: str) -> pa.Table:
         """Give all rows of a SELECT."""
@@ -49,6 +54,8 @@ class Database(Protocol):
     name: str
     dialect: str
     """sqlglot's name of the engine's dialect."""
+    typed: bool
+    """Whether the columns of every batch of rows have the Arrow types that those of the whole result have."""
     collation: str | None
     """What text has to be said to be compared by (semantics 7); None: the engine compares by bytes of itself."""
 

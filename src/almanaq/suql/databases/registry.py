@@ -19,6 +19,11 @@ _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
 _SAMPLE = "sample:"
 
 
+def is_url(source: str) -> bool:
+    """Tell whether a source is named by a URL."""
+    return _URL.match(source) is not None
+
+
 def open_database(source: Any, *, schema: str | Path | None = None) -> Database:
     """Open a source, read-only.
 
@@ -88,7 +93,7 @@ def _open_url(url: str, scheme: str, schema: Schema | None) -> Database:
     if scheme in ("postgres", "postgresql"):
         from almanaq.suql.databases.postgres import PostgresDatabase
 
-        return PostgresDatabase(url, schema=schema)
+        return PostgresDatabase(scheme + url[len(scheme) :], schema=schema)  # libpq knows it in lower case only
     if scheme in ("spark+sc", "sc"):
         raise UnsupportedError("Spark sources cannot be opened yet: export the tables to Parquet and name their folder")
     if scheme in ("duckdb", "sqlite"):
@@ -123,9 +128,11 @@ def _open_backend(backend: Any, schema: Schema | None) -> Database:
     """Open what an ibis backend is connected to: PostgreSQL directly, others through ibis."""
     if backend.name == "postgres":
         from almanaq.suql.databases.postgres import PostgresDatabase
+        from almanaq.suql.databases.postgres_driver import driver
 
         info = backend.con.info
-        return PostgresDatabase(f"{info.dsn} password={info.password}" if info.password else info.dsn, schema=schema)
+        written = driver().conninfo.make_conninfo(info.dsn, password=info.password or None)
+        return PostgresDatabase(written, schema=schema)
     from almanaq.suql.databases.ibis_database import open_ibis_backend
 
     return open_ibis_backend(backend, schema=schema)

@@ -16,7 +16,7 @@ from almanaq.suql.databases.protocol import Session
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import ROW, SiteInput
 
-_BATCH = 2048
+_BATCH, _READ_AT_ONCE = 2048, 16
 LOOKED_AT, LOOKED_FURTHER = 200, 5
 """Rows that are looked at before the first is tried in order of similarity, and more for each that was tried."""
 _LOOKED_AT_ONCE, _LOOKED_AT_BATCH = 50, 128
@@ -30,23 +30,25 @@ class Similarity(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One row of a text stage's source; `number` is its place in source order."""
+    """One row of a text stage's source; `number` is its place in source order.
+
+    `brought` holds what the result shows of it: rows, and which of them it is; None where nothing was brought along.
+    """
 
     number: int
     row: Any
     values: dict[str, Any]
+    brought: tuple[pa.RecordBatch, int] | None = None
 
 
 def passages_of(document: object) -> tuple[str, ...]:
     """Give the passages of a document: the text itself, or the elements of a text[] that are not blank."""
     if document is None:
         return ()
-    parts = document if isinstance(document, list) else [document]
-    return tuple(part for part in map(_as_text, parts) if part is not None and part.strip())
-
-
-def _as_text(part: object) -> str | None:
-    return part if part is None or isinstance(part, str) else str(part)
+    if isinstance(document, list):
+        return tuple(passage for part in document for passage in passages_of(part))
+    text = document if isinstance(document, str) else str(document)
+    return (text,) if text.strip() else ()
 
 
 class PassageSelection:
@@ -73,8 +75,17 @@ class CandidateStream:
     It is no async generator, since the event loop would close one a second time when it shuts down early.
     """
 
-    def __init__(self, session: Session, sql: str, batch_rows: int = _BATCH) -> None:
-        self._session, self._sql, self._batch_rows = session, sql, batch_rows
+    def __init__(
+        self,
+        session: Session,
+        sql: str,
+        batch_rows: int = _BATCH,
+        first_rows: int | None = None,
+        *,
+        brought: tuple[str, ...] = (),
+    ) -> None:
+        self._session, self._sql, self._batch_rows, self._first_rows = session, sql, batch_rows, first_rows
+        self._brought = brought
         self._batches: Any = None
         self._rows: Iterator[Candidate] = iter(())
         self._number = 0
@@ -90,21 +101,17 @@ class CandidateStream:
             batch = await in_thread(self._next_batch)
             if batch is None:
                 raise StopAsyncIteration
-            self._rows = iter(_rows(batch, self._number))
+            self._rows = _rows(batch, self._number, self._brought)
             self._number += batch.num_rows
 
-    async def take(self, count: int) -> list[Candidate]:
-        """Give the next so many rows, fewer at the end."""
-        rows = list(itertools.islice(self._rows, count))
-        return rows if len(rows) == count else rows + await in_thread(self._pull, count - len(rows))
-
-    def _pull(self, count: int) -> list[Candidate]:
-        found: list[Candidate] = []
+    def pull(self, count: int) -> list[Candidate]:
+        """Give the next so many rows, fewer at the end; blocks while the database looks for them."""
+        found = list(itertools.islice(self._rows, count))
         while len(found) < count and (batch := self._next_batch()) is not None:
-            found.extend(_rows(batch, self._number))
+            self._rows = _rows(batch, self._number, self._brought)
             self._number += batch.num_rows
-        self._rows = iter(found[count:])
-        return found[:count]
+            found.extend(itertools.islice(self._rows, count - len(found)))
+        return found
 
     async def aclose(self) -> None:
         """Stop the database."""
@@ -114,7 +121,7 @@ class CandidateStream:
 
     def _next_batch(self) -> pa.RecordBatch | None:
         if self._batches is None:
-            self._batches = self._session.stream(self._sql, self._batch_rows)
+            self._batches = self._session.stream(self._sql, self._batch_rows, self._first_rows)
         return next(self._batches, None)
 
 
@@ -145,8 +152,16 @@ class MostSimilarFirst:
     misleads costs at most three times the rows of table order, and one that helps half as many again as by itself.
     """
 
-    def __init__(self, session: Session, sql: str, inputs: Sequence[SiteInput], similarity: Similarity) -> None:
-        self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH)
+    def __init__(
+        self,
+        session: Session,
+        sql: str,
+        inputs: Sequence[SiteInput],
+        similarity: Similarity,
+        brought: tuple[str, ...] = (),
+    ) -> None:
+        first = LOOKED_AT + _LOOKED_AT_ONCE
+        self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH, first, brought=brought)
         self._inputs, self._similarity = inputs, similarity
         self._best: list[tuple[float, int]] = []
         self._waiting: dict[int, Candidate] = {}  # by number, the longest first
@@ -171,12 +186,17 @@ class MostSimilarFirst:
         return self._waiting.pop(number)
 
     async def _look(self, number: int) -> None:
-        rows = await self._source.take(number)
+        rows, totals = await in_thread(self._found, number)
         self._more = len(rows) == number
         self._seen += len(rows)
-        for row, score in zip(rows, await _totals(rows, self._inputs, self._similarity), strict=True):
+        for row, score in zip(rows, totals, strict=True):
             self._waiting[row.number] = row
             heapq.heappush(self._best, (-float(score), row.number))
+
+    def _found(self, number: int) -> tuple[list[Candidate], NDArray[np.float64]]:
+        """Give the next so many rows with their similarity."""
+        rows = self._source.pull(number)
+        return rows, _totals(rows, self._inputs, self._similarity)
 
     async def aclose(self) -> None:
         """Stop the database."""
@@ -188,22 +208,16 @@ async def similar_candidates(
 ) -> list[Candidate]:
     """Give the most similar rows of a SELECT, however many it has: approximate, by the user's choice."""
     candidates = [candidate async for candidate in CandidateStream(session, sql)]
-    totals = await _totals(candidates, inputs, similarity)
+    totals = await in_thread(_totals, candidates, inputs, similarity)
     return [candidates[i] for i in np.argsort(-totals, kind="stable")[:most]]
 
 
-async def _totals(
-    candidates: list[Candidate], inputs: Sequence[SiteInput], similarity: Similarity
-) -> NDArray[np.float64]:
+def _totals(candidates: list[Candidate], inputs: Sequence[SiteInput], similarity: Similarity) -> NDArray[np.float64]:
     """Give the similarity of rows: the sum over text constraints of the best passage's score."""
-
-    def added() -> NDArray[np.float64]:
-        totals = np.zeros(len(candidates), dtype=np.float64)
-        for item in inputs:
-            totals += _best_scores(item, candidates, similarity)
-        return totals
-
-    return await in_thread(added)
+    totals = np.zeros(len(candidates), dtype=np.float64)
+    for item in inputs:
+        totals += _best_scores(item, candidates, similarity)
+    return totals
 
 
 def constraint_of(item: SiteInput) -> str | None:
@@ -230,11 +244,15 @@ def _best_scores(item: SiteInput, candidates: list[Candidate], similarity: Simil
     return best
 
 
-def _rows(batch: pa.RecordBatch, first: int) -> list[Candidate]:
+def _rows(batch: pa.RecordBatch, first: int, brought: tuple[str, ...]) -> Iterator[Candidate]:
+    """Yield the rows of a batch; they are read from it little by little, since a LIMIT may need few."""
     names = batch.schema.names
-    columns = [column.to_pylist() for column in batch.columns]
     row = names.index(ROW)
-    return [
-        Candidate(first + i, values[row], dict(zip(names, values, strict=True)))
-        for i, values in enumerate(zip(*columns, strict=True))
-    ]
+    shown = batch.select([*brought, ROW]) if brought else None
+    start, size = 0, _READ_AT_ONCE
+    while start < batch.num_rows:
+        columns = [column.to_pylist() for column in batch.slice(start, size).columns]
+        for i, values in enumerate(zip(*columns, strict=True), start):
+            found = dict(zip(names, values, strict=True))
+            yield Candidate(first + i, values[row], found, None if shown is None else (shown, i))
+        start, size = start + size, 2 * size

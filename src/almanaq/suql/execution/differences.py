@@ -9,6 +9,8 @@ from sqlglot import exp
 from almanaq.suql.execution.other_engines import write_for_others
 from almanaq.suql.execution.patterns import in_re2, refuse_backspace, similar_as_regexp
 
+_FRACTIONS = {"second": "1e6", "seconds": "1e6", "millisecond": "1e3", "milliseconds": "1e3"}
+"""Microseconds in the parts of a moment that are whole numbers in DuckDB and have decimals in PostgreSQL."""
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
@@ -95,4 +97,14 @@ def _for_duckdb(node: exp.Expr) -> exp.Expr:
             node.set("offset", exp.Offset(expression=exp.Literal.number(0)))
     elif isinstance(node, exp.Bracket) and any(isinstance(index, exp.Neg) for index in node.expressions):
         return exp.null()  # DuckDB counts from the end, in PostgreSQL there is nothing before the first
+    elif isinstance(node, exp.ArraySize) and isinstance(node.expression, exp.Literal) and node.expression.name == "1":
+        return exp.Nullif(this=exp.ArraySize(this=node.this), expression=exp.Literal.number(0))
+    elif isinstance(node, exp.Extract) and node.name.lower() in _FRACTIONS:
+        part, parts = (
+            _FRACTIONS[node.name.lower()],
+            exp.Extract(this=exp.var("MICROSECONDS"), expression=node.expression),
+        )
+        return exp.paren(exp.Div(this=parts, expression=exp.Literal.number(part)), copy=False)
+    elif isinstance(node, exp.Round) and node.args.get("decimals") is None and node.this.is_type("double", "float"):
+        return exp.Anonymous(this="round_even", expressions=[node.this, exp.Literal.number(0)])
     return node

@@ -93,7 +93,9 @@ def explain_plan(
                     approximate=approximate,
                 )
             )
-    lines.append(StageLine("output", "result", _sql(plan.output.select, plan.links), {}, done.get("result")))
+    brought = plan.output.brought and f"the rows that passed, as they came: {', '.join(plan.output.brought)}"
+    written = brought or _sql(plan.output.select, plan.links)
+    lines.append(StageLine("output", "result", written, {}, done.get("result")))
     return Explanation(tuple(lines), tuple((name, describe_logical(step)) for name, step in steps))
 
 

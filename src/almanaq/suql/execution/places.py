@@ -6,7 +6,7 @@ import re
 
 from almanaq.errors import DatabaseError, pointer
 
-_NAMED = re.compile(r"""'([^']+)'|"([^"]+)\"""")
+_NAMED = re.compile(r"""'([^']+)'|"([^"]+)"|source column (\w+)""")
 _IN_THE_QUERY = ("binder", "conversion", "invalid input syntax", "must appear in the group by", "function")
 
 
@@ -16,7 +16,7 @@ def placed(error: DatabaseError, query: str) -> DatabaseError:
     if type(error) is not DatabaseError or not any(sign in message.lower() for sign in _IN_THE_QUERY):
         return error
     for found in _NAMED.finditer(message):
-        name = found[1] or found[2].split(".")[-1]
+        name = found[1] or (found[2] or found[3]).split(".")[-1]
         as_literal = re.search(re.escape("'" + name.replace("'", "''") + "'"), query)
         as_name = re.search(rf"(?<![\w'\"]){re.escape(name.split('(')[0])}\b", query, re.IGNORECASE)
         place = as_literal or as_name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from sqlglot import ErrorLevel, exp
@@ -15,6 +15,7 @@ from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.databases.protocol import Session
 from almanaq.suql.execution.collation import collate_column, compare_by_bytes
 from almanaq.suql.execution.differences import write_differences
+from almanaq.suql.execution.statements import Statements
 from almanaq.suql.plan.stages import ROW
 from almanaq.suql.syntax.parse import literal
 
@@ -27,10 +28,20 @@ class Renderer:
 
     Args:
         collation: what text has to be said to be compared by.
+        statements: what was written of the plan's trees before, under another session; it is added to.
     """
 
-    def __init__(self, session: Session, catalog: Catalog, dialect: str, *, collation: str | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        catalog: Catalog,
+        dialect: str,
+        *,
+        collation: str | None = None,
+        statements: Statements | None = None,
+    ) -> None:
         self._session, self._catalog, self._dialect = session, catalog, dialect
+        self._statements, self._prefix = statements, session.locate("")[-1]
         told = collation is not None and dialect == "postgres"
         self._types = {r.name.lower(): _types(r) for r in catalog.relations} if told else None
         self._column_collation = collation if dialect == "mysql" else None
@@ -66,6 +77,26 @@ class Renderer:
 
     def sql(self, tree: exp.Expr) -> str:
         """Give the SQL text of a tree; raises UnsupportedError for what the engine cannot do, never drops a clause."""
+        if self._statements is None:
+            return self._with_rows(self._write(tree))
+        return self._with_rows(self._statements.text(tree, self._prefix, self._known, lambda: self._write(tree)))
+
+    def _known(self, names: Iterable[str]) -> Hashable:
+        """Give all of what this run has found out that a text with those tables depends on, but for the row ids."""
+        made = tuple((name in self._temporary, name in self._empty, name in self._rows) for name in names)
+        return made, tuple(self._values.items())
+
+    def _with_rows(self, text: str) -> str:
+        """Give a text with the row ids in the places that were left for them."""
+        for name, rows in self._rows.items():
+            text = text.replace(f"'{self._mark(name)}'", "), (".join(literal(row).sql(self._dialect) for row in rows))
+        return text
+
+    def _mark(self, name: str) -> str:
+        """Give the text that stands for the row ids of a table: the session's prefix tells it from any other."""
+        return self._prefix + name
+
+    def _write(self, tree: exp.Expr) -> str:
         tree = resolve_links(tree, self._links, self._values) if self._links else tree.copy()
         if self._types is not None:
             compare_by_bytes(tree, self._types)
@@ -75,7 +106,7 @@ class Renderer:
             self._write_empty(join)
         for table in list(tree.find_all(exp.Table)):
             if table.name in self._rows:
-                table.replace(_written_out(table.alias_or_name, self._rows[table.name]))
+                table.replace(self._written_out(table))
             else:
                 self._place(table)
         tree = write_differences(tree, self._dialect)
@@ -100,6 +131,14 @@ class Renderer:
         for part, name in zip(("catalog", "db", "this")[-len(place) :], place, strict=True):
             table.set(part, exp.to_identifier(name, quoted=True))
 
+    def _written_out(self, table: exp.Table) -> exp.Values:
+        """Give a table of row ids with a mark in their place."""
+        columns = [exp.to_identifier(ROW, quoted=True)]
+        alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True), columns=columns)
+        return exp.Values(
+            expressions=[exp.Tuple(expressions=[exp.Literal.string(self._mark(table.name))])], alias=alias
+        )
+
     def _write_empty(self, join: exp.Join) -> None:
         """Join to a table without rows on NULL: nobody knows whether its row ids would be numbers or text."""
         on = join.args.get("on")
@@ -116,11 +155,6 @@ class Renderer:
                 column.set("this", exp.to_identifier(found.name, quoted=True))
                 if self._column_collation and found.type == "text":
                     collate_column(column, self._column_collation)
-
-
-def _written_out(name: str, rows: list[Any]) -> exp.Values:
-    alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=[exp.to_identifier(ROW, quoted=True)])
-    return exp.Values(expressions=[exp.Tuple(expressions=[literal(row)]) for row in rows], alias=alias)
 
 
 def _types(relation: Relation) -> dict[str, str]:

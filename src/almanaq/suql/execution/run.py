@@ -32,6 +32,7 @@ from almanaq.suql.execution.guards import call_budget, count_distinct_texts, exp
 from almanaq.suql.execution.linker import link_literals
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.result import Trace
+from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import ordered_by_vectors, tries_by_similarity
@@ -39,6 +40,9 @@ from almanaq.suql.options import Options
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.sites import Site
 from almanaq.suql.plan.stages import ROW, Materialize, Plan, Stage, TextStage
+
+_FEWEST_ROWS = 8
+"""Rows that are asked for at first under a LIMIT, if not twice as many as it wants."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,14 @@ class RunReport:
 class Run:
     """One run: the session, the calls, and what is known so far."""
 
-    def __init__(self, means: Means, plan: Plan, options: Options, session: Session) -> None:
+    def __init__(
+        self, means: Means, plan: Plan, options: Options, session: Session, statements: Statements | None = None
+    ) -> None:
         self._means, self._plan, self._options, self._session = means, plan, options, session
         database = means.database
-        self._renderer = Renderer(session, means.catalog, database.dialect, collation=database.collation)
+        self._renderer = Renderer(
+            session, means.catalog, database.dialect, collation=database.collation, statements=statements
+        )
         reader, budget = means.models.reader, call_budget(options, means.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency)
@@ -86,6 +94,7 @@ class Run:
         self._selection: PassageSelection | None = None
         if options.passages is not None:
             self._selection = PassageSelection(means.similarity, options.passages)
+        self._shown: pa.Table | None = None
         self._stopped: BudgetExceeded | None = None
         self._asked = False
         self._evidence = EvidenceBook()
@@ -99,7 +108,7 @@ class Run:
         """Run every stage; give the result's rows and the evidence for each."""
         await self.link()
         await self.run_stages(self._plan.stages)
-        return await self.output(self._plan.output.select)
+        return await self.output(self._plan.output.select) if self._shown is None else self._finish(self._shown)
 
     async def link(self) -> None:
         """Find what the literals mean that wait for it."""
@@ -145,7 +154,11 @@ class Run:
             if not self._rows_are_sure(stage):
                 raise
             self._stopped, rows = error, run.sure()
-        await self._store(stage, rows, stage.name)
+        if stage is self._plan.stages[-1] and rows and all(row.brought for row in rows):
+            self._keep_evidence(stage, rows)
+            self._shown = _brought_rows(rows)
+        else:
+            await self._store(stage, rows, stage.name)
 
     async def batches(self, stage: TextStage, name: Callable[[], str]) -> AsyncIterator[None]:
         """Run a text filter; make a table for each batch of rows that pass.
@@ -195,11 +208,14 @@ class Run:
 
     async def _store(self, stage: TextStage, rows: list[StageRow], name: str) -> None:
         """Keep the evidence of a stage's rows, and make its table."""
-        for row in rows:
-            self._evidence.add(stage.block, row)
+        self._keep_evidence(stage, rows)
         if stage.predicate is None or not self._renderer.add_rows(name, [row.row for row in rows]):
             await in_thread(self._session.store, name, self._table(stage, rows))
             self._renderer.add_table(name, empty=not rows)
+
+    def _keep_evidence(self, stage: TextStage, rows: list[StageRow]) -> None:
+        for row in rows:
+            self._evidence.add(stage.block, row)
 
     def _rows_are_sure(self, stage: TextStage) -> bool:
         """Say whether each row that passed a stopped filter is in the full result: nothing above looks across rows."""
@@ -214,18 +230,20 @@ class Run:
         similarity = self._means.similarity
         most = self._options.candidates if stage.predicate is not None else None
         by_similarity = tries_by_similarity(stage, self._options)
+        brought = self._plan.output.brought if stage is self._plan.stages[-1] else ()
         if by_similarity or most is not None:
             select, unused = await in_thread(ordered_by_vectors, stage, self._means.catalog, similarity)
             self._warnings += unused
             if select is not None:
                 select = select if most is None else select.limit(most, copy=False)
-                return CandidateStream(self._session, self._renderer.sql(select))
+                return CandidateStream(self._session, self._renderer.sql(select), brought=brought)
         sql = self._renderer.sql(stage.source)
         if most is not None:
             return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most))
         if by_similarity:
-            return MostSimilarFirst(self._session, sql, stage.inputs, similarity)
-        return CandidateStream(self._session, sql)
+            return MostSimilarFirst(self._session, sql, stage.inputs, similarity, brought)
+        surely = None if stage.enough is None else max(_FEWEST_ROWS, 2 * stage.enough)
+        return CandidateStream(self._session, sql, first_rows=surely, brought=brought)
 
     def _table(self, stage: TextStage, rows: list[StageRow]) -> pa.Table:
         """Give a stage's rows as the table that later SQL joins on ROW."""
@@ -279,3 +297,9 @@ class Run:
             columns_sent=tuple(sorted(self._sent.items())) if remote else (),
             warnings=tuple(self._warnings),
         )
+
+
+def _brought_rows(rows: Sequence[StageRow]) -> pa.Table:
+    """Give what was brought along with the candidates that became rows, in one piece without the others."""
+    pieces = [batch.slice(number, 1) for batch, number in (row.brought for row in rows if row.brought is not None)]
+    return pa.Table.from_batches(pieces).combine_chunks()

@@ -15,6 +15,7 @@ from almanaq.models.spending import spending
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.run import Means, Run, RunReport
+from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.streaming import Sink, run_in_batches
 from almanaq.suql.options import Options
 from almanaq.suql.plan.stages import Plan
@@ -27,18 +28,25 @@ class Runner:
         self._means = means
 
     async def run(
-        self, plan: Plan, options: Options, *, suql: str = "", sink: Sink | None = None
+        self,
+        plan: Plan,
+        options: Options,
+        *,
+        suql: str = "",
+        statements: Statements | None = None,
+        sink: Sink | None = None,
     ) -> tuple[Result, RunReport]:
         """Give the rows of a plan, and what each stage did. Cancelling stops the database and every call under way.
 
         Args:
+            statements: the SQL texts that earlier runs of the plan wrote.
             sink: is given the rows as they are found; the Result then holds those given last.
         """
         started = time.perf_counter()
         max_calls = call_budget(options, self._means.models)
         limit = None if max_calls is None else Budget(calls=max_calls, setting="--max-calls")
         with self._means.database.session(options.deadline) as session, spending(limit) as account:
-            run = Run(self._means, plan, options, session)
+            run = Run(self._means, plan, options, session, statements)
             try:
                 async with asyncio.timeout(options.deadline):
                     table, evidence = await (run.all() if sink is None else run_in_batches(run, plan, sink))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+MOST_KEPT = 20_000
+"""Vectors that are kept in memory, 30 MB of 384 dimensions; a store on disk keeps the others."""
+
 
 class EmbedderSimilarity:
-    """Cosine similarity of an embedder's vectors; each distinct text is embedded once.
+    """Cosine similarity of an embedder's vectors; a text is embedded once, and anew when others have pushed it out.
 
     Args:
         embed: gives unit vectors for texts: an embedder's `embed`, or the `vectors` of a store that keeps them on disk.
@@ -19,7 +23,8 @@ class EmbedderSimilarity:
     def __init__(self, embed: Callable[[Sequence[str]], NDArray[np.float32]], *, remote: bool = False) -> None:
         self.remote = remote
         self._embed = embed
-        self._vectors: dict[bytes, NDArray[np.float32]] = {}
+        self._vectors: dict[bytes, NDArray[np.float32]] = {}  # the one used last at the end
+        self._lock = threading.Lock()
 
     def vector(self, constraint: str) -> NDArray[np.float32]:
         """Give the vector of a text constraint, for a database that compares it with its own."""
@@ -33,9 +38,20 @@ class EmbedderSimilarity:
         return scores
 
     def _vectors_of(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give the vectors of texts, each embedded once."""
+        """Give the vectors of texts; those used last are kept."""
         keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._vectors}
+        with self._lock:
+            vectors = {key: self._vectors[key] for key in keys if key in self._vectors}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
         if missing:
-            self._vectors.update(zip(missing, self._embed(list(missing.values())), strict=True))
-        return np.stack([self._vectors[key] for key in keys])
+            vectors.update(zip(missing, self._embed(list(missing.values())), strict=True))
+        self._keep(vectors)
+        return np.stack([vectors[key] for key in keys])
+
+    def _keep(self, used: dict[bytes, NDArray[np.float32]]) -> None:
+        with self._lock:
+            for key, vector in used.items():
+                self._vectors.pop(key, None)
+                self._vectors[key] = vector.copy() if vector.base is not None else vector
+            while len(self._vectors) > MOST_KEPT:
+                del self._vectors[next(iter(self._vectors))]

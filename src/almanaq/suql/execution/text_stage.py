@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
+
 from almanaq.models.protocols import Quote, TextCall
 from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
 from almanaq.suql.execution.candidates import Candidate, PassageSelection, passages_of
@@ -31,13 +33,17 @@ class SiteQuote:
 
 @dataclass(slots=True)
 class StageRow:
-    """A row that passed: its id, the computed columns known of it, the quotes they rest on, and its key columns."""
+    """A row that passed: its id, the computed columns known of it, the quotes they rest on, and its key columns.
+
+    `brought` is that of its candidate.
+    """
 
     number: int
     row: Any
     values: dict[str, Any]
     quotes: list[SiteQuote] = field(default_factory=list)
     key: dict[str, Any] = field(default_factory=dict)
+    brought: tuple[pa.RecordBatch, int] | None = None
 
 
 @dataclass
@@ -102,7 +108,7 @@ class StageRun:
                     if self._decided(candidate):
                         passes = self._passes(candidate)
                         if passes:
-                            passed.append(StageRow(candidate.number, candidate.row, {}))
+                            passed.append(StageRow(candidate.number, candidate.row, {}, brought=candidate.brought))
                         self._one_per.done(candidate.number, passes=passes)
                         continue
                     self._open.add(candidate.number)
@@ -279,7 +285,8 @@ class _Asking:
         ]
         names = {name for item in self._run._inputs.values() for name in item.key}
         key = {name: self._candidate.values[name] for name in names}
-        return StageRow(self._candidate.number, self._candidate.row, self._values(), quotes, key)
+        found = self._candidate
+        return StageRow(found.number, found.row, self._values(), quotes, key, found.brought)
 
     def _values(self) -> dict[str, Any]:
         values: dict[str, Any] = {}

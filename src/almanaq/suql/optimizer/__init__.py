@@ -10,6 +10,7 @@ from sqlglot import exp
 from almanaq.suql.optimizer.direct_rows import direct_rows
 from almanaq.suql.optimizer.exists_limit import exists_limit
 from almanaq.suql.optimizer.exists_stop import exists_stop
+from almanaq.suql.optimizer.inner_joins import inner_joins
 from almanaq.suql.optimizer.late_projection import late_projection
 from almanaq.suql.optimizer.lazy_branches import lazy_branches
 from almanaq.suql.optimizer.limit_stop import limit_stop
@@ -26,6 +27,7 @@ Rule = Callable[[TextBlock], TextBlock]
 QUERY_RULES: tuple[QueryRule, ...] = (
     unused_outputs,
     exists_limit,
+    inner_joins,
     merged_derived_tables,
     preserved_derived_tables,
 )

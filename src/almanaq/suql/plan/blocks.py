@@ -12,6 +12,7 @@ from almanaq.suql.plan.references import (
     aliased,
     carried_name,
     column,
+    in_where,
     own_columns,
     quoted,
     repoint,
@@ -123,6 +124,24 @@ def split_windows(block: exp.Select, name: str) -> bool:
     return True
 
 
+def split_ordering(block: exp.Select, name: str) -> bool:
+    """Compute nested queries with windows that order a block in a derived table; say whether there were any.
+
+    The rows of a text block are numbered by a window in its order, which may hold no window.
+    """
+    keys = block.args["order"].expressions if block.args.get("order") is not None else []
+    read = [query for key in keys for query in nested_queries(key) if query.find(exp.Window) is not None]
+    if not read or not is_plain(block) or not own_text_calls(block):
+        return False
+    derive(block, name, [_whole(query) for query in read])
+    return True
+
+
+def _whole(query: exp.Query) -> exp.Expr:
+    """Give the expression that a nested query is: with EXISTS or IN around it, if it has one."""
+    return query.parent if isinstance(query.parent, exp.Exists | exp.In) else query
+
+
 def split_sets(block: exp.Select, name: str) -> bool:
     """Make the rows of `unnest(x)` in the SELECT list in a derived table; say whether text functions stand above it.
 
@@ -225,6 +244,26 @@ def _group_keys(block: exp.Select) -> list[exp.Expr]:
         return []
     keys = [*group.expressions, *keys_of_grouping_sets(group)]
     return list({key.sql(): key for key in keys}.values())
+
+
+def keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> None:
+    """`… GROUP BY answer(a, q)` with `answer(a, q) = 'x'` above it: the verdict is the same in the whole group.
+
+    Under ROLLUP and its like the key, and so the verdict, is NULL in the groups that it does not tell apart.
+    """
+    group = block.args.get("group") or exp.Group()
+    sometimes = keys_of_grouping_sets(group)
+    keys = [*group.expressions, *sometimes]
+    for call in calls:
+        unit = text_unit(call)
+        compared = unit is not call and not isinstance(unit, exp.Cast) and call in keys
+        above = unit.find_ancestor(exp.Group, exp.AggFunc, exp.Query) is block and not in_where(unit, block)
+        if compared and above:
+            verdict: exp.Expr = exp.LogicalOr(this=unit.copy())
+            if call in sometimes:
+                told_apart = exp.EQ(this=exp.Grouping(expressions=[call.copy()]), expression=exp.Literal.number(0))
+                verdict = exp.Case(ifs=[exp.If(this=told_apart, true=verdict)])
+            unit.replace(verdict)
 
 
 def keys_of_grouping_sets(group: exp.Group) -> list[exp.Expr]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from sqlglot import exp, parse_one
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import find_source, from_items
+from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan import blocks, joins
 from almanaq.suql.plan.common_tables import CommonTables
 from almanaq.suql.plan.outputs import number_outputs
@@ -19,10 +20,13 @@ from almanaq.suql.plan.references import (
     aliased,
     carried_name,
     column,
+    hand_down,
+    in_where,
     is_correlated,
     is_of_block,
     own_columns,
     quoted,
+    references_from_above,
     repoint,
     table,
     where_of,
@@ -44,9 +48,9 @@ OUTER = "_outer"
 
 
 def build_plan(tree: exp.Query, names: Sequence[str], catalog: Catalog, links: tuple[Link, ...] = ()) -> LogicalPlan:
-    """Give the logical plan of a bound query; evaluates nothing and asks neither a database nor a model."""
+    """Give the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model."""
     builder = _Builder(catalog)
-    root = exp.Subquery(this=tree.copy())
+    root = exp.Subquery(this=tree)
     compiled = builder.query(root.this)
     output, evidence = number_outputs(compiled, builder.blocks)
     stages = tuple(builder.common.attach_to_stage(stage) for stage in builder.stages)
@@ -60,7 +64,7 @@ class _Builder:
         self.common = CommonTables(self._name, self.query)
         self.blocks: set[str] = set()
         self.stages: list[LogicalStage] = []
-        self._one_will_do: set[int] = set()
+        self._one_will_do: list[exp.Select] = []
 
     def query(self, query: exp.Query) -> exp.Query:
         """Compile a query that refers to nothing outside; give an equivalent one without text functions."""
@@ -96,8 +100,8 @@ class _Builder:
             return block
         if blocks.is_plain(block):
             return self._text_block(block)
-        _keep_grouped_verdicts(block, calls)
-        outside = [call for call in own_text_calls(block) if not _in_where(call, block)]
+        blocks.keep_grouped_verdicts(block, calls)
+        outside = [call for call in own_text_calls(block) if not in_where(call, block)]
         inner = blocks.derive(block, self._name("rows"), [text_unit(call) for call in outside])
         inner.replace(self.query(inner))
         return block
@@ -122,6 +126,7 @@ class _Builder:
             blocks.split_groups(block, name)
             or blocks.split_sets(block, name)
             or blocks.split_windows(block, name)
+            or blocks.split_ordering(block, name)
             or blocks.split_nested_calls(block, name)
         )
 
@@ -132,7 +137,7 @@ class _Builder:
         name = self._name("block")
         labels = [item.alias_or_name for item in block.expressions]
         stage = text_block(name, block, self._catalog, self._row_id(block))
-        if id(block) in self._one_will_do:  # of EXISTS: one row for each that it is asked about
+        if any(block is one for one in self._one_will_do):  # of EXISTS: one row for each that it is asked about
             stage = replace(stage, one_per=stage.outputs[labels.index(OUTER)])
         self.stages.append(stage)
         self.blocks.add(name)
@@ -194,7 +199,7 @@ class _Builder:
             if not isinstance(item, exp.Table | exp.Subquery):
                 raise UnsupportedError("text functions in the ON of an outer join to a LATERAL item are not supported")
             self._decorrelate_laterals(block, before=join)
-            left = self._materialize_rows(block, before=join, filtered=False)
+            left = self._materialize_rows(block, before=join)
             right = self._materialize_item(block, item)
             pairs = exp.Select(
                 expressions=[aliased(column(left, ROW), "l"), aliased(column(right, ROW), "r")],
@@ -234,7 +239,7 @@ class _Builder:
         if cut is None:
             return
         name = self._name("joined")
-        references = _references_from_above(block, cut)
+        references = references_from_above(block, cut)
         carried = {carried_name(c): c.copy() for c in references}
         repoint(references, lambda c: column(name, carried_name(c)))
         outputs = [aliased(node, label) for label, node in carried.items()]
@@ -257,22 +262,21 @@ class _Builder:
             )
         inner.replace(self.query(inner))
 
-    def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None, *, filtered: bool = True) -> str:
+    def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None) -> str:
         """Copy the rows of a block's FROM (or its items before a join) into a table, which takes their place.
 
-        Args:
-            filtered: leave out rows that WHERE drops whatever the rest of it says.
+        Rows that WHERE drops whatever the rest of it says are left out.
         """
         name = self._name("rows")
         all_joins = block.args.get("joins") or []
         cut = next((i for i, join in enumerate(all_joins) if join is before), len(all_joins))
         items = list(from_items(block))[: cut + 1]
-        references = _references_from_above(block, cut)
+        references = references_from_above(block, cut)
         outputs = {carried_name(c): c.copy() for c in references}
         where = block.args.get("where")
         parts = conjuncts(where.this) if where is not None else []
         aliases = {item.alias_or_name for item in items}
-        if not filtered or any(joins.side_of(join) in ("RIGHT", "FULL") for join in all_joins[cut:]):
+        if any(joins.side_of(join) in ("RIGHT", "FULL") for join in all_joins[cut:]):
             parts = []
         parts = [part for part in parts if is_of_block(part, block)]
         usable = [p for p in parts if before is None or {c.table for c in own_columns(block, p)} <= aliases]
@@ -310,12 +314,13 @@ class _Builder:
         if not has_text(block):
             return
         name = self._name("rows")
-        _keep_grouped_verdicts(block, own_text_calls(block))
+        blocks.keep_grouped_verdicts(block, own_text_calls(block))
         above = [part for part in conjuncts(where_of(block)) if any(has_text(q) for q in nested_queries(part))]
-        outside = [call for call in own_text_calls(block) if not _in_where(call, block)]
+        outside = [call for call in own_text_calls(block) if not in_where(call, block)]
         outside += [call for part in above for call in own_text_calls(part)]
         one_will_do = isinstance(block.parent, exp.Exists) and not above and not blocks.is_cut_or_grouped(block)
         inner = blocks.derive(block, name, [text_unit(call) for call in outside], above)
+        hand_down(block, inner, rows)
         first = inner.args.get("from_")
         moved = [exp.Join(this=_lateral_if_correlated(first.this.pop()), kind="CROSS")] if first is not None else []
         inner.set("joins", [*moved, *(inner.args.get("joins") or [])])
@@ -325,7 +330,7 @@ class _Builder:
         inner.set("expressions", [*kept, aliased(column(rows, ROW), OUTER)])
         block.where(exp.EQ(this=column(name, OUTER), expression=column(rows, ROW)), copy=False)
         if one_will_do:
-            self._one_will_do.add(id(inner))
+            self._one_will_do.append(inner)
         inner.replace(self.query(inner))
         self._decorrelate(block)
 
@@ -336,55 +341,22 @@ class _Builder:
 
 def _qualified(expression: str, alias: str) -> exp.Expr:
     """Give a SQL expression over a relation (in PostgreSQL's dialect) with its columns qualified."""
-    tree = parse_one(expression, read="postgres")
+    tree = _parsed(expression).copy()
     for reference in tree.find_all(exp.Column):
         reference.set("table", quoted(alias))
     return tree
+
+
+@lru_cache(maxsize=64)
+def _parsed(expression: str) -> exp.Expr:
+    return parse_one(expression, read="postgres")
 
 
 def _row_number() -> exp.Expr:
     return exp.Window(this=exp.RowNumber())
 
 
-def _in_where(node: exp.Expr, block: exp.Select) -> bool:
-    at: exp.Expr | None = node
-    while at is not None and at is not block:
-        if at is block.args.get("where"):
-            return True
-        at = at.parent
-    return False
-
-
 def _lateral_if_correlated(item: exp.Expr) -> exp.Expr:
     if isinstance(item, exp.Subquery) and item.find(exp.Column) is not None:
         return exp.Lateral(this=exp.Subquery(this=item.this), alias=item.args.get("alias"))
     return item
-
-
-def _keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> None:
-    """`… GROUP BY answer(a, q)` with `answer(a, q) = 'x'` above it: the verdict is the same in the whole group.
-
-    Under ROLLUP and its like the key, and so the verdict, is NULL in the groups that it does not tell apart.
-    """
-    group = block.args.get("group") or exp.Group()
-    sometimes = blocks.keys_of_grouping_sets(group)
-    keys = [*group.expressions, *sometimes]
-    for call in calls:
-        unit = text_unit(call)
-        compared = unit is not call and not isinstance(unit, exp.Cast) and call in keys
-        above = unit.find_ancestor(exp.Group, exp.AggFunc, exp.Query) is block and not _in_where(unit, block)
-        if compared and above:
-            verdict: exp.Expr = exp.LogicalOr(this=unit.copy())
-            if call in sometimes:
-                told_apart = exp.EQ(this=exp.Grouping(expressions=[call.copy()]), expression=exp.Literal.number(0))
-                verdict = exp.Case(ifs=[exp.If(this=told_apart, true=verdict)])
-            unit.replace(verdict)
-
-
-def _references_from_above(block: exp.Select, cut: int) -> list[exp.Column]:
-    """Give the columns of a block's FROM items up to its join number `cut` that are named outside those items."""
-    items = list(from_items(block))[: cut + 1]
-    kept = {id(item) for item in items}
-    before = [*items, *(block.args.get("joins") or [])[:cut]]
-    inside = {id(c) for item in before for c in item.find_all(exp.Column)}
-    return [c for c in own_columns(block) if id(find_source(c.table, c)) in kept and id(c) not in inside]

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.references import aliased, column, own_columns, quoted
+from almanaq.suql.plan.references import aliased, column, own_columns, quoted, where_of
 from almanaq.suql.plan.sites import text_unit
 from almanaq.suql.syntax.text_functions import has_text, outermost_text_calls, own_text_calls
 
@@ -37,7 +37,7 @@ def push_outer_join_text(block: exp.Select) -> None:
 
     `a LEFT JOIN b ON c AND f(b.x) = 'y'` becomes
     `a LEFT JOIN (SELECT …, f(b.x) = 'y' AS u0 FROM b) AS b ON c AND b.u0`.
-    Text over both sides stays.
+    Text over both sides stays. Rows for which the rest of ON finds no match are not asked: u0 is NULL there.
     """
     items = {item.alias_or_name: item for item in from_items(block)}
     for join in block.args.get("joins") or ():
@@ -49,8 +49,30 @@ def push_outer_join_text(block: exp.Select) -> None:
             if len(aliases) > 1 or not isinstance(items[alias], exp.Table | exp.Subquery):
                 continue
             matching = conjuncts(on) if alias == join.this.alias_or_name and side_of(join) == "LEFT" else []
-            push_to_item(block, alias, [unit], matching)
+            kept = conjuncts(where_of(block)) if keeps_rows(block, alias) else []
+            matters = [] if unit.find_ancestor(exp.Case) else _has_matches(block, join, alias)
+            lazily = exp.Case(ifs=[exp.If(this=exp.and_(*matters), true=unit.copy())]) if matters else unit.copy()
+            unit.replace(lazily)
+            push_to_item(block, alias, [lazily], [*matching, *kept])
             items = {item.alias_or_name: item for item in from_items(block)}
+
+
+def _has_matches(block: exp.Select, join: exp.Join, alias: str) -> list[exp.Expr]:
+    """Give conditions without which a row of one side of a join has no match, whatever text says: for each table of
+    the other side, that a row of it meets what ON says about the two without text.
+    """
+    own, items = join.this.alias_or_name, list(from_items(block))
+    before = items[: [item.alias_or_name for item in items].index(own)]
+    others = before if alias == own else [join.this]
+    parts = [part for part in conjuncts(join.args["on"]) if not has_text(part) and not part.find(exp.Query)]
+    found: list[exp.Expr] = []
+    for other in others:
+        both = {alias, other.alias_or_name}
+        about = [part.copy() for part in parts if {c.table for c in part.find_all(exp.Column)} == both]
+        if about and isinstance(other, exp.Table):
+            matches = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=other.copy()))
+            found.append(exp.Exists(this=matches.where(*about, copy=False)))
+    return found
 
 
 def push_joining_answers(block: exp.Select) -> None:
@@ -106,6 +128,16 @@ def push_to_item(block: exp.Select, alias: str, units: list[exp.Expr], condition
     inner.set("from_", exp.From(this=item))
     if keep:
         inner.set("where", exp.Where(this=exp.and_(*keep, copy=False)))
+
+
+def keeps_rows(block: exp.Select, alias: str) -> bool:
+    """Say whether each row of a FROM item reaches WHERE as it is or not at all, and makes no other row reach it.
+
+    Then what WHERE says about the item alone may be said before the joins.
+    """
+    place = [item.alias_or_name for item in from_items(block)].index(alias)
+    sides = ["", *(side_of(join) for join in block.args.get("joins") or ())]
+    return sides[place] in ("", "RIGHT") and not {"RIGHT", "FULL"} & set(sides[place + 1 :])
 
 
 def has_outer_join(tree: exp.Expr) -> bool:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms
 from almanaq.suql.plan.references import aliased, column, table
+from almanaq.suql.plan.shown import shown_columns
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site
 from almanaq.suql.plan.stages import (
     ORDINAL,
@@ -23,12 +24,24 @@ from almanaq.suql.plan.stages import (
 )
 
 
-def lower(plan: LogicalPlan) -> Plan:
-    """Give the stages of a logical plan in the order in which they run."""
+def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
+    """Give the stages of a logical plan in the order in which they run.
+
+    Args:
+        bring: let a filter's rows have the columns of the result where that is just those rows (`plan/shown.py`); for
+            databases that type the columns of every batch alike.
+    """
     stages: list[Stage] = []
+    output = plan.output
     for stage in plan.stages:
-        stages.extend(_Lowering(stage).stages() if isinstance(stage, TextBlock) else [stage])
-    return _with_last_inside(Plan(plan.links, tuple(stages), plan.output))
+        if not isinstance(stage, TextBlock):
+            stages.append(stage)
+            continue
+        shown = shown_columns(output, stage) if bring and stage is plan.stages[-1] else None
+        lowering = _Lowering(stage, shown)
+        stages.extend(lowering.stages())
+        output = replace(output, brought=lowering.brought)
+    return _with_last_inside(Plan(plan.links, tuple(stages), output))
 
 
 def _with_last_inside(plan: Plan) -> Plan:
@@ -49,10 +62,17 @@ class _Lowering:
     """One text block on its way to stages.
 
     Its rows are at first those of FROM; copying moves them to a table that carries the columns (`_carrier`).
+
+    Args:
+        shown: the columns of FROM that the result shows of the block's rows, which the filter may bring along.
+
+    Attributes:
+        brought: the columns of the filter's source that hold them; () where they are not brought along.
     """
 
-    def __init__(self, block: TextBlock) -> None:
-        self._block = block
+    def __init__(self, block: TextBlock, shown: tuple[exp.Expr, ...] | None) -> None:
+        self._block, self._shown = block, shown
+        self.brought: tuple[str, ...] = ()
         self._columns = dict(block.columns)
         self._carrier: str | None = None
         self._from = block.source
@@ -104,8 +124,26 @@ class _Lowering:
         if block.first_only and block.one_per is not None:
             one_per = "one_per"
             select.append("expressions", aliased(self._resolve(block.one_per), one_per))
+        self._bring(select)
         self._kept, self._where = f"{block.name}_kept", None
         return TextStage(self._kept, block.name, select, inputs, predicate, block.enough, ordered, one_per)
+
+    def _bring(self, select: exp.Select) -> None:
+        """Let a filter's rows have the columns that the result shows, where these are small or there already."""
+        outputs = list(select.expressions)
+        labels = []
+        for i, node in enumerate(self._shown or ()):
+            resolved = self._resolve(node)
+            label = next((known.alias for known in outputs[1:] if known.this == resolved), None)
+            if label is None:
+                if node.name not in self._block.light:
+                    return
+                label = f"o{i}"
+                outputs.append(aliased(resolved, label))
+            labels.append(label)
+        if labels:
+            select.set("expressions", outputs)
+            self.brought = tuple(labels)
 
     def _page(self, asked: tuple[Site, ...]) -> Materialize:
         """Copy the rows that are returned, numbered in the order in which they are."""

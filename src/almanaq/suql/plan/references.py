@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from almanaq.suql.catalog.sources import find_source, from_items
+from almanaq.suql.syntax.text_functions import has_text, nested_queries
 
 CLAUSES_OF_ROWS = ("from_", "joins", "laterals", "where")
 """The clauses of a SELECT that make its rows, before grouping."""
@@ -64,6 +65,15 @@ def carried_name(reference: exp.Column) -> str:
     return f"{reference.table}.{reference.name}"
 
 
+def references_from_above(block: exp.Select, cut: int) -> list[exp.Column]:
+    """Give the columns of a block's FROM items up to its join number `cut` that are named outside those items."""
+    items = list(from_items(block))[: cut + 1]
+    kept = {id(item) for item in items}
+    before = [*items, *(block.args.get("joins") or [])[:cut]]
+    inside = {id(c) for item in before for c in item.find_all(exp.Column)}
+    return [c for c in own_columns(block) if id(find_source(c.table, c)) in kept and id(c) not in inside]
+
+
 def repoint(references: list[exp.Column], target: Callable[[exp.Column], exp.Expr]) -> None:
     """Replace columns in place."""
     for reference in references:
@@ -76,6 +86,16 @@ def where_of(block: exp.Select) -> exp.Expr | None:
     return clause.this if clause is not None else None
 
 
+def in_where(node: exp.Expr, block: exp.Select) -> bool:
+    """Say whether a node stands in a block's WHERE."""
+    at: exp.Expr | None = node
+    while at is not None and at is not block:
+        if at is block.args.get("where"):
+            return True
+        at = at.parent
+    return False
+
+
 def take_rows(block: exp.Select) -> exp.Select:
     """Move the clauses that make a block's rows into a new SELECT without outputs; the block keeps the others."""
     inner = exp.Select()
@@ -85,6 +105,17 @@ def take_rows(block: exp.Select) -> exp.Select:
             block.set(clause, None)
             inner.set(clause, value)
     return inner
+
+
+def hand_down(block: exp.Select, inner: exp.Select, rows: str) -> None:
+    """Let the nested queries of a block find the columns of the rows around it in its derived table, its only FROM."""
+    derived = block.args["from_"].this
+    nested = [query for query in nested_queries(block) if query is not derived and has_text(query)]
+    references = [c for query in nested for c in query.find_all(exp.Column) if c.table == rows]
+    carried = {carried_name(reference): reference.copy() for reference in references}
+    repoint(references, lambda reference: column(derived.alias, carried_name(reference)))
+    for name, reference in carried.items():
+        inner.append("expressions", aliased(reference, name))
 
 
 def _within(node: exp.Expr, tree: exp.Expr) -> bool:

@@ -43,6 +43,7 @@ class TextBlock:
         name: the table it becomes: columns c0, c1, …, ROW and, under an ORDER BY, ORDINAL.
         source: a SELECT with FROM and its joins alone; `with_` the members of WITH that its SQL needs.
         columns: the columns of FROM that its expressions refer to, by the names they use.
+        light: those of them whose values are small.
         row_id: expression that identifies a row of FROM, when that is just one base table with row ids.
         condition: structured condition under which rows are fetched; None fetches all.
         residual: what the text filter still has to decide.
@@ -73,6 +74,7 @@ class TextBlock:
     late: bool = False
     one_per: exp.Expr | None = None
     first_only: bool = False
+    light: frozenset[str] = frozenset()
 
     @property
     def where_sites(self) -> tuple[Site, ...]:
@@ -149,11 +151,14 @@ class Output:
     Attributes:
         names: what the visible columns are called; hidden columns follow them.
         evidence: (block, hidden column) pairs: the column holds one row id of that block, or a list of some.
+        brought: columns of the last text filter's source that are, for the rows it keeps, the visible columns of the
+            result: then nothing is left to run. () where the result is more than that.
     """
 
     select: exp.Query
     names: tuple[str, ...]
     evidence: tuple[tuple[str, str], ...] = ()
+    brought: tuple[str, ...] = ()
 
 
 LogicalStage = Materialize | TextBlock

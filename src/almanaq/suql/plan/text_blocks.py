@@ -25,6 +25,7 @@ def text_block(name: str, block: exp.Select, catalog: Catalog, row_id: exp.Expr 
     keys = block.args["order"].expressions if block.args.get("order") is not None else ()
     order = tuple(collector.replace(node) for node in keys)
     source = exp.Select(**{clause: block.args.get(clause) for clause in ("from_", "joins", "laterals")})
+    light = frozenset(name for name, c in columns.items() if _is_light(c, relations))
     evidence = tuple(e for site in collector.sites for e in _evidence(site, columns, relations))
     return TextBlock(
         name,
@@ -38,6 +39,7 @@ def text_block(name: str, block: exp.Select, catalog: Catalog, row_id: exp.Expr 
         collector.sites,
         evidence,
         row_id,
+        light=light,
     )
 
 
@@ -60,6 +62,12 @@ def _relations(block: exp.Select, catalog: Catalog) -> dict[str, Relation]:
     tables = [item for item in from_items(block) if isinstance(item, exp.Table)]
     found = {item.alias_or_name: catalog.find(item.name) for item in tables}
     return {alias: relation for alias, relation in found.items() if relation is not None}
+
+
+def _is_light(reference: exp.Column, relations: dict[str, Relation]) -> bool:
+    relation = relations.get(reference.table)
+    known = relation.column(reference.name) if relation is not None else None
+    return known is not None and known.is_light
 
 
 def _evidence(site: Site, columns: dict[str, exp.Column], relations: dict[str, Relation]) -> list[EvidenceSource]:

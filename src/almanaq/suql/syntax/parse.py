@@ -67,6 +67,12 @@ _OTHER_STATEMENTS = frozenset(
         "VACUUM",
     ]
 )
+_NO_ITEM = (
+    *(TokenType.COMMA, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.SEMICOLON, TokenType.FROM, TokenType.WHERE),
+    *(TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT),
+    *(TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT),
+)
+"""What no item of a list begins with."""
 _GROUPING_SETS = (TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS)
 
 
@@ -82,8 +88,11 @@ def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
     try:
         tokens = dialect.tokenize(text)
         _refuse_other_statements(tokens)
+        _refuse_trailing_commas(tokens, text)
         numbered, count = _number_placeholders(text, tokens)
-        trees = [tree for tree in dialect.parse(_end_grouping_sets(numbered, dialect)) if tree is not None]
+        ended = _end_grouping_sets(numbered, tokens if numbered is text else dialect.tokenize(numbered), dialect)
+        tokens = tokens if ended is text else dialect.tokenize(ended)
+        trees = [tree for tree in dialect.parser().parse(tokens, ended) if tree is not None]
     except TokenError as error:
         raise _unclosed(text) from error
     except ParseError as error:
@@ -131,12 +140,11 @@ def _number_placeholders(text: str, tokens: list[Token]) -> tuple[str, int]:
             count += 1
             pieces += [text[last : token.start], f"${count}"]
             last = token.end + 1
-    return "".join([*pieces, text[last:]]), count
+    return "".join([*pieces, text[last:]]) if count else text, count
 
 
-def _end_grouping_sets(text: str, dialect: Dialect) -> str:
+def _end_grouping_sets(text: str, tokens: list[Token], dialect: Dialect) -> str:
     """Write HAVING TRUE between `ROLLUP (…)` and LIMIT or OFFSET, which sqlglot would take for another key."""
-    tokens = dialect.tokenize(text)
     opened: list[bool] = []
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         if token.token_type == TokenType.L_PAREN:
@@ -144,7 +152,7 @@ def _end_grouping_sets(text: str, dialect: Dialect) -> str:
         elif token.token_type == TokenType.R_PAREN and opened and opened.pop():
             if after is not None and after.token_type in (TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH):
                 inserted = text[: token.end + 1] + " HAVING TRUE" + text[token.end + 1 :]
-                return _end_grouping_sets(inserted, dialect)
+                return _end_grouping_sets(inserted, dialect.tokenize(inserted), dialect)
     return text
 
 
@@ -153,6 +161,14 @@ def _refuse_other_statements(tokens: list[Token]) -> None:
     first = tokens[0].text.upper() if tokens else ""
     if first in _OTHER_STATEMENTS:
         raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {first}")
+
+
+def _refuse_trailing_commas(tokens: list[Token], text: str) -> None:
+    """Point at a comma that nothing follows; sqlglot reads over it."""
+    for token, after in zip(tokens, [*tokens[1:], None], strict=False):
+        if token.token_type == TokenType.COMMA and (after is None or after.token_type in _NO_ITEM):
+            message = "not a SUQL query: nothing follows this comma; leave it out or write what is missing"
+            raise QuerySyntaxError(message, query=text, start=token.start, end=token.end)
 
 
 def _fill(tree: exp.Query, parameters: Sequence[object]) -> exp.Query:

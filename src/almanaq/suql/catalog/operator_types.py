@@ -1,0 +1,74 @@
+"""Operators over values that they do not take, found before anything runs, so that the error has a place."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from almanaq.errors import QueryTypeError
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_FAMILIES = {
+    "a number": exp.DataType.NUMERIC_TYPES,
+    "text": exp.DataType.TEXT_TYPES,
+    "a date": {exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ},
+    "a boolean": {exp.DType.BOOLEAN},
+}
+
+
+def check_operators(tree: exp.Query, text: str) -> None:
+    """Check the operators of a typed query whose operands' types are certain; others are left to the database.
+
+    Raises:
+        QueryTypeError: arithmetic on text, a number compared with a date, LIKE on a number and the like; points at it.
+    """
+    for node in tree.find_all(*_ARITHMETIC, *_COMPARISONS, exp.Between, exp.Like, exp.ILike):
+        others = [node.args[name] for name in ("expression", "low", "high") if node.args.get(name) is not None]
+        for other in others:
+            left, right = _family(node.this), _family(other)
+            if _misfit(node, left, right):
+                known = [f"{_written(part)} is {kind}" for part, kind in ((node.this, left), (other, right)) if kind]
+                name = _NAMES.get(type(node), node.key.upper())
+                start, end = _extent(node)
+                message = f"{name} does not take this: {', '.join(known)}; cast it if that is what you mean"
+                raise QueryTypeError(message, query=text, start=start, end=end)
+
+
+_NAMES: dict[type[exp.Expr], str] = {
+    **{exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "/", exp.Mod: "%"},
+    **{exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="},
+}
+
+
+def _misfit(node: exp.Expr, left: str | None, right: str | None) -> bool:
+    families = {left, right}
+    if isinstance(node, exp.Like | exp.ILike):
+        return left not in (None, "text")
+    if isinstance(node, _ARITHMETIC):
+        dates = left == right == "a date" and not isinstance(node, exp.Sub)
+        scaled = families == {"a date", "a number"} and not isinstance(node, exp.Add | exp.Sub)
+        return (None not in families and "text" in families) or dates or scaled
+    constant = any(isinstance(part, exp.Literal) for part in node.args.values())
+    return families == {"a date", "a number"} or (families == {"text", "a number"} and not constant)
+
+
+def _family(node: exp.Expr) -> str | None:
+    """Give what kind of value an expression certainly is; a bare literal in quotes may be anything."""
+    if isinstance(node, exp.Paren | exp.Neg | exp.Max | exp.Min):
+        return _family(node.this)
+    if isinstance(node, exp.Literal):
+        return None if node.is_string else "a number"
+    kind = node.to if isinstance(node, exp.Cast) else node.type if isinstance(node, exp.Column) else None
+    return next((name for name, types in _FAMILIES.items() if kind is not None and kind.is_type(*types)), None)
+
+
+def _written(node: exp.Expr) -> str:
+    plain = node.copy()
+    for column in plain.find_all(exp.Column):
+        column.set("table", None)
+    return plain.sql("postgres").replace('"', "")
+
+
+def _extent(node: exp.Expr) -> tuple[int | None, int | None]:
+    places = [i.meta for i in node.find_all(exp.Identifier) if "start" in i.meta]
+    return min((p["start"] for p in places), default=None), max((p["end"] for p in places), default=None)

@@ -1,0 +1,252 @@
+"""One case on the compiler and on the oracle: what the case must give, and what goes wrong."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+import almanaq
+from almanaq.models.protocols import LinkRequest
+from almanaq.models.registry import open_models
+from almanaq.suql.databases.duckdb import DuckDBDatabase, load_table
+from almanaq.suql.databases.protocol import Database
+from almanaq.suql.databases.registry import open_database
+from almanaq.suql.engine import Engine
+from almanaq.suql.execution import candidates, computed
+from almanaq.suql.execution import run as execution_run
+from almanaq.suql.optimizer import QUERY_RULES, RULES
+from almanaq.suql.options import Options
+from almanaq.testing import FunctionModel
+
+from .compare import Expected, difference, expect
+from .generator import Case, generate
+from .oracle import Oracle, OracleError, is_text_call, parse
+from .world import MEANINGS
+
+WRONG_ROWS = "wrong rows"
+DISPUTED = "the oracle's database gives other rows without its optimizer, those of the compiler"
+KEPT_EMPTY = 0.3
+"""The share of the queries without rows that are compared."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A case, what it must give, and the (text, question) pairs a naive evaluation without LIMIT asks."""
+
+    case: Case
+    expected: Expected
+    asked: frozenset[tuple[str, str]]
+
+
+def prepare(seed: int, *, optimized: bool = True) -> Ready | str:
+    """Give the case of a seed with what it must give; why, where the seed is passed over ("" without rows).
+
+    `optimized` as in `Oracle`.
+    """
+    case = generate(seed)
+    oracle = Oracle(case.world.tables(), case.world.model.canonical, optimized=optimized)
+    try:
+        expected = expect(oracle, case.sql, fold=case.world.model.varied, link=case.link)
+    except OracleError as error:
+        return str(error).split("\n")[0][:110]
+    finally:
+        oracle.close()
+    if expected.size == 0 and random.Random(seed).random() > KEPT_EMPTY:
+        return ""
+    return Ready(case, expected, frozenset(oracle.asked))
+
+
+def cases(seed: int, count: int) -> Iterator[Ready]:
+    """Yield `count` cases from a seed on."""
+    ready = (prepare(number) for number in itertools.count(seed))
+    yield from itertools.islice((r for r in ready if isinstance(r, Ready)), count)
+
+
+# --- the compiler under test -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong with a case: `kind` groups failures of one cause."""
+
+    seed: int
+    kind: str
+    message: str
+    sql: str
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: {self.kind}: {self.message}\n    {self.sql}"
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Calls of one case: those made, and those that the oracle's database makes without LIMIT."""
+
+    calls: int
+    naive: int
+
+
+def check(
+    ready: Ready, *, connect: Callable[..., Any] | None = None, thrifty: bool | None = None, **options: object
+) -> tuple[Failure | None, Observed | None]:
+    """Run a case on the compiler; give what went wrong, if anything, and the calls.
+
+    Args:
+        connect: stands for `connect_exactly`: tests of the referee itself give one that errs, those of single rules one
+            that leaves rules out.
+        thrifty: more calls than a naive evaluation makes are a failure; by default without `connect`.
+    """
+    case, model = ready.case, ready.case.world.model
+    under_test = LinkingModel(model.reply)
+    sql, params = case.prepared
+    try:
+        con = (connect or connect_exactly)(case.world.tables(), under_test, link=case.link, **options)
+        try:
+            result = con.sql(sql, params) if params else con.sql(sql)
+            columns, rows, made = list(result.columns), list(result.rows), result.trace.text_calls
+        finally:
+            con.close()
+    except Exception as error:  # every error is a failure here: the oracle runs the query
+        kind = f"{type(error).__name__}: {_gist(str(error))}"
+        return Failure(case.seed, kind, str(error), sql), None
+    wrong = difference(ready.expected, columns, rows, fold=model.varied)
+    if wrong:
+        return Failure(case.seed, WRONG_ROWS, wrong, sql), Observed(made, len(ready.asked))
+    thrifty = connect is None if thrifty is None else thrifty
+    wrong = _calls_wrong(case.sql, under_test, made, ready if thrifty else None)
+    observed = Observed(made, len(ready.asked))
+    return (Failure(case.seed, "calls", wrong, sql) if wrong else None), observed
+
+
+class LinkingModel(FunctionModel):
+    """A FunctionModel that knows what the literals of the laws mean."""
+
+    async def link(self, request: LinkRequest) -> tuple[str, ...]:
+        """Give the values that a literal means."""
+        return MEANINGS.get(request.literal, ())
+
+
+def connect_exactly(tables: dict[str, pa.Table], model: FunctionModel, **options: object) -> Any:
+    """Connect as the laws want it: exact, in table order, without waste, linking or cache."""
+    chosen = {"speculation": 1, "order": "table", "cache": False, "link": False, "max_calls": 10**9} | options
+    return almanaq.connect(tables, model=model, **chosen)
+
+
+class RuleSet:
+    """Which rules of the optimizer a connection uses: `all`, `none`, or the name of the only one."""
+
+    NAMES = tuple(rule.__name__ for rule in (*QUERY_RULES, *RULES))
+
+    def __init__(self, name: str, open_tables: Callable[[Any], Database] = open_database) -> None:
+        self._open = open_tables
+        if name not in (*self.NAMES, "all", "none"):
+            raise ValueError(f"no rule {name!r}: one of all, none, {', '.join(self.NAMES)}")
+        self.rules = tuple(rule for rule in RULES if name in ("all", rule.__name__))
+        self.query_rules = tuple(rule for rule in QUERY_RULES if name in ("all", rule.__name__))
+
+    def connect(self, tables: dict[str, pa.Table], model: FunctionModel, **options: object) -> Any:
+        """Connect as `connect_exactly` does, with these rules alone."""
+        chosen = {"speculation": 1, "order": "table", "link": False, "max_calls": 10**9} | options
+        database, models = self._open(tables), open_models(model, cache=False)
+        wanted = Options(**chosen)  # type: ignore[arg-type]
+        engine = Engine(database, models, options=wanted, rules=self.rules, query_rules=self.query_rules)
+        return almanaq.Connection(engine, database, models)
+
+
+# --- many at once ----------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _instance() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
+def open_in_one_instance(tables: dict[str, pa.Table]) -> Database:
+    """Open a world like `open_database`, all of a process in one instance: making one takes longer than a query."""
+    con = _instance()
+    con.execute("DROP SCHEMA IF EXISTS data CASCADE; CREATE SCHEMA data")
+    for name, table in tables.items():
+        load_table(con, ("memory", "data", name), table)
+    return DuckDBDatabase(con.cursor(), name="tables", database="memory", owned=False)
+
+
+def without_threads() -> None:
+    """Let the engine wait for the database where it stands: the model answers at once, and threads only take time."""
+
+    async def here(work: Callable[..., Any], *args: object, **named: object) -> Any:
+        return work(*args, **named)
+
+    for module in (candidates, computed, execution_run):
+        module.in_thread = here  # type: ignore[attr-defined]
+
+
+def _calls_wrong(sql: str, model: FunctionModel, made: int, ready: Ready | None) -> str | None:
+    if model.calls != made:
+        return f"the model was called {model.calls} times, the trace says {made}"
+    repeated = Counter(model.requests)
+    types = _types_of(sql)
+    over = [(pair, n) for pair, n in repeated.items() if n > types]
+    if over:
+        return f"asked {over[0][1]} times for {over[0][0]!r}, with {types} types in the query"
+    if ready is not None and comparable(sql) and made > len(ready.asked):
+        extra = set(model.requests) - ready.asked
+        return f"{made} calls, where a naive evaluation makes {len(ready.asked)}; extra: {sorted(extra)[:3]}"
+    return None
+
+
+def _types_of(sql: str) -> int:
+    """Give how many types text functions are cast to or compared with, at most."""
+    found = {"text"}
+    for call in parse(sql).find_all(exp.Anonymous):
+        if is_text_call(call):
+            parent = call.parent
+            found.add(parent.to.sql() if isinstance(parent, exp.Cast) else type(parent).__name__)
+    return len(found)
+
+
+def comparable(sql: str) -> bool:
+    """Tell whether the database has no luck in its order of evaluation: one text call, in SELECT or AND-ed in WHERE."""
+    tree = parse(sql)
+    calls = [n for n in tree.find_all(exp.Anonymous) if is_text_call(n)]
+    if len(calls) != 1 or len(list(tree.find_all(exp.Select))) != 1:
+        return False
+    luck = (exp.Or, exp.Case, exp.Coalesce, exp.Join, exp.AggFunc, exp.Window, exp.Not)
+    return tree.find(*luck) is None
+
+
+def _gist(message: str) -> str:
+    first = re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "…", message.split("\n")[0])
+    return first[:90]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a seed: passed over (and why), or compared."""
+
+    seed: int
+    passed_over: str | None
+    failure: Failure | None = None
+    observed: Observed | None = None
+
+
+def outcome(seed: int, *, connect: Callable[..., Any] | None = None, **options: object) -> Outcome:
+    """Compare the case of one seed; `connect` as in `check`."""
+    ready = prepare(seed)
+    if not isinstance(ready, Ready):
+        return Outcome(seed, ready)
+    failure, observed = check(ready, connect=connect, **options)
+    if failure is not None and failure.kind == WRONG_ROWS:
+        plain = prepare(seed, optimized=False)
+        if isinstance(plain, Ready) and check(plain, connect=connect, **options)[0] is None:
+            return Outcome(seed, DISPUTED)
+    return Outcome(seed, None, failure, observed)
