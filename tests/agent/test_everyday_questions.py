@@ -56,6 +56,11 @@ Oak Shelf,49.90,12,Nordwood,no
 Pine Table,129.00,0,Nordwood,no
 Steel Stool,35.00,44,Metalia,yes
 """
+CLIENTS = """id,name,country,complaint
+1,Ann,Norway,"The box was broken, and nobody called me back for a whole week."
+2,Bob,Norway,"I was happy with the service, but the delivery came very late again."
+3,Cid,Chile,"They charged me twice, and the refund took more than a month to arrive."
+"""
 SOURCES = {
     "company": {"employees": EMPLOYEES, "orders": ORDERS},
     "cinema": {"movies": MOVIES},
@@ -63,10 +68,13 @@ SOURCES = {
     "town": {"places": PLACES},
     "club": {"people": PEOPLE},
     "shop": {"messy": MESSY},
+    "desk": {"clients": CLIENTS},
 }
 
 # A question, and what stands in the first column of the right rows.
 ASKED = [
+    ("desk", "How many clients live in Norway?", [2]),
+    ("desk", "clients based in Chile", ["Cid"]),
     ("company", "How many employees are there?", [5]),
     ("company", "Who earns more than 60000?", ["Ana", "Carla"]),
     ("company", "Who makes the most money?", ["Carla"]),
