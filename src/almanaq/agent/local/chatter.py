@@ -39,7 +39,9 @@ COMPANIONS = word_set(
 """Who or what comes along: told rather than asked, it still is a wish."""
 PETS = word_set("dog dogs puppy puppies pup pups pet pets poodle terrier beagle corgi labrador retriever cat cats")
 
-_BEING_SOMEWHERE = word_set("live lives lived living reside resides residing located situated based come comes sit sits")
+_BEING_SOMEWHERE = word_set(
+    "live lives lived living reside resides residing located situated based come comes sit sits"
+)
 _WHERE = word_set("in at near from on")
 
 
@@ -52,7 +54,11 @@ def drop_chatter(links: Links) -> None:
     for value in links.values:
         # "live in Norway" says no more than "in Norway" where Norway is a value.
         place = value.first - 1 if links.folded(value.first - 1) in _WHERE else value.first - 2
-        if links.folded(place) in _WHERE and links.folded(place - 1) in _BEING_SOMEWHERE and links.free(place - 1, place):
+        if (
+            links.folded(place) in _WHERE
+            and links.folded(place - 1) in _BEING_SOMEWHERE
+            and links.free(place - 1, place)
+        ):
             links.take(place - 1, place, "chatter")
     segments = [_words(links, *match.span()) for match in _SEGMENT.finditer(links.question)]
     told = [inside for inside in segments if inside and _tells(links, inside)]
