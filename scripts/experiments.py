@@ -59,6 +59,7 @@ def run(path: Path) -> str:
 def write(path: Path, record: dict[str, Any]) -> None:
     """Write a JSON file as those under experiments/ are written."""
     text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(SHORT_LISTS.sub(lambda found: " ".join(found[0].split()), text))
 
 
