@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -73,3 +74,19 @@ def test_few_messages_go_to_the_server(monkeypatch: pytest.MonkeyPatch, url: str
         monkeypatch.undo()
     assert len(sent) <= most, sent
     assert sum("FETCH" in message for message in sent) >= 1
+
+
+def test_nothing_is_compiled_for_few_rows(postgres_server: PostgresServer, url: str) -> None:
+    """The server would compile a cursor's query by its cost for all rows, which takes longer than the few rows do."""
+    with psycopg.connect(url) as connection:
+        if connection.execute("SELECT pg_jit_available()").fetchone() != (True,):
+            pytest.skip("this server compiles nothing")
+    model = FunctionModel(lambda text, question: "Yes" if "calm=Yes" in text else "No")
+    with almanaq.connect(f"{logged(url)}{quote(' -c jit_above_cost=0')}", model=model, cache=False) as con:
+        assert con.engine.catalog.find("reviews")
+        compiled = []
+        for sql in (QUERIES[0][0], "SELECT sum(price) FROM reviews"):
+            start = postgres_server.log.stat().st_size
+            con.sql(sql)
+            compiled.append('"JIT"' in postgres_server.log.read_text()[start:])
+    assert compiled == [False, True]
