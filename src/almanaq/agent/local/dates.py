@@ -47,12 +47,11 @@ def link_dates(links: Links) -> None:
 def _compared(links: Links, first: int, last: int) -> tuple[int, int, str]:
     """Give the span with its comparison; without one it is the whole day or month."""
     for cue, sign in COMPARISONS_AFTER:
-        if all(links.folded(last + k) == word for k, word in enumerate(cue)):
+        if links.says(last, cue):
             return first, last + len(cue), sign
     for cue, sign in COMPARISONS:
-        at = first - len(cue)
-        if at >= 0 and all(links.folded(at + k) == word for k, word in enumerate(cue)):
-            return at, last, "=" if sign == "<=" and cue == ("within",) else sign
+        if links.says(first - len(cue), cue):
+            return first - len(cue), last, "=" if sign == "<=" and cue == ("within",) else sign
     return first, last, "="
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -145,6 +146,10 @@ class Links:
     def folded(self, i: int) -> str:
         """Give word i case-folded, "" outside the question."""
         return self.words[i].folded if 0 <= i < len(self.words) else ""
+
+    def says(self, start: int, words: Sequence[str]) -> bool:
+        """Say whether these words, case-folded, stand in a row from word `start` on."""
+        return start >= 0 and all(self.folded(start + k) == word for k, word in enumerate(words))
 
     def stem(self, i: int) -> str:
         """Give the stem of word i, "" outside the question."""

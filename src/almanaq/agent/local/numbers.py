@@ -49,7 +49,7 @@ def link_numbers(links: Links) -> None:
             i += 1
     for i in range(len(links.words)):
         _row_limit(links, i)
-        if tuple(links.folded(i + k) for k in range(3)) == ("out", "of", "stock") and links.free(i, i + 3):
+        if links.says(i, ("out", "of", "stock")) and links.free(i, i + 3):
             links.numbers.append(NumberLink(i, i + 3, "=", (0.0,), ("stock",), ("quantity",), False))
             links.take(i, i + 3, "number")
 
@@ -79,18 +79,18 @@ def _compared(links: Links, i: int) -> int | None:
     first, operator = i, ""
     start = i - 1 if links.stem(i - 1) in _NAMED and links.words[i].text[0].isdigit() else i
     for cue, sign in COMPARISONS:
-        near = next((at for at in dict.fromkeys((i, start)) if _matches(links, at - len(cue), cue)), None)
+        near = next((at for at in dict.fromkeys((i, start)) if links.says(at - len(cue), cue)), None)
         if near is not None:
             first, operator = near - len(cue), sign
             break
     for cue, sign in COMPARISONS_AFTER:
-        if _matches(links, end, cue):
+        if links.says(end, cue):
             operator, end = sign, end + len(cue)
             break
     else:
         skip = end + 1
         for cue, sign in COMPARISONS_AFTER:
-            if not operator and skip < len(links.words) and _matches(links, skip, cue):
+            if not operator and skip < len(links.words) and links.says(skip, cue):
                 operator = sign
                 links.take(skip, skip + len(cue), "comparison")
     if links.words[i].text.endswith("+"):
@@ -111,10 +111,6 @@ def _alternative(links: Links, i: int) -> bool:
     return links.folded(i - 1) in ("or", ",") and any(
         n.operator == "=" and i - 2 <= n.last <= i - 1 for n in links.numbers
     )
-
-
-def _matches(links: Links, start: int, cue: tuple[str, ...]) -> bool:
-    return start >= 0 and all(links.folded(start + k) == word for k, word in enumerate(cue))
 
 
 def _unit(links: Links, i: int) -> bool:

@@ -24,13 +24,11 @@ def relation_names(places: Sequence[tuple[str, str]], path: Sequence[str] = ()) 
     It is the table's where no other schema has it, or where its schema is the first of `path` that has it, as the
     database would find it; else schema.table.
     """
-    schemas: dict[str, list[str]] = defaultdict(list)
+    schemas: dict[str, set[str]] = defaultdict(set)
     for schema, table in places:
-        schemas[table.casefold()].append(schema)
+        schemas[table.casefold()].add(schema)
     bare = {name: next((s for s in path if s in found), None) for name, found in schemas.items()}
-    return {
-        (s, t): t if len(set(schemas[t.casefold()])) == 1 or bare[t.casefold()] == s else f"{s}.{t}" for s, t in places
-    }
+    return {(s, t): t if len(schemas[t.casefold()]) == 1 or bare[t.casefold()] == s else f"{s}.{t}" for s, t in places}
 
 
 def declared_column(name: str, type_: str, *, array: bool, values: tuple[str, ...], comment: str) -> Column:
@@ -42,16 +40,17 @@ def declared_column(name: str, type_: str, *, array: bool, values: tuple[str, ..
     return Column(name, type_, kind, array, values, description=_MARK.sub("", comment, count=1).strip())
 
 
+def written_name(parts: Iterable[str], dialect: str) -> str:
+    """Give a qualified name as a dialect writes it, every part quoted."""
+    return ".".join(exp.to_identifier(part, quoted=True).sql(dialect) for part in parts)
+
+
 def distinct_values(relation: Relation, column: Column, limit: int, dialect: str) -> str:
     """Give the SQL of the values of a column, of the elements of an array, the most frequent first, as `v`.
 
     Of a relation that is large, or may be, the rows at its beginning are taken.
     """
-
-    def quoted(name: str) -> str:
-        return exp.to_identifier(name, quoted=True).sql(dialect)
-
-    value, place = quoted(column.name), ".".join(map(quoted, relation.location))
+    value, place = written_name([column.name], dialect), written_name(relation.location, dialect)
     if relation.rows is None or relation.rows > _VALUES_ROWS:
         place = f"(SELECT {value} FROM {place} LIMIT {_VALUES_ROWS}) AS beginning"
     if column.array:

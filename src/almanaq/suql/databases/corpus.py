@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
-from sqlglot import exp
-
 from almanaq.corpus.readers import SourceTables, cell_text
 from almanaq.corpus.table import Table, TableId
+from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.catalog.relations import Relation
 from almanaq.suql.databases.protocol import Database
 
@@ -46,12 +43,9 @@ def _table(database: Database, table_id: TableId, relation: Relation, rows: int)
 
 
 def _cells(database: Database, relation: Relation, rows: int) -> tuple[tuple[str, ...], ...]:
-    def quoted(name: str) -> str:
-        return exp.to_identifier(name, quoted=True).sql(database.dialect)
-
-    columns = ", ".join(quoted(column.name) for column in relation.columns)
-    place = ".".join(map(quoted, relation.location))
+    columns = ", ".join(written_name([column.name], database.dialect) for column in relation.columns)
+    place = written_name(relation.location, database.dialect)
     with database.session() as session:
         batches = session.stream(f"SELECT {columns} FROM {place} LIMIT {rows}")
         found = (row for batch in batches for row in zip(*(c.to_pylist() for c in batch.columns), strict=True))
-        return tuple(tuple(map(cell_text, row)) for row in islice(found, rows))
+        return tuple(tuple(map(cell_text, row)) for row in found)

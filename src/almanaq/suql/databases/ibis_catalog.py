@@ -8,11 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlglot import exp
-
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.infer import ColumnSample, infer_kind
-from almanaq.suql.catalog.reading import declared_column, flatten, shown_samples
+from almanaq.suql.catalog.reading import declared_column, flatten, shown_samples, written_name
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
@@ -116,12 +114,12 @@ class IbisCatalogReader:
     def completed(self, relation: Relation) -> Relation:
         """Give a relation with the values of ENUMs declared without, and rows named by a key of one column."""
         columns = tuple(self._with_values(relation, column) for column in relation.columns)
-        row_id = exp.to_identifier(relation.key[0], quoted=True).sql("postgres") if len(relation.key) == 1 else None
+        row_id = written_name(relation.key, "postgres") if len(relation.key) == 1 else None
         return replace(relation, columns=columns, row_id=row_id)
 
     def quote(self, *names: str) -> str:
         """Give a qualified name as the engine writes it."""
-        return ".".join(exp.to_identifier(name, quoted=True).sql(self.dialect) for name in names)
+        return written_name(names, self.dialect)
 
     def _relation(self, name: str, facts: Facts) -> Relation:
         columns = []

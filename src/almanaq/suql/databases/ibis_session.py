@@ -22,6 +22,7 @@ import sqlglot
 from sqlglot import exp
 
 from almanaq.errors import DatabaseError, DeadlineExceeded, UnsupportedError
+from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.databases.ibis_engines import Engine
 from almanaq.suql.databases.ibis_rows import to_batch
 from almanaq.suql.databases.postgres_types import sql_type
@@ -184,8 +185,7 @@ class IbisSession:
                 self._execute(self._engine.drop.format(name=place))
                 self._tables.remove(name)
 
-    def _from_cursor(self, sql: str, batch_rows: int, first: int, started: int) -> Iterator[pa.RecordBatch]:
-        size = first
+    def _from_cursor(self, sql: str, batch_rows: int, size: int, started: int) -> Iterator[pa.RecordBatch]:
         with self._step(started):
             result = self._link.backend.raw_sql(self._with_written(sql))
         names, fetch = _reader(result)
@@ -328,7 +328,7 @@ class IbisSession:
         return self._quoted(self._prefix + name)
 
     def _quoted(self, name: str) -> str:
-        return exp.to_identifier(name, quoted=True).sql(self._engine.dialect)
+        return written_name([name], self._engine.dialect)
 
     def _literal(self, value: Any, type_: pa.DataType) -> str:
         if isinstance(value, list):  # an empty one does not tell its type

@@ -100,11 +100,9 @@ def _for_duckdb(node: exp.Expr) -> exp.Expr:
     elif isinstance(node, exp.ArraySize) and isinstance(node.expression, exp.Literal) and node.expression.name == "1":
         return exp.Nullif(this=exp.ArraySize(this=node.this), expression=exp.Literal.number(0))
     elif isinstance(node, exp.Extract) and node.name.lower() in _FRACTIONS:
-        part, parts = (
-            _FRACTIONS[node.name.lower()],
-            exp.Extract(this=exp.var("MICROSECONDS"), expression=node.expression),
-        )
-        return exp.paren(exp.Div(this=parts, expression=exp.Literal.number(part)), copy=False)
+        microseconds = exp.Extract(this=exp.var("MICROSECONDS"), expression=node.expression)
+        one = exp.Literal.number(_FRACTIONS[node.name.lower()])
+        return exp.paren(exp.Div(this=microseconds, expression=one), copy=False)
     elif isinstance(node, exp.Round) and node.args.get("decimals") is None and node.this.is_type("double", "float"):
         return exp.Anonymous(this="round_even", expressions=[node.this, exp.Literal.number(0)])
     return node

@@ -10,6 +10,7 @@ from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link, resolve_links
+from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.databases.protocol import Session
@@ -57,9 +58,7 @@ class Renderer:
         if empty:
             self._empty.add(name)
         if self._types is not None:
-            place = ".".join(
-                exp.to_identifier(part, quoted=True).sql(self._dialect) for part in self._session.locate(name)
-            )
+            place = written_name(self._session.locate(name), self._dialect)
             schema = self._session.fetch(f"SELECT * FROM {place} LIMIT 0").schema
             self._types[name] = {field.name: "text" for field in schema if str(field.type) == "string"}
 
