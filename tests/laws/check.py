@@ -136,7 +136,9 @@ class LinkingModel(FunctionModel):
         return MEANINGS.get(request.literal, ())
 
 
-def connect_exactly(tables: dict[str, pa.Table], model: FunctionModel, **options: object) -> Any:
+def connect_exactly(
+    tables: dict[str, pa.Table] | duckdb.DuckDBPyConnection, model: FunctionModel, **options: object
+) -> Any:
     """Connect as the laws want it: exact, in table order, without waste, linking or cache."""
     chosen = {"speculation": 1, "order": "table", "cache": False, "link": False, "max_calls": 10**9} | options
     return almanaq.connect(tables, model=model, **chosen)
