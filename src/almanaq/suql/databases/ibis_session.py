@@ -260,12 +260,16 @@ class IbisSession:
         return DatabaseError(f"{self._engine.dialect}: {line or type(error).__name__}")
 
     def _cancel_stopped(self) -> bool:
+        """Cancel the running statement if it is a stopped one; tell whether it was.
+
+        No other statement begins before the server has taken the request: it would be the one that is cancelled.
+        """
         with self._state:
             over = self._ends is not None and time.monotonic() >= self._ends
             if self._busy is None or (self._busy == self._interrupts and not over):
                 return False
-        self._link.cancel()
-        return True
+            self._link.cancel()
+            return True
 
     def _insist(self) -> None:
         while self._cancel_stopped():
