@@ -118,7 +118,7 @@ def query(rows: list[tuple]) -> str:
     return " UNION ALL ".join(lines) if lines else "SELECT 1, 1 WHERE 0"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(tables, tables)
 def test_rows_are_compared_as_sets_bags_and_lists(sandbox: Sandbox, database: Path, gold, reply) -> None:
     judged = sandbox.judge(database, query(gold), query(reply))

@@ -89,7 +89,7 @@ def test_what_is_long_is_learned_from_other_calls(prompt: Prompt) -> None:
     st.integers(1, 8),
     st.integers(100, 1000),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_window_holds_more_than_the_rate(arrivals: list[tuple[float, int]], requests: int, tokens: int) -> None:
     now = 0.0
     rate = Rate(requests, tokens, window=60, clock=lambda: now)
