@@ -36,7 +36,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def models(server: StandInServer, tmp_path: Path, **settings: object) -> Models:
-    chosen = ModelSettings(server.url, "k", cache_file=tmp_path / "r.sqlite", price=PRICE, timeout=1.0, **settings)  # type: ignore[arg-type]
+    chosen = ModelSettings(server.url, "k", cache_file=tmp_path / "r.sqlite", price=PRICE, **settings)  # type: ignore[arg-type]
     return open_models("openai:m", settings=chosen, embedder="lexical")
 
 
