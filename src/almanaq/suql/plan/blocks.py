@@ -232,10 +232,18 @@ def _reads_groups(block: exp.Select) -> bool:
 def _below_grouping(node: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> bool:
     at: exp.Expr | None = node
     while at is not None and at is not block:
-        if (isinstance(at, _AGGREGATES) and not isinstance(at.parent, exp.Window)) or at in keys:
+        if (isinstance(at, _AGGREGATES) and not _is_of_window(at)) or at in keys:
             return True
         at = at.parent
     return False
+
+
+def _is_of_window(node: exp.Expr) -> bool:
+    """Say whether an aggregate, or its FILTER, is the function of a window."""
+    parent = node.parent
+    while isinstance(parent, exp.Filter | exp.WithinGroup) and parent.this is node:
+        node, parent = parent, parent.parent
+    return isinstance(parent, exp.Window) and parent.this is node
 
 
 def _group_keys(block: exp.Select) -> list[exp.Expr]:
@@ -283,14 +291,14 @@ def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
     """Give the outermost aggregates of a block's own expressions; a window's own function is none."""
     found: list[exp.Expr] = []
 
-    def visit(node: exp.Expr, *, of_window: bool = False) -> None:
+    def visit(node: exp.Expr) -> None:
         if isinstance(node, exp.Query) and node is not tree:
             return
-        if isinstance(node, _AGGREGATES) and not of_window:
+        if isinstance(node, _AGGREGATES) and not _is_of_window(node):
             found.append(node)
             return
         for child in node.iter_expressions():
-            visit(child, of_window=isinstance(node, exp.Window) and child is node.this)
+            visit(child)
 
     visit(tree)
     return found
