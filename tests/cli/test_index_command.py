@@ -81,6 +81,7 @@ def test_an_index_with_vectors(folder: Path, tmp_path: Path) -> None:
         ("index", "x", "--out", "y", "--update", "--language", "german"),
         ("index", "x", "--out", "y", "--update", "--embedder", "static"),
         ("find", "q", "--corpus", "x", "--index", "y"),
+        ("find", "q", "--corpus", "x", "--retriever", "oracle"),
         ("find", "q", "--index", "y", "--fields", "title"),
         ("find", "q", "--index", "y", "--explain", "--json"),
         ("find", "q", "--corpus", "x", "--retriever", "target-bm25", "--fields", "title"),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FIELDS = "title,section,header,cells"
 INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
+BOUNDS = ("none", "oracle")
 
 
 def register(app: typer.Typer) -> None:
@@ -72,6 +73,10 @@ def find(
         raise UsageError(f"-k must be 1 or more, not {k}")
     if (corpus is None) == (index is None):
         raise UsageError("name the tables: either --corpus SOURCE or --index DIR")
+    if retriever in BOUNDS:
+        raise UsageError(
+            f"{retriever} finds nothing here: it is a bound that `almanaq bench run` sets beside others"
+        )
     if explain and as_json:
         raise UsageError("--explain is for people: leave --json out")
     if explain and sees_its_own(retriever):
