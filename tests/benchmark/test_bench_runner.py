@@ -194,6 +194,13 @@ def test_wrong_hits_are_refused(request_: RunRequest, hits: list, message: str, 
         run(replace(request_, retriever=f"{__name__}:Wrong"))
 
 
+@pytest.mark.parametrize("ranking", [None, 5, "db0/t0"])
+def test_a_ranking_that_is_none_is_named(request_: RunRequest, ranking: object, monkeypatch) -> None:
+    monkeypatch.setattr(Wrong, "hits", ranking)
+    with pytest.raises(BenchmarkError, match=r"Wrong, question 'q0': it gave .* no list of hits"):
+        run(replace(request_, retriever=f"{__name__}:Wrong"))
+
+
 def test_scores_of_numpy_are_numbers(request_: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     hits = (Hit(TableId("db0", "t0"), np.float32(0.1)), Hit(TableId("db1", "t1"), np.int64(0)))
     monkeypatch.setattr(Wrong, "hits", hits)

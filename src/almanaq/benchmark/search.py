@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import cast
 
 import numpy as np
 
@@ -87,7 +88,7 @@ class Search:
             if self.progress is not None:
                 self.progress(asked, total)
 
-    def _checked(self, batch: Sequence[Question], rankings: Sequence[Sequence[object]]) -> list[Record]:
+    def _checked(self, batch: Sequence[Question], rankings: Sequence[object]) -> list[Record]:
         name = self.config.resolved
         if len(rankings) != len(batch):
             raise BenchmarkError(f"retriever {name} gave {len(rankings)} rankings for {len(batch)} questions")
@@ -96,7 +97,7 @@ class Search:
             fault = _fault(ranking, self.ids)
             if fault:
                 raise BenchmarkError(f"retriever {name}, question {question.id!r}: {fault}")
-            hits: Ranking = tuple(ranking[: self.config.depth])  # type: ignore[arg-type]
+            hits: Ranking = tuple(cast("Sequence[Hit]", ranking)[: self.config.depth])
             records.append(Record(question.id, question.gold, hits, question.text))
         return records
 
@@ -133,8 +134,10 @@ class Search:
         Appender(self.out / TIMINGS).add([json.dumps(timing)])
 
 
-def _fault(ranking: Sequence[object], ids: Set[TableId]) -> str:
+def _fault(ranking: object, ids: Set[TableId]) -> str:
     """Say what is wrong with a ranking; "" where nothing is."""
+    if not isinstance(ranking, Sequence) or isinstance(ranking, str):
+        return f"it gave {ranking!r} for a ranking, which is no list of hits"
     seen: set[TableId] = set()
     before = math.inf
     for hit in ranking:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, parse_fields
-from almanaq.corpus.table import Corpus, TableId, distinct
+from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval.bm25 import BM25Options
 from almanaq.retrieval.protocols import Hit, Ranking
@@ -30,7 +30,7 @@ from almanaq.retrieval.vectors import VectorStore
 from almanaq.retrieval.words import Analyzer
 from almanaq.retrieval.writing import LOCK, alone, replace_file
 
-FORMAT, VERSION = "almanaq-table-index", 3
+FORMAT, VERSION = "almanaq-table-index", 4
 MANIFEST = "manifest.json"
 _MOST_SEGMENTS = 16
 _MUCH = 0.25  # share of changed tables from which building anew is no dearer than keeping the dead
@@ -114,9 +114,22 @@ class StoredIndex:
 
     def named(self, place: int) -> Named:
         """Give what is shown of the table at a place."""
+        segment, number = self._lies(place)
+        return replace(segment.named(number), place=place)
+
+    def table(self, place: int) -> Table:
+        """Give the table at a place, as far as it was indexed. Raises SourceError where its text is damaged."""
+        segment, number = self._lies(place)
+        try:
+            return segment.table(number)
+        except ValueError as error:
+            raise _damaged(self.folder, error) from error
+
+    def _lies(self, place: int) -> tuple[Segment, int]:
+        """Give the segment of a place, and the table's number there."""
         bases = self.bases()
         number = int(np.searchsorted(bases, place, side="right")) - 1
-        return self.segments[number].named(place - int(bases[number]))
+        return self.segments[number], place - int(bases[number])
 
     def terms(self, question: str) -> list[Term]:
         """Give the terms of a question that tables hold, with their postings."""
@@ -244,9 +257,11 @@ def open_index(folder: Path) -> StoredIndex:
             # An update that ended meanwhile removed what the manifest before it named.
             before, told = told, _read_manifest(folder)
             if told == before:
-                raise SourceError(
-                    f"the index {folder} is damaged ({error}): build it again with `almanaq index`"
-                ) from error
+                raise _damaged(folder, error) from error
+
+
+def _damaged(folder: Path, error: Exception) -> SourceError:
+    return SourceError(f"the index {folder} is damaged ({error}): build it again with `almanaq index`")
 
 
 def _opened(folder: Path, told: Mapping[str, Any]) -> StoredIndex:
