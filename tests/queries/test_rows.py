@@ -394,3 +394,14 @@ def test_a_computed_key_of_a_derived_table_is_found_in_other_clauses() -> None:
         ("Ann!",),
         ("Bob!",),
     ]
+    same = "answer(d.who, 'who' || d.who) = d.who"
+    inner = "SELECT answer(body, 'who') || '=1' AS who FROM t"
+    sql = f"SELECT {same} AS s, max(answer(d.who, 'Ann')) FROM ({inner}) AS d GROUP BY {same} HAVING count(*) > 0 ORDER BY 2"
+    assert asked.rows(sql) == [(False, "1")]
+
+
+def test_a_verdict_on_the_key_may_stand_in_a_filter() -> None:
+    asked = Asked(t={"id": [1, 2, 3], "body": texts("calm=Yes", "calm=No", "calm=No")})
+    key = "answer(body, 'calm?')"
+    sql = f"SELECT {key}, count(*) FILTER (WHERE {key} = 'No'), {key} = 'No' FROM t GROUP BY {key} ORDER BY 1"
+    assert asked.rows(sql) == [("No", 2, True), ("Yes", 0, False)]

@@ -265,7 +265,7 @@ def keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> None
     for call in calls:
         unit = text_unit(call)
         compared = unit is not call and not isinstance(unit, exp.Cast) and call in keys
-        above = unit.find_ancestor(exp.Group, exp.AggFunc, exp.Query) is block and not in_where(unit, block)
+        above = unit.find_ancestor(exp.Group, *_AGGREGATES, exp.Query) is block and not in_where(unit, block)
         if compared and above:
             verdict: exp.Expr = exp.LogicalOr(this=unit.copy())
             if call in sometimes:
