@@ -71,7 +71,8 @@ def link(question: str, index: SchemaIndex) -> Links:
     _quoted(links, index)
     _values(links, index, range(_LONGEST, 1, -1))
     _relations(links, index)
-    link_dates(links)
+    if any(p.kind == "date" or "year" in p.stems for p in index.all_places()):
+        link_dates(links, index.today())
     link_numbers(links)
     link_orders(links)
     _columns(links, index, least=2)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date
 
+from almanaq.agent.local.calendar_spans import Span
 from almanaq.agent.local.schema_index import Meaning, Place
 from almanaq.agent.local.words import Word
 from almanaq.suql.catalog.relations import Relation
@@ -56,14 +56,18 @@ class DateLink:
 
     Attributes:
         operator: as of a NumberLink.
-        start, after: the first day meant, and the day after the last.
+        span: the days meant.
     """
 
     first: int
     last: int
     operator: str
-    start: date
-    after: date
+    span: Span
+
+    @property
+    def whole_years(self) -> bool:
+        """Whether it names years, and no month or day."""
+        return all((day.month, day.day) == (1, 1) for day in (self.span.start, self.span.after))
 
 
 @dataclass(frozen=True, slots=True)
