@@ -42,6 +42,7 @@ class Assembler(Placed):
         """Give the reading with its score."""
         conditions = [*value_conditions(self.values, self.links), *number_conditions(self.numbers, self.links)]
         conditions += [date_condition(d, p, self.index) for d, p in self.dates]
+        conditions += [condition for _, condition, _ in self.beyond]
         conditions += self._boolean()
         texts, questions = self._texts()
         order, counted = self._order() if not self._counts_all else ((), None)
@@ -210,7 +211,10 @@ class Assembler(Placed):
 
     def _unused(self, ordered: bool) -> tuple[str, ...]:
         links = self.links
-        found = [*links.dropped, *(v.text for v in links.values if v not in [each for each, _ in self.values])]
+        known = [*(v for v, _ in self.values), *(v for _, _, named in self.beyond for v in named)]
+        found = [*links.dropped, *(v.text for v in links.values if v not in known)]
+        understood = [b for b, _, _ in self.beyond]
+        found += [links.text(b.first, b.last) for b in links.beyond if b not in understood]
         found += [links.text(n.first, n.last) for n in links.numbers if not self._understood(n)]
         found += [links.text(d.first, d.last) for d in links.dates if d not in [each for each, _ in self.dates]]
         if not ordered and not self.aggregates:

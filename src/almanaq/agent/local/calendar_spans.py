@@ -28,7 +28,7 @@ _RELATIVE = re.compile(
     (?P<near>yesterday|today|tomorrow)
     |(?:the\ )?(?P<which>last|past|previous|this|current|next)\ (?P<unit>week|month|quarter|year)
     |(?:the\ )?(?:last|past|previous)\ (?P<several>\d+)\ (?P<units>day|week|month|quarter|year)s?
-    )\b(?!['’])""",
+    )\b(?:['’]s\b)?""",
     re.IGNORECASE | re.VERBOSE,
 )
 _AHEAD = 92

@@ -70,7 +70,7 @@ def _group(members: list[tuple[ValueLink, Meaning]], links: Links) -> Iterable[C
     texts = []
     for value, (_, spelled) in members:
         everything = sorted({m[1] for m in value.meanings if m[0] == place}) if not value.part else [spelled]
-        texts += [_one(value, place, each) for each in everything]
+        texts += [value_template(value, (place, each)) for each in everything]
     texts = list(dict.fromkeys(texts))
     either = not place.column.array or any(
         links.folded(k) == "or" for k in range(members[0][0].first, members[-1][0].last)
@@ -87,7 +87,9 @@ def _group(members: list[tuple[ValueLink, Meaning]], links: Links) -> Iterable[C
         yield Condition(place, "(" + " OR ".join(texts) + ")")
 
 
-def _one(value: ValueLink, place: Place, spelled: str) -> str:
+def value_template(value: ValueLink, meaning: Meaning) -> str:
+    """Write that a column, `{}`, has a value."""
+    place, spelled = meaning
     if value.part:
         return "{} ILIKE " + sql.pattern(value.text)
     return f"{sql.text(spelled)} = ANY({{}})" if place.column.array else f"{{}} = {sql.text(spelled)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from almanaq.agent.local.beyond import link_beyond
 from almanaq.agent.local.chatter import drop_chatter
 from almanaq.agent.local.dates import link_dates
 from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS, QUALITY
@@ -78,6 +79,7 @@ def link(question: str, index: SchemaIndex) -> Links:
     _columns(links, index, least=2)
     _values(links, index, range(1, 0, -1))
     _columns(links, index, least=1)
+    link_beyond(links)
     _options(links, index)
     _misspelt(links, index)
     _parts_of_names(links, index)

@@ -90,6 +90,20 @@ class OrderLink:
 
 
 @dataclass(frozen=True, slots=True)
+class BeyondLink:
+    """A comparison with a row that the values after it name, or with the average.
+
+    Attributes:
+        order: what is compared, as the superlative of the same meaning.
+    """
+
+    first: int
+    last: int
+    order: OrderLink
+    average: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnLink:
     """Words that name one column, or columns of several relations with that name; or a `verb` of the same root."""
 
@@ -125,6 +139,7 @@ class Links:
     numbers: list[NumberLink] = field(default_factory=list)
     dates: list[DateLink] = field(default_factory=list)
     orders: list[OrderLink] = field(default_factory=list)
+    beyond: list[BeyondLink] = field(default_factory=list)
     columns: list[ColumnLink] = field(default_factory=list)
     relations: list[RelationLink] = field(default_factory=list)
     implied: tuple[Relation, ...] = ()

@@ -7,7 +7,7 @@ from almanaq.agent.local.links import Links, OrderLink
 from almanaq.agent.local.quantities import SUPERLATIVES
 from almanaq.agent.local.words import word_set
 
-_OPPOSITES = {
+OPPOSITES = {
     "expensive": (("price", True),),
     "popular": (("reviews", True), ("rating", True), ("size", True)),
     "reviewed": (("reviews", True),),
@@ -19,6 +19,7 @@ _OPPOSITES = {
     "populous": (("size", True),),
     "well-known": (("reviews", True),),
 }
+"""Adjectives after "most" and "least", and what they order by as SUPERLATIVES does; "most" is descending."""
 _EARNING = word_set("earn earns earned earning make makes made making get gets paid grossed")
 _HEADS = {
     "most": True,
@@ -54,8 +55,8 @@ def link_orders(links: Links) -> None:
 def _superlative(links: Links, i: int) -> None:
     word, after = links.folded(i), links.folded(i + 1)
     direction = _HEADS.get(word, _LEAST.get(word))
-    if direction is not None and after in _OPPOSITES:
-        choices = tuple((role, down == direction) for role, down in _OPPOSITES[after])
+    if direction is not None and after in OPPOSITES:
+        choices = tuple((role, down == direction) for role, down in OPPOSITES[after])
         _add(links, OrderLink(i, i + 2, choices))
     elif word in ("top", "best", "highest", "worst", "lowest") and after == "rated":
         _add(links, OrderLink(i, i + 2, (("rating", word not in ("worst", "lowest")),)))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 
 from almanaq.agent.local import targets
+from almanaq.agent.local.beyond import beyond_condition
 from almanaq.agent.local.conditions import number_place, value_meaning
 from almanaq.agent.local.dates import date_place
 from almanaq.agent.local.joins import paths
-from almanaq.agent.local.links import ColumnLink, DateLink, Links, NumberLink, ValueLink
+from almanaq.agent.local.links import BeyondLink, ColumnLink, DateLink, Links, NumberLink, ValueLink
 from almanaq.agent.local.phrases import Phrase, phrases
-from almanaq.agent.local.reading import Item
+from almanaq.agent.local.reading import Condition, Item
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
 from almanaq.agent.local.words import singular, stems
 from almanaq.suql.catalog.relations import Relation
@@ -26,8 +27,17 @@ class Placed:
         self.reach = [p for name in sorted(self.paths, key=lambda n: len(self.paths[n])) for p in index.places[name]]
 
     @cached_property
+    def beyond(self) -> list[tuple[BeyondLink, Condition, tuple[ValueLink, ...]]]:
+        """Comparisons with a named row or the average: the condition of each, and the values that name the row."""
+        values = self.links.values
+        found = ((b, beyond_condition(b, values, self.reach, self.paths)) for b in self.links.beyond)
+        return [(b, *made) for b, made in found if made is not None]
+
+    @cached_property
     def values(self) -> list[tuple[ValueLink, Meaning]]:
-        found = ((v, value_meaning(self.links, v, self.paths)) for v in self.links.values)
+        """What each value means, but for those that only name the row of a comparison."""
+        compared = [v for _, _, named in self.beyond for v in named]
+        found = ((v, value_meaning(self.links, v, self.paths)) for v in self.links.values if v not in compared)
         return [(v, m) for v, m in found if m is not None]
 
     @cached_property
