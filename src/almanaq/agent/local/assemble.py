@@ -17,11 +17,13 @@ from almanaq.agent.local.phrases import content
 from almanaq.agent.local.placing import Placed
 from almanaq.agent.local.reading import Condition, Item, Reading
 from almanaq.agent.local.schema_index import Place
-from almanaq.agent.local.words import word_set
+from almanaq.agent.local.words import identifier_stems, word_set
 from almanaq.suql.catalog.relations import Relation
 
 DEFAULT_LIMIT = 5
 SEARCH_LIMIT = 3
+LISTED_LIMIT = 100
+"""Rows of a relation of which nothing is asked; those of one without prose that a condition chooses are all shown."""
 _ASKING = word_set(
     """
     does do is are can has have did was were how what
@@ -63,7 +65,7 @@ class Assembler(Placed):
             having=count_condition(self.having[1]) if self.having and self.count_at is None else None,
             absent=self._absent(),
             distinct=distinct,
-            limit=self._limit(bool(texts), bool(order)),
+            limit=self._limit(bool(texts), bool(order), bool(conditions)),
             unused=unused,
             corrections=tuple((v.text, m[1]) for v, m in self.values if v.corrected),
             score=self._score(len(conditions), bool(order), unused),
@@ -103,6 +105,8 @@ class Assembler(Placed):
     def _order(self) -> tuple[tuple[tuple[Item, bool], ...], Relation | None]:
         for order in self.links.orders:
             items = targets.order_items(order, self.reach, self.paths)
+            if items and self._counts_rows(order, items[0][0].place):
+                items = ()
             named = (
                 bool(order.units)
                 and bool(items)
@@ -120,6 +124,16 @@ class Assembler(Placed):
             if most and order.superlative and not items:
                 return ((Item(None, "COUNT(*)"), order.descending),), None
         return (), None
+
+    def _counts_rows(self, order: OrderLink, place: Place | None) -> bool:
+        """Say whether a superlative speaks of a relation's rows, and of no column: "the most orders" of no order date."""
+        named = [r for link in self.links.relations if _near_order(link.first, order) for r in link.relations]
+        return (
+            place is not None
+            and bool(order.units)
+            and place.stems != order.units[:1]
+            and any(identifier_stems(r.name) == order.units[:1] and r != self.main for r in named)
+        )
 
     def _absent(self) -> tuple[Relation, ...]:
         found = []
@@ -181,7 +195,7 @@ class Assembler(Placed):
         """Say whether only the values of a column are asked for, and no row is named: "what genres are there"."""
         return not self.links.relations and self._asks_for_several() and all(p.kind == "text" for p in asked)
 
-    def _limit(self, searches: bool, ordered: bool) -> int | None:
+    def _limit(self, searches: bool, ordered: bool, chosen: bool) -> int | None:
         if self.count_at is not None or self.aggregates:
             return None
         superlative = [o for o in self.links.orders if o.superlative and (ordered or self.links.values)]
@@ -192,7 +206,11 @@ class Assembler(Placed):
         if searches:
             return SEARCH_LIMIT
         everything = {"all", "every", "each", "list"} & {w.folded for w in self.links.words}
-        return None if self.asked or everything or self.entity else DEFAULT_LIMIT
+        if self.asked or everything or self.entity:
+            return None
+        if self.prose(None) is None:
+            return None if chosen else LISTED_LIMIT
+        return DEFAULT_LIMIT
 
     def _asks_for_several(self) -> bool:
         return any(

@@ -129,6 +129,7 @@ class Links:
 
     Attributes:
         used: what word i was taken for, None when for nothing yet.
+        money: the word that asks for a sum of money, as "spent" does.
         implied: relations with a column of what a number, a date or pay speaks of ("who earns more than 60000").
     """
 
@@ -144,6 +145,7 @@ class Links:
     relations: list[RelationLink] = field(default_factory=list)
     implied: tuple[Relation, ...] = ()
     limit: int | None = None
+    money: int | None = None
     dropped: list[str] = field(default_factory=list)
     idioms: frozenset[int] = frozenset()
 

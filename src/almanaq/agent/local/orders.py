@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from almanaq.agent.local.lexicon import QUALITY
 from almanaq.agent.local.links import Links, OrderLink
-from almanaq.agent.local.quantities import SUPERLATIVES
+from almanaq.agent.local.quantities import SUPERLATIVES, UNITS
 from almanaq.agent.local.words import word_set
 
 OPPOSITES = {
@@ -71,11 +71,12 @@ def _superlative(links: Links, i: int) -> None:
 def _earning(links: Links) -> None:
     """Link "earns the most", "made the least money", "is paid the most"."""
     for i in range(1, len(links.words) - 1):
-        verb = links.folded(i) in _EARNING and links.folded(i + 1) == "the"
+        said = (("pay", "revenue") if links.folded(i) in _EARNING else UNITS.get(links.stem(i), ()))
+        verb = said and links.folded(i + 1) == "the"
         down = {"most": True, "least": False}.get(links.folded(i + 2))
         if verb and down is not None and links.folded(i + 3) in ("", "?", "money", "in", "at", "of", "among"):
             last = i + 3 + (links.folded(i + 3) == "money")
-            _add(links, OrderLink(i + 2, last, (("pay", down), ("revenue", down))))
+            _add(links, OrderLink(i + 2, last, tuple((role, down) for role in said)))
 
 
 def _last(links: Links) -> None:

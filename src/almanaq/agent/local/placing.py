@@ -10,6 +10,7 @@ from almanaq.agent.local.conditions import number_place, value_meaning
 from almanaq.agent.local.dates import date_place
 from almanaq.agent.local.joins import paths
 from almanaq.agent.local.links import BeyondLink, ColumnLink, DateLink, Links, NumberLink, ValueLink
+from almanaq.agent.local.money import summed
 from almanaq.agent.local.phrases import Phrase, phrases
 from almanaq.agent.local.reading import Condition, Item
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
@@ -71,7 +72,8 @@ class Placed:
 
     @cached_property
     def aggregates(self) -> tuple[Item, ...]:
-        return targets.aggregates(self.links, self.placed)
+        total = summed(self)
+        return targets.aggregates(self.links, self.placed) or ((total,) if total else ())
 
     @cached_property
     def count_at(self) -> int | None:
