@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from itertools import takewhile
 
 from almanaq.agent.local import sql, targets
 from almanaq.agent.local.conditions import (
     boolean_condition,
+    date_condition,
     number_conditions,
-    number_place,
     value_conditions,
-    value_meaning,
 )
-from almanaq.agent.local.dates import date_place, date_template
-from almanaq.agent.local.joins import paths
-from almanaq.agent.local.links import ColumnLink, DateLink, Links, NumberLink, OrderLink, ValueLink
-from almanaq.agent.local.phrases import Phrase, content, phrases
+from almanaq.agent.local.links import Links, NumberLink, OrderLink, ValueLink
+from almanaq.agent.local.phrases import content
+from almanaq.agent.local.placing import Placed
 from almanaq.agent.local.reading import Condition, Item, Reading
-from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
-from almanaq.agent.local.words import singular, stems, word_set
+from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.words import identifier_stems, word_set
 from almanaq.suql.catalog.relations import Relation
 
 DEFAULT_LIMIT = 5
 SEARCH_LIMIT = 3
+LISTED_LIMIT = 100
+"""Rows of a relation of which nothing is asked; those of one without prose that a condition chooses are all shown."""
 _ASKING = word_set(
     """
     does do is are can has have did was were how what
@@ -38,148 +37,14 @@ _SUMMARY = re.compile(
 )
 
 
-class Assembler:
-    """Reads one question over one main relation; every part is worked out once."""
-
-    def __init__(self, links: Links, index: SchemaIndex, main: Relation) -> None:
-        self.links, self.index, self.main = links, index, main
-        self.paths = paths(index.hops, main)
-        self.own = index.places[main.name]
-        self.reach = [p for name in sorted(self.paths, key=lambda n: len(self.paths[n])) for p in index.places[name]]
-
-    @cached_property
-    def values(self) -> list[tuple[ValueLink, Meaning]]:
-        found = ((v, value_meaning(self.links, v, self.paths)) for v in self.links.values)
-        return [(v, m) for v, m in found if m is not None]
-
-    @cached_property
-    def numbers(self) -> list[tuple[NumberLink, Place]]:
-        counts = self.having[1] if self.having else None
-        found = ((n, number_place(n, self.reach, self.paths)) for n in self.links.numbers if n is not counts)
-        return [(n, p) for n, p in found if p is not None]
-
-    @cached_property
-    def having(self) -> tuple[Relation, NumberLink] | None:
-        """Give the relation whose partner rows a number counts, as in "singers with at least two concerts"."""
-        for number in self.links.numbers:
-            for link in self.links.relations:
-                if number.last <= link.first <= number.last + 1:
-                    for relation in link.relations:
-                        way = self.paths.get(relation.name, ())
-                        if way and not all(hop.single for hop in way):
-                            return relation, number
-        return None
-
-    @cached_property
-    def placed(self) -> list[tuple[ColumnLink, Place]]:
-        found = ((c, targets.link_place(c, self.links, self.main, self.paths)) for c in self.links.columns)
-        return [(c, p) for c, p in found if p is not None]
-
-    @cached_property
-    def group(self) -> Place | None:
-        if self.count_at is None and not self.aggregates:
-            return None
-        return targets.grouping(self.links, self.placed, self.index.places, self.paths)
-
-    @cached_property
-    def aggregates(self) -> tuple[Item, ...]:
-        return targets.aggregates(self.links, self.placed)
-
-    @cached_property
-    def count_at(self) -> int | None:
-        """Index of the counted noun when rows are counted; None also when "how many X" asks for a number column X."""
-        at = targets.counted(self.links)
-        if at is None or any(c.first == at and self._spoken_number(p) for c, p in self.placed):
-            return None
-        return at
-
-    def _spoken_number(self, place: Place) -> bool:
-        return place.kind == "number" and not place.identifier
-
-    @property
-    def _counts_all(self) -> bool:
-        """Whether the reply is one number, which has no order."""
-        return self.count_at is not None and self.group is None
-
-    @cached_property
-    def asked(self) -> tuple[Place, ...]:
-        """Columns that the question asks to see."""
-        found: dict[tuple[str, str], Place] = {}
-        for link, place in self.placed:
-            free = not self._spent(link, place) and place is not self.group and place.kind not in ("boolean", "prose")
-            free = free and (not link.verb or targets.answers_wh(self.links, place))
-            if free and not any(item.place is place for item in self.aggregates):
-                found.setdefault((place.relation.name, place.column.name), place)
-        for place in targets.wh_places(self.links, self.own):
-            found.setdefault((place.relation.name, place.column.name), place)
-        at = targets.counted(self.links)
-        if not found and at is not None and self.count_at is None:
-            found.update({(p.relation.name, p.column.name): p for c, p in self.placed if c.first == at})
-        return tuple(found.values())
-
-    def _spent(self, link: ColumnLink, place: Place) -> bool:
-        """Say whether words that name a column only lead up to a value, a number or an order."""
-        for value, (meant, _) in self.values:
-            if meant.column.name == place.column.name and (
-                value.first - 4 <= link.first < value.first or value.last <= link.first <= value.last + 1
-            ):
-                return True
-        if any(meant is place for _, meant in self.dates):
-            return True
-        for number, meant in self.numbers:
-            near = number.first - 4 <= link.first <= number.last + 2
-            if near and (meant is place or set(meant.stems) & set(place.stems)):
-                return True
-        orders = self.links.orders
-        return any(
-            o.superlative and 0 <= link.first - o.last <= 2 and set(link_stems(link)) & set(o.units) for o in orders
-        ) or any(not o.superlative and o.units and link.first >= o.last for o in orders)
-
-    @cached_property
-    def phrases(self) -> tuple[Phrase, ...]:
-        return phrases(self.links, self.noun)
-
-    @cached_property
-    def noun(self) -> str:
-        named = next((r for r in self.links.relations if self.main in r.relations), None)
-        return self.links.stem(named.first) if named else singular(self.main.name)
-
-    def prose(self, phrase: Phrase | None) -> Place | None:
-        """Give the column of prose that a phrase is best asked of."""
-        found = [p for p in self.reach if p.kind == "prose"]
-        if not found:
-            return None
-
-        def score(place: Place) -> float:
-            words = set(stems(phrase.words)) if phrase else set()
-            dishes = "dishes" in place.roles
-            taste = 2.0 if phrase and phrase.dish else -2.0
-            overlap = len(words & (set(place.stems) | place.about))
-            return (
-                overlap
-                + taste * dishes
-                + 0.8 * ("reviews" in place.roles)
-                + 0.5 * place.column.array
-                - 1.5 * len(self.paths[place.relation.name])
-            )
-
-        return max(found, key=score)
-
-    @cached_property
-    def entity(self) -> ValueLink | None:
-        """The row that the question is about, when it names one."""
-        named = targets.name_place(self.own)
-        return next((v for v, m in self.values if m[0] is named and not v.negated), None)
-
-    @cached_property
-    def dates(self) -> list[tuple[DateLink, Place]]:
-        found = ((d, date_place(d, self.links, self.reach, self.paths)) for d in self.links.dates)
-        return [(d, p) for d, p in found if p is not None]
+class Assembler(Placed):
+    """Reads one question over one main relation."""
 
     def reading(self) -> Reading:
         """Give the reading with its score."""
         conditions = [*value_conditions(self.values, self.links), *number_conditions(self.numbers, self.links)]
-        conditions += [Condition(p, date_template(d)) for d, p in self.dates]
+        conditions += [date_condition(d, p, self.index) for d, p in self.dates]
+        conditions += [condition for _, condition, _ in self.beyond]
         conditions += self._boolean()
         texts, questions = self._texts()
         order, counted = self._order() if not self._counts_all else ((), None)
@@ -200,7 +65,7 @@ class Assembler:
             having=count_condition(self.having[1]) if self.having and self.count_at is None else None,
             absent=self._absent(),
             distinct=distinct,
-            limit=self._limit(bool(texts), bool(order)),
+            limit=self._limit(bool(texts), bool(order), bool(conditions)),
             unused=unused,
             corrections=tuple((v.text, m[1]) for v, m in self.values if v.corrected),
             score=self._score(len(conditions), bool(order), unused),
@@ -240,6 +105,8 @@ class Assembler:
     def _order(self) -> tuple[tuple[tuple[Item, bool], ...], Relation | None]:
         for order in self.links.orders:
             items = targets.order_items(order, self.reach, self.paths)
+            if items and self._counts_rows(order, items[0][0].place):
+                items = ()
             named = (
                 bool(order.units)
                 and bool(items)
@@ -257,6 +124,16 @@ class Assembler:
             if most and order.superlative and not items:
                 return ((Item(None, "COUNT(*)"), order.descending),), None
         return (), None
+
+    def _counts_rows(self, order: OrderLink, place: Place | None) -> bool:
+        """Say whether a superlative speaks of a relation's rows, and of no column: "the most orders" of no order date."""
+        named = [r for link in self.links.relations if _near_order(link.first, order) for r in link.relations]
+        return (
+            place is not None
+            and bool(order.units)
+            and place.stems != order.units[:1]
+            and any(identifier_stems(r.name) == order.units[:1] and r != self.main for r in named)
+        )
 
     def _absent(self) -> tuple[Relation, ...]:
         found = []
@@ -318,7 +195,7 @@ class Assembler:
         """Say whether only the values of a column are asked for, and no row is named: "what genres are there"."""
         return not self.links.relations and self._asks_for_several() and all(p.kind == "text" for p in asked)
 
-    def _limit(self, searches: bool, ordered: bool) -> int | None:
+    def _limit(self, searches: bool, ordered: bool, chosen: bool) -> int | None:
         if self.count_at is not None or self.aggregates:
             return None
         superlative = [o for o in self.links.orders if o.superlative and (ordered or self.links.values)]
@@ -329,7 +206,11 @@ class Assembler:
         if searches:
             return SEARCH_LIMIT
         everything = {"all", "every", "each", "list"} & {w.folded for w in self.links.words}
-        return None if self.asked or everything or self.entity else DEFAULT_LIMIT
+        if self.asked or everything or self.entity:
+            return None
+        if self.prose(None) is None:
+            return None if chosen else LISTED_LIMIT
+        return DEFAULT_LIMIT
 
     def _asks_for_several(self) -> bool:
         return any(
@@ -348,7 +229,10 @@ class Assembler:
 
     def _unused(self, ordered: bool) -> tuple[str, ...]:
         links = self.links
-        found = [*links.dropped, *(v.text for v in links.values if v not in [each for each, _ in self.values])]
+        known = [*(v for v, _ in self.values), *(v for _, _, named in self.beyond for v in named)]
+        found = [*links.dropped, *(v.text for v in links.values if v not in known)]
+        understood = [b for b, _, _ in self.beyond]
+        found += [links.text(b.first, b.last) for b in links.beyond if b not in understood]
         found += [links.text(n.first, n.last) for n in links.numbers if not self._understood(n)]
         found += [links.text(d.first, d.last) for d in links.dates if d not in [each for each, _ in self.dates]]
         if not ordered and not self.aggregates:
@@ -393,8 +277,3 @@ def count_condition(number: NumberLink) -> str:
 
 def _in_plural(links: Links, at: int) -> bool:
     return links.folded(at) != links.stem(at)
-
-
-def link_stems(link: ColumnLink) -> tuple[str, ...]:
-    """Give the words of the name that a column link spells."""
-    return link.places[0].stems

@@ -8,10 +8,10 @@ from datetime import date
 from almanaq.agent.local import sql
 from almanaq.agent.local.dates import span_template
 from almanaq.agent.local.joins import Hop
-from almanaq.agent.local.links import Links, NumberLink, ValueLink
+from almanaq.agent.local.links import DateLink, Links, NumberLink, ValueLink
 from almanaq.agent.local.quantities import MINUTES
 from almanaq.agent.local.reading import Condition
-from almanaq.agent.local.schema_index import Meaning, Place
+from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
 from almanaq.agent.local.words import word_set
 from almanaq.suql.catalog.relations import ColumnKind
 
@@ -70,7 +70,7 @@ def _group(members: list[tuple[ValueLink, Meaning]], links: Links) -> Iterable[C
     texts = []
     for value, (_, spelled) in members:
         everything = sorted({m[1] for m in value.meanings if m[0] == place}) if not value.part else [spelled]
-        texts += [_one(value, place, each) for each in everything]
+        texts += [value_template(value, (place, each)) for each in everything]
     texts = list(dict.fromkeys(texts))
     either = not place.column.array or any(
         links.folded(k) == "or" for k in range(members[0][0].first, members[-1][0].last)
@@ -87,7 +87,9 @@ def _group(members: list[tuple[ValueLink, Meaning]], links: Links) -> Iterable[C
         yield Condition(place, "(" + " OR ".join(texts) + ")")
 
 
-def _one(value: ValueLink, place: Place, spelled: str) -> str:
+def value_template(value: ValueLink, meaning: Meaning) -> str:
+    """Write that a column, `{}`, has a value."""
+    place, spelled = meaning
     if value.part:
         return "{} ILIKE " + sql.pattern(value.text)
     return f"{sql.text(spelled)} = ANY({{}})" if place.column.array else f"{{}} = {sql.text(spelled)}"
@@ -157,3 +159,14 @@ def number_condition(number: NumberLink, place: Place) -> Condition:
     if number.operator == "between":
         return Condition(place, f"{{}} BETWEEN {texts[0]} AND {texts[1]}")
     return Condition(place, f"{{}} {number.operator} {texts[0]}")
+
+
+def date_condition(link: DateLink, place: Place, index: SchemaIndex) -> Condition:
+    """Compare a column with the days of a link; where no year was said, those nearest to the latest day it holds."""
+    start, after = link.span.start, link.span.after
+    if place.kind == "number":
+        years = NumberLink(link.first, link.last, link.operator, (start.year, after.year - 1), (), (), True)
+        return number_condition(years, place)
+    if link.span.yearless:
+        start, after = link.span.nearest(min(filter(None, (index.latest(place), index.today()))))
+    return Condition(place, span_template(link.operator, start, after))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+from almanaq.agent.local.beyond import link_beyond
 from almanaq.agent.local.chatter import drop_chatter
 from almanaq.agent.local.dates import link_dates
 from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS, QUALITY
 from almanaq.agent.local.links import ColumnLink, Links, RelationLink, ValueLink
+from almanaq.agent.local.money import link_money
 from almanaq.agent.local.numbers import link_numbers, number
 from almanaq.agent.local.orders import link_orders
+from almanaq.agent.local.persons import link_people
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
 from almanaq.agent.local.words import PAST, identifier_stems, roots, split, stems, word_set
 from almanaq.suql.catalog.relations import Relation
@@ -71,18 +74,22 @@ def link(question: str, index: SchemaIndex) -> Links:
     _quoted(links, index)
     _values(links, index, range(_LONGEST, 1, -1))
     _relations(links, index)
-    link_dates(links)
+    if any(p.kind == "date" or "year" in p.stems for p in index.all_places()):
+        link_dates(links, index.today())
     link_numbers(links)
     link_orders(links)
     _columns(links, index, least=2)
     _values(links, index, range(1, 0, -1))
     _columns(links, index, least=1)
+    link_beyond(links)
     _options(links, index)
     _misspelt(links, index)
     _parts_of_names(links, index)
     _roles(links, index)
     _kin(links, index)
     _verbs(links, index)
+    link_money(links, index)
+    link_people(links, index)
     if links.folded(0) == "how" and links.folded(1) in ("tall", "far", "big", "heavy", "fast") and links.free(1, 2):
         links.take(1, 2, "wh")
     for i in idioms:
@@ -281,6 +288,7 @@ def _roles(links: Links, index: SchemaIndex) -> None:
 
 def _kin(links: Links, index: SchemaIndex) -> None:
     """Link verbs that share their stem with a relation's name: "directed" speaks of directors."""
+    asks_who = links.folded(0) == "who"
     for i, word in enumerate(links.words):
         if not links.free(i, i + 1) or word.folded in IGNORED or len(word.stem) < 5:
             continue
@@ -290,11 +298,16 @@ def _kin(links: Links, index: SchemaIndex) -> None:
             r
             for r in index.catalog.relations
             for part in identifier_stems(r.name)
-            if (len(root) >= 5 and part.startswith(root)) or part in kin
+            if (len(root) >= 5 and part.startswith(root)) or part in kin or (asks_who and _agent(part, word.stem))
         ]
         if named:
             links.relations.append(RelationLink(i, tuple(named), verb=True))
             links.take(i, i + 1, "relation")
+
+
+def _agent(noun: str, verb: str) -> bool:
+    """Say whether a noun names who does what a verb says: suppliers supply."""
+    return noun.endswith(("er", "or")) and bool(roots(noun) & roots(verb))
 
 
 def _verbs(links: Links, index: SchemaIndex) -> None:

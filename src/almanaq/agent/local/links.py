@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date
 
+from almanaq.agent.local.calendar_spans import Span
 from almanaq.agent.local.schema_index import Meaning, Place
 from almanaq.agent.local.words import Word
 from almanaq.suql.catalog.relations import Relation
@@ -56,14 +56,18 @@ class DateLink:
 
     Attributes:
         operator: as of a NumberLink.
-        start, after: the first day meant, and the day after the last.
+        span: the days meant.
     """
 
     first: int
     last: int
     operator: str
-    start: date
-    after: date
+    span: Span
+
+    @property
+    def whole_years(self) -> bool:
+        """Whether it names years, and no month or day."""
+        return all((day.month, day.day) == (1, 1) for day in (self.span.start, self.span.after))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,20 @@ class OrderLink:
     units: tuple[str, ...] = ()
     descending: bool = True
     superlative: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondLink:
+    """A comparison with a row that the values after it name, or with the average.
+
+    Attributes:
+        order: what is compared, as the superlative of the same meaning.
+    """
+
+    first: int
+    last: int
+    order: OrderLink
+    average: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +129,7 @@ class Links:
 
     Attributes:
         used: what word i was taken for, None when for nothing yet.
+        money: the word that asks for a sum of money, as "spent" does.
         implied: relations with a column of what a number, a date or pay speaks of ("who earns more than 60000").
     """
 
@@ -121,10 +140,12 @@ class Links:
     numbers: list[NumberLink] = field(default_factory=list)
     dates: list[DateLink] = field(default_factory=list)
     orders: list[OrderLink] = field(default_factory=list)
+    beyond: list[BeyondLink] = field(default_factory=list)
     columns: list[ColumnLink] = field(default_factory=list)
     relations: list[RelationLink] = field(default_factory=list)
     implied: tuple[Relation, ...] = ()
     limit: int | None = None
+    money: int | None = None
     dropped: list[str] = field(default_factory=list)
     idioms: frozenset[int] = frozenset()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from almanaq.agent.local.lexicon import QUALITY
 from almanaq.agent.local.links import Links, OrderLink
-from almanaq.agent.local.quantities import SUPERLATIVES
+from almanaq.agent.local.quantities import SUPERLATIVES, UNITS
 from almanaq.agent.local.words import word_set
 
-_OPPOSITES = {
+OPPOSITES = {
     "expensive": (("price", True),),
     "popular": (("reviews", True), ("rating", True), ("size", True)),
     "reviewed": (("reviews", True),),
@@ -19,6 +19,7 @@ _OPPOSITES = {
     "populous": (("size", True),),
     "well-known": (("reviews", True),),
 }
+"""Adjectives after "most" and "least", and what they order by as SUPERLATIVES does; "most" is descending."""
 _EARNING = word_set("earn earns earned earning make makes made making get gets paid grossed")
 _HEADS = {
     "most": True,
@@ -54,8 +55,8 @@ def link_orders(links: Links) -> None:
 def _superlative(links: Links, i: int) -> None:
     word, after = links.folded(i), links.folded(i + 1)
     direction = _HEADS.get(word, _LEAST.get(word))
-    if direction is not None and after in _OPPOSITES:
-        choices = tuple((role, down == direction) for role, down in _OPPOSITES[after])
+    if direction is not None and after in OPPOSITES:
+        choices = tuple((role, down == direction) for role, down in OPPOSITES[after])
         _add(links, OrderLink(i, i + 2, choices))
     elif word in ("top", "best", "highest", "worst", "lowest") and after == "rated":
         _add(links, OrderLink(i, i + 2, (("rating", word not in ("worst", "lowest")),)))
@@ -70,11 +71,12 @@ def _superlative(links: Links, i: int) -> None:
 def _earning(links: Links) -> None:
     """Link "earns the most", "made the least money", "is paid the most"."""
     for i in range(1, len(links.words) - 1):
-        verb = links.folded(i) in _EARNING and links.folded(i + 1) == "the"
+        said = (("pay", "revenue") if links.folded(i) in _EARNING else UNITS.get(links.stem(i), ()))
+        verb = said and links.folded(i + 1) == "the"
         down = {"most": True, "least": False}.get(links.folded(i + 2))
         if verb and down is not None and links.folded(i + 3) in ("", "?", "money", "in", "at", "of", "among"):
             last = i + 3 + (links.folded(i + 3) == "money")
-            _add(links, OrderLink(i + 2, last, (("pay", down), ("revenue", down))))
+            _add(links, OrderLink(i + 2, last, tuple((role, down) for role in said)))
 
 
 def _last(links: Links) -> None:

@@ -49,6 +49,7 @@ ROLE_WORDS: Mapping[str, frozenset[str]] = {
     ),
     "height": frozenset(["height", "elevation", "altitude"]),
     "weight": frozenset(["weight", "mass"]),
+    "worth": frozenset(["value", "worth"]),
     "speed": word_set(
         """
     speed velocity mph kmh horsepower
@@ -125,6 +126,9 @@ UNITS: Mapping[str, tuple[str, ...]] = {
     "taller": ("height",),
     "heavier": ("weight",),
     "lighter": ("weight",),
+    "charge": ("price", "pay"),
+    "worth": ("worth", "price"),
+    "weigh": ("weight",),
     "mile": ("distance",),
     "km": ("distance",),
     "cheaper": ("price",),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from typing import Literal
 
@@ -20,6 +22,7 @@ MOST_VALUES = 5000
 _LONGEST_VALUE = 10
 _NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hugeint", "number", "serial")
 _AFFIRMING, _DENYING = frozenset(("yes", "true", "y")), frozenset(("no", "false", "n"))
+_DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d)")
 _DATES = ("date", "timestamp", "time")
 _SYNONYMS = {word: group for group in SYNONYMS for word in group}
 
@@ -80,10 +83,12 @@ class SchemaIndex:
     Args:
         catalog: the relations to index.
         values: gives the values of a column; columns of prose, numbers and keys are not asked for.
+        today: gives the date that "last year" refers to.
     """
 
-    def __init__(self, catalog: Catalog, values: Values) -> None:
-        self.catalog = catalog
+    def __init__(self, catalog: Catalog, values: Values, today: Callable[[], date] = date.today) -> None:
+        self.catalog, self.today = catalog, today
+        self._read = values
         self.places = {r.name: tuple(place(r, c) for c in r.columns) for r in catalog.relations}
         self._meanings: dict[tuple[str, ...], list[Meaning]] = {}
         self._spellings: dict[str, list[tuple[str, ...]]] = {}
@@ -101,6 +106,11 @@ class SchemaIndex:
         """Yield every column of every relation."""
         for places in self.places.values():
             yield from places
+
+    def latest(self, one: Place) -> date | None:
+        """Give the latest day that a column holds, as far as its values were read; None where it holds none."""
+        days = (value[:10] for value in self._read(one.relation.name, one.column.name, MOST_VALUES))
+        return max((date.fromisoformat(day) for day in days if _DAY.fullmatch(day)), default=None)
 
     def _add(self, one: Place, values: Values) -> Place:
         """Make a column's values findable; give the column with what they tell of its kind."""

@@ -52,15 +52,17 @@ def link_place(link: ColumnLink, links: Links, main: Relation, paths: Paths) -> 
 
 def name_place(places: Sequence[Place]) -> Place:
     """Give the column that names a row of a relation."""
+    own = identifier_stems(places[0].relation.name) if places else ()
     for wanted in (("name",), ("title",)):
         for place in places:
-            if place.stems == wanted or (
+            if place.stems in (wanted, own) or (
                 place.stems[-1:] == wanted and place.stems[:-1] == identifier_stems(place.relation.name)
             ):
                 return place
     texts = [p for p in places if p.kind == "text" and not p.column.array and not p.identifier]
     named = [p for p in texts if "name" in p.roles]
-    return (named or texts or list(places))[0]
+    first = [p for p in places[:1] if p.identifier]
+    return (named or first or texts or list(places))[0]
 
 
 def whole_name(places: Sequence[Place]) -> tuple[Place, ...]:
@@ -127,7 +129,7 @@ def aggregate(links: Links, placed: Sequence[tuple[ColumnLink, Place]]) -> Item 
     """Give AVG, MAX, MIN or SUM of the number column named after a word for it."""
     for i, word in enumerate(links.words):
         function = AGGREGATES.get(word.folded)
-        if function is None:
+        if function is None or links.used[i] == "beyond":
             continue
         for link, place in placed:
             if i < link.first <= i + 4 and place.kind in ("number", "date") and not place.identifier:
@@ -140,7 +142,11 @@ def aggregates(links: Links, placed: Sequence[tuple[ColumnLink, Place]]) -> tupl
     first = aggregate(links, placed)
     if first is None:
         return ()
-    functions = dict.fromkeys(AGGREGATES[w.folded] for w in links.words if w.folded in AGGREGATES)
+    functions = dict.fromkeys(
+        AGGREGATES[w.folded]
+        for w, used in zip(links.words, links.used, strict=True)
+        if w.folded in AGGREGATES and used != "beyond"
+    )
     return tuple(Item(first.place, f"{function}({{}})") for function in functions)
 
 
@@ -173,7 +179,7 @@ def order_items(order: OrderLink, places: Sequence[Place], paths: Paths) -> tupl
         found = [
             p
             for p in places
-            if role in p.roles
+            if (role in p.roles or (role == "year" and p.kind == "date" and "birth" not in p.roles))
             and p.kind in ("number", "date", "text")
             and not p.identifier
             and not paths[p.relation.name]
@@ -215,7 +221,7 @@ def _by_words(order: OrderLink, places: Sequence[Place], paths: Paths) -> Place 
 def counted_relation(order: OrderLink, links: Links, main: Relation, paths: Paths) -> Relation | None:
     """Give the relation whose rows a superlative counts: "the most concerts"."""
     for unit in order.units:
-        for relation_name, way in paths.items():
+        for relation_name, way in sorted(paths.items(), key=lambda each: identifier_stems(each[0]) != (unit,)):
             if (
                 relation_name != main.name
                 and stem(unit) in identifier_stems(relation_name)
