@@ -50,7 +50,7 @@ def test_over_http_a_call_that_hangs_is_made_once_more_and_the_loser_is_cancelle
     budget, price = Budget(money=1.0), Price(1.0, 1.0)
     with StandInServer(lambda _: "late", faults=Faults(["hang", None])) as server, spending() as account:
         metered = MeteredModel(OpenAIModel("m", server.url, price=price), budget, price)
-        completion = asyncio.run(HedgedModel(metered, after=1).complete(prompt))
+        completion = asyncio.run(HedgedModel(metered, after=3).complete(prompt))
     assert (completion.text, completion.usage.calls, server.ledger.calls) == ("late", 2, 2)
     assert budget.usage.calls == account.usage.calls == 2
     assert budget.usage.money == pytest.approx(server.ledger.money(price))
