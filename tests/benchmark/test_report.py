@@ -112,6 +112,25 @@ def test_the_page_says_that_a_retriever_found_nothing(request_: RunRequest, tmp_
         assert "20 of 20 questions got no table from test_report:Silent" in page
 
 
+class Same(Silent):
+    """Finds the same table for every question."""
+
+    def retrieve(self, query, top_k):
+        return [("db0", "t0")]
+
+
+def test_tables_are_read_where_the_run_found_them_unless_they_changed(request_: RunRequest, tmp_path: Path) -> None:
+    run(replace(request_, retriever=f"{__name__}:Same"))
+    page = tmp_path / "page.html"
+    assert "List of item0 (db0/t0)" in (told := write_report([request_.out], page).read_text())
+    assert "words that it holds" in told
+    write_dataset(request_.data_dir / "other", 21)
+    (request_.data_dir / "other" / "corpus.parquet").replace(request_.data_dir / "small" / "corpus.parquet")
+    assert "List of item0" not in (told := write_report([request_.out], page).read_text())
+    assert "words that it holds" not in told
+    assert "List of item0" in write_report([request_.out], page, data_dir=request_.data_dir).read_text()
+
+
 def test_markdown_has_the_same_figures(runs: list[Path], tmp_path: Path) -> None:
     text = write_report(runs[:2], tmp_path / "report.md").read_text()
     assert "| bm25 | 1.000 [1.000 – 1.000] |" in text

@@ -67,6 +67,7 @@ def _shown(group: Group) -> dict[str, Any]:
         "slices": _by_kind(group.slices),
         "names": [run.name for run in group.runs],
         "failures": group.failures,
+        "explained": any(failure.gold_words for failure in group.failures),
         "errors": group.errors,
         "ends": list(dict.fromkeys(kind for counts in group.errors.values() for kind in counts)),
         "provenance": [_provenance(run) for run in group.runs],
