@@ -3,6 +3,8 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from chromium import open_in_chromium
 from hypothesis import given, settings
@@ -135,6 +137,18 @@ def test_markdown_has_the_same_figures(runs: list[Path], tmp_path: Path) -> None
     text = write_report(runs[:2], tmp_path / "report.md").read_text()
     assert "| bm25 | 1.000 [1.000 – 1.000] |" in text
     assert "All systems can be told apart by database recall@1" in text
+
+
+def test_questions_and_titles_are_no_markup(request_: RunRequest, tmp_path: Path) -> None:
+    file = request_.data_dir / "small" / "queries_test.parquet"
+    rows = [{**row, "query": f"<script>\n\n# {row['query']}"} for row in pq.read_table(file).to_pylist()]
+    pq.write_table(pa.Table.from_pylist(rows), file)
+    run(replace(request_, retriever=f"{__name__}:Same"))
+    for name in ("page.md", "page.html"):
+        page = write_report([request_.out], tmp_path / name).read_text()
+        assert "&lt;script>" in page.replace("&gt;", ">")
+        assert "<script" not in page
+    assert "&lt;script> # what is item" in (tmp_path / "page.md").read_text()
 
 
 def test_a_run_without_replies_yet_stands_beside_others(runs: list[Path], tmp_path: Path) -> None:

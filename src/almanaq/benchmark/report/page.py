@@ -37,6 +37,11 @@ def write_report(folders: Sequence[Path], out: Path, *, data_dir: Path | None = 
     return out
 
 
+def _inline(text: str) -> str:
+    """Give text of others for one line of Markdown, none of it read as HTML."""
+    return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+
+
 def _rendered(groups: Sequence[Group], template: str) -> str:
     import jinja2
 
@@ -47,6 +52,7 @@ def _rendered(groups: Sequence[Group], template: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["inline"] = _inline
     shown = [_shown(group) for group in groups]
     return environment.from_string(source).render(groups=shown, version=almanaq.__version__)
 
