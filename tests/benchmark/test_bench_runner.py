@@ -137,6 +137,13 @@ def test_bounds(request_: RunRequest, name: str, recall: float) -> None:
     assert run(replace(request_, retriever=name)).metrics["recall@1"] == recall
 
 
+def test_the_oracle_tells_questions_of_the_same_words_apart(request_: RunRequest) -> None:
+    file = request_.data_dir / "small" / "queries_test.parquet"
+    rows = [{**row, "query": "which item?"} for row in pq.read_table(file).to_pylist()]
+    pq.write_table(pa.Table.from_pylist(rows), file)
+    assert run(replace(request_, retriever="oracle")).metrics["recall@1"] == 1.0
+
+
 class Empty:
     """A retriever that finds nothing for most questions, and little for the others."""
 
