@@ -51,7 +51,7 @@ def _start(binaries: Path, home: Path, run: dict[str, Any]) -> int:
     """Start the server whose data lie in a folder; give its port."""
     for _ in range(PORTS_TRIED):
         port = free_port()
-        options = f"-p {port} -k {home} -c listen_addresses=127.0.0.1 -c fsync=off"
+        options = f"-p {port} -k {home} -c listen_addresses=127.0.0.1 -c fsync=off -c autovacuum=off"
         command = [binaries / "pg_ctl", "-D", home / "data", "-o", options, "-l", home / "log", "-w", "-t", "300"]
         if subprocess.run([*command, "start"], check=False, **run).returncode == 0:
             return port
