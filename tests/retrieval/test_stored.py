@@ -87,9 +87,11 @@ def test_a_value_that_moves_to_another_column_is_a_change(tmp_path: Path) -> Non
 def test_an_update_without_change_writes_nothing(tmp_path: Path) -> None:
     build_index(CORPUS, tmp_path / "i", FIELDS)
     before = (tmp_path / "i" / MANIFEST).stat().st_mtime_ns
+    (tmp_path / "i" / "segment-killed").mkdir()
     _, change = update_index(CORPUS, tmp_path / "i")
     assert change == Change(kept=3)
     assert (tmp_path / "i" / MANIFEST).stat().st_mtime_ns == before
+    assert len(list((tmp_path / "i").glob("segment-*"))) == 1  # what a killed one left is gone all the same
 
 
 def test_much_change_builds_anew(tmp_path: Path) -> None:
@@ -224,14 +226,15 @@ def test_a_segment_that_is_cut_off_is_damaged(tmp_path: Path, file: str, what: s
         open_index(tmp_path / "i")
 
 
-def test_a_damaged_text_is_told_when_it_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["texts.bin", "names.jsonl"])
+def test_what_is_damaged_inside_is_told_when_it_is_read(tmp_path: Path, file: str) -> None:
     index = build_index((RIVERS, TEAMS), tmp_path / "i", FIELDS)
-    texts = index.segments[0].folder / "texts.bin"
-    texts.write_bytes(bytes(texts.stat().st_size))
+    damaged = index.segments[0].folder / file
+    damaged.write_bytes(bytes(damaged.stat().st_size))
     opened = open_index(tmp_path / "i")
-    assert found(opened, "Nile") == ["rivers"]
-    with pytest.raises(SourceError, match="damaged"):
-        opened.table(0)
+    for read in (opened.table, *([opened.named] if file == "names.jsonl" else [])):
+        with pytest.raises(SourceError, match="damaged"):
+            read(0)
 
 
 _UPDATING = """

@@ -113,9 +113,12 @@ class StoredIndex:
         return np.concatenate([base + dead for base, dead in zip(self.bases(), self.dead, strict=True)])
 
     def named(self, place: int) -> Named:
-        """Give what is shown of the table at a place."""
+        """Give what is shown of the table at a place. Raises SourceError where that is damaged."""
         segment, number = self._lies(place)
-        return replace(segment.named(number), place=place)
+        try:
+            return replace(segment.named(number), place=place)
+        except ValueError as error:
+            raise _damaged(self.folder, error) from error
 
     def table(self, place: int) -> Table:
         """Give the table at a place, as far as it was indexed. Raises SourceError where its text is damaged."""
@@ -226,7 +229,9 @@ def _update(
         raise SourceError("the corpus holds no table")
     gone = [place[:2] for table, place in known.items() if table not in seen]
     change = Change(added, len(stale), len(gone), len(known) - len(stale) - len(gone))
+    names = [segment.folder.name for segment in index.segments]
     if len(writer) + len(gone) == 0:
+        _tidy(folder, names)
         return index, change
     if len(writer) + len(gone) > _MUCH * len(known) or len(index.segments) >= _MOST_SEGMENTS:
         return _build(corpus, folder, recipe, progress, store), replace(change, rebuilt=True)
@@ -234,7 +239,6 @@ def _update(
         np.union1d(old, [place for segment, place in (*stale, *gone) if segment == number]).astype(np.int64)
         for number, old in enumerate(index.dead)
     ]
-    names = [segment.folder.name for segment in index.segments]
     if len(writer):
         names.append(_write(writer, folder)[0])
         dead.append(np.zeros(0, np.int64))
@@ -357,6 +361,11 @@ def _write_manifest(
         "segments": [{"name": n, "dead": d.tolist()} for n, d in zip(names, dead, strict=True)],
     }
     replace_file(folder / MANIFEST, json.dumps(told))
+    _tidy(folder, names)
+
+
+def _tidy(folder: Path, names: Sequence[str]) -> None:
+    """Remove what changes before left, and segments that are not named."""
     for left in folder.glob(f".{MANIFEST}.*"):
         left.unlink(missing_ok=True)
     for path in folder.glob("segment-*"):
