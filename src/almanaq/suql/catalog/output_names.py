@@ -17,12 +17,13 @@ _APART = "\u2063"
 
 
 def tell_outputs_apart(tree: exp.Query, schema: MappingSchema) -> None:
-    """Give outputs of one SELECT that share a name aliases of their own, in place: positions are kept by name.
+    """Give outputs of an ordered query that share a name aliases of their own, in place: positions are kept by name.
 
     `SELECT x.a, y.a … ORDER BY 1` means x.a, although the result has two columns named a.
     """
     _expand_ordered_stars(tree, schema)
-    for select in tree.find_all(exp.Select):
+    ordered = [query for query in tree.find_all(exp.Query) if query.args.get("order") or query.args.get("distinct")]
+    for select in map(_first_select, ordered):
         shared = Counter(item.alias_or_name for item in select.expressions if not item.is_star)
         for i, item in enumerate(list(select.expressions)):
             if item.alias_or_name and shared[item.alias_or_name] > 1 and not isinstance(item, exp.Subquery):
