@@ -20,6 +20,7 @@ from almanaq.suql.plan.references import (
     where_of,
 )
 from almanaq.suql.plan.sites import is_nested_call, text_unit
+from almanaq.suql.plan.uses import ask_lazily
 from almanaq.suql.syntax.text_functions import has_text, is_text_call, nested_queries, own_nodes, own_text_calls
 
 _AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup)
@@ -109,7 +110,7 @@ def split_nested_calls(block: exp.Select, name: str) -> bool:
     above = [part for part in conjuncts(where_of(block)) if any(is_nested_call(call) for call in own_text_calls(part))]
     calls = [inner for call in nested for argument in call.expressions for inner in own_text_calls(argument)]
     innermost = [text_unit(call) for call in calls if not is_nested_call(call)]
-    derive(block, name, innermost, above)
+    derive(block, name, ask_lazily(innermost, block), above)
     return True
 
 
