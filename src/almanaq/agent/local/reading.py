@@ -135,7 +135,7 @@ class _Writer:
         """Say that a main row has a partner for which the conditions hold."""
         first, inner = way[0], self._inner(way)
         outer = sql.name(first.left_column)
-        outer = f"{sql.name(first.left)}.{outer}" if qualified else outer
+        outer = first.compared(f"{sql.name(first.left)}.{outer}" if qualified else outer)
         joins = "".join(f" JOIN {sql.name(hop.right)} ON {hop.condition}" for hop in way[1:])
         where = " AND ".join(conditions)
-        return f"{outer} IN (SELECT {inner} FROM {sql.name(first.right)}{joins} WHERE {where})"
+        return f"{outer} IN (SELECT {first.compared(inner)} FROM {sql.name(first.right)}{joins} WHERE {where})"
