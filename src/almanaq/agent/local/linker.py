@@ -14,7 +14,8 @@ from almanaq.agent.local.numbers import link_numbers, number
 from almanaq.agent.local.orders import link_orders
 from almanaq.agent.local.persons import link_people
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
-from almanaq.agent.local.words import PAST, identifier_stems, roots, split, stems, word_set
+from almanaq.agent.local.spoken import relation_stems
+from almanaq.agent.local.words import PAST, roots, split, stems, word_set
 from almanaq.suql.catalog.relations import Relation
 
 _LONGEST = 8
@@ -54,7 +55,7 @@ _IDIOMS = frozenset(
 """Pairs of words that mean one thing, and nothing that either of them names in a schema."""
 _BETWEEN_NOT_AND_VALUE = frozenset(
     """a an the any in of be from is are use uses speak speaks own owns have has contain contains include includes serve
-    serves live lives play plays like likes""".split()
+    serves live lives play plays like likes been being yet already currently come comes""".split()
 )
 _MONEY = frozenset(("pay", "revenue"))
 _OF_PERSONS = _MONEY | {"age", "birth", "height", "weight"}
@@ -220,7 +221,7 @@ def _names_a_relation(links: Links, i: int, index: SchemaIndex) -> bool:
     """Say whether a word that is mostly filler ("places") stands as a noun, and is the whole name of a relation."""
     word = links.words[i]
     noun = word.folded != word.stem or links.folded(i - 1) in _BEFORE_NOUNS
-    return noun and any(identifier_stems(r.name) == (word.stem,) for r in index.catalog.relations)
+    return noun and any(relation_stems(r) == (word.stem,) for r in index.catalog.relations)
 
 
 def _columns(links: Links, index: SchemaIndex, least: int) -> None:
@@ -297,7 +298,7 @@ def _kin(links: Links, index: SchemaIndex) -> None:
         named = [
             r
             for r in index.catalog.relations
-            for part in identifier_stems(r.name)
+            for part in relation_stems(r)
             if (len(root) >= 5 and part.startswith(root)) or part in kin or (asks_who and _agent(part, word.stem))
         ]
         if named:

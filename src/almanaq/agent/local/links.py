@@ -39,6 +39,7 @@ class NumberLink:
         units: stems of the words around it that may name the column, the nearest first.
         roles: roles of columns that those words speak of, the likeliest first.
         year: it reads like a year.
+        bare: no noun goes with it: "under 25".
     """
 
     first: int
@@ -48,6 +49,12 @@ class NumberLink:
     units: tuple[str, ...]
     roles: tuple[str, ...]
     year: bool
+    bare: bool = False
+
+    @property
+    def aged(self) -> bool:
+        """Whether it may be the age of a person."""
+        return not self.year and (self.bare or "age" in self.roles) and all(0 < n < 120 for n in self.numbers)
 
 
 @dataclass(frozen=True, slots=True)

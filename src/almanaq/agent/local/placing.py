@@ -102,6 +102,11 @@ class Placed:
                 found.setdefault((place.relation.name, place.column.name), place)
         for place in targets.wh_places(self.links, self.own):
             found.setdefault((place.relation.name, place.column.name), place)
+        if self.count_at is None and not self.aggregates:
+            for place in targets.beside(self.links, self.main, self.paths, self.index.places):
+                named = targets.name_place(self.own)
+                found.setdefault((self.main.name, named.column.name), named)
+                found.setdefault((place.relation.name, place.column.name), place)
         at = targets.counted(self.links)
         if not found and at is not None and self.count_at is None:
             found.update({(p.relation.name, p.column.name): p for c, p in self.placed if c.first == at})
