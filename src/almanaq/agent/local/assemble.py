@@ -15,7 +15,9 @@ from almanaq.agent.local.conditions import (
 from almanaq.agent.local.links import Links, NumberLink, OrderLink, ValueLink
 from almanaq.agent.local.money import money_place
 from almanaq.agent.local.phrases import content
+from almanaq.agent.local.patterns import pattern_condition
 from almanaq.agent.local.placing import Placed
+from almanaq.agent.local.quantities import AGGREGATES
 from almanaq.agent.local.reading import Condition, Item, Reading
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
@@ -47,13 +49,16 @@ class Assembler(Placed):
         conditions = [*value_conditions(self.values, self.links), *number_conditions(self.numbers, self.links, self.index.today())]
         conditions += [date_condition(d, p, self.index) for d, p in self.dates]
         conditions += [condition for _, condition, _ in self.beyond]
+        conditions += [pattern_condition(link, p) for link, _, p in self.patterns]
         conditions += self._boolean()
         texts, questions = self._texts()
         order, counted = self._order() if not self._counts_all else ((), None)
         counted = counted or (self.having[0] if self.having and self.count_at is None else None)
+        counted = self.counted_noun if self.groups and counted is None else counted
+        by_own = counted == self.main
         mentioned = [*(c.place for c in conditions), *(i.place for i, _ in order if i.place)]
         select, group, distinct = self._select(
-            mentioned, questions, counted, ranked=_by_count(order), searches=bool(texts)
+            mentioned, questions, None if by_own else counted, ranked=by_own or _by_count(order), searches=bool(texts)
         )
         unused = self._unused(bool(order) or counted is not None)
         return Reading(
@@ -66,6 +71,7 @@ class Assembler(Placed):
             counted=counted,
             having=count_condition(self.having[1]) if self.having and self.count_at is None else None,
             absent=self._absent(),
+            present=self._present([c.place.relation for c in conditions], counted),
             distinct=distinct,
             limit=self._limit(bool(texts), bool(order), bool(conditions)),
             unused=unused,
@@ -162,6 +168,21 @@ class Assembler(Placed):
             and any(relation_stems(r) == order.units[:1] and r != self.main for r in named)
         )
 
+    def _present(self, told: list[Relation], counted: Relation | None) -> tuple[Relation, ...]:
+        """Give the relations of which a row is to have some: "students who have a pet"; of those told of, rows are."""
+        found = []
+        for link in self.links.relations:
+            k = link.first - 1
+            k -= self.links.folded(k) in ("a", "an", "any", "some")
+            having = self.links.folded(k) in ("have", "has", "having", "with", "own", "owns") and not link.verb
+            denied = targets.negated_before(self.links, link.first)
+            for relation in link.relations if having and not denied and self.having is None else ():
+                way = self.paths.get(relation.name, ())
+                shown = any(p.relation == relation for p in self.asked)
+                if way and not way[0].single and relation not in (*told, counted) and not shown:
+                    found.append(relation)
+        return tuple(found)
+
     def _absent(self) -> tuple[Relation, ...]:
         """Give the relations of which a row is to have none: "members without loans", "products never sold"."""
         found = []
@@ -181,9 +202,8 @@ class Assembler(Placed):
     ) -> tuple[tuple[Item, ...], tuple[Place, ...], bool]:
         """Give the SELECT list, the groups, and whether duplicates are dropped."""
         if self.count_at is not None or self.aggregates:
-            group = (self.group,) if self.group else ()
-            computed = self.aggregates or (self._count(),)
-            return (*(Item(p) for p in group), *computed), group, False
+            computed, grouped = self.aggregates or (self._count(),), tuple(Item(p) for p in self.groups)
+            return (*computed, *grouped) if self._told_last() else (*grouped, *computed), self.groups, False
         named = targets.name_place(self.own)
         asked = self.asked
         if counted is None and ranked:
@@ -202,6 +222,15 @@ class Assembler(Placed):
             return (*(Item(p) for p in shown), *questions), (), self._distinct(asked)
         shown = targets.facts(self.own, mentioned) if not questions else (named,)
         return (*(Item(p) for p in shown), *questions), (), False
+
+    def _told_last(self) -> bool:
+        """Say whether the groups are named after what is counted: "how many books per genre"."""
+        spoken = [c.first for c, p in self.placed if p in self.groups]
+        spoken += [r.first for r in self.links.relations for p in self.groups if p.relation in r.relations]
+        asked = self.count_at
+        if asked is None:
+            asked = next((i for i, w in enumerate(self.links.words) if w.folded in AGGREGATES), None)
+        return asked is not None and bool(spoken) and min(spoken) > asked
 
     def _shown_count(self) -> tuple[Item, ...]:
         """Give the count by which rows are ranked or chosen, where the question asks to see it."""

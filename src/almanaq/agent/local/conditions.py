@@ -78,7 +78,8 @@ def _group(members: list[tuple[ValueLink, Meaning]], links: Links) -> Iterable[C
     )
     if members[0][0].negated:
         yield from (
-            Condition(place, f"NOT {t}" if "ILIKE" in t or "ANY" in t else t.replace(" = ", " <> ", 1)) for t in texts
+            Condition(place, f"NOT {t}" if "ILIKE" in t or "ANY" in t else t.replace(" = ", " <> ", 1), excludes=t)
+            for t in texts
         )
     elif len(texts) == 1 or not either:
         yield from (Condition(place, text) for text in texts)

@@ -12,6 +12,7 @@ from almanaq.agent.local.links import ColumnLink, Links, RelationLink, ValueLink
 from almanaq.agent.local.money import link_money
 from almanaq.agent.local.numbers import link_numbers, number
 from almanaq.agent.local.orders import link_orders
+from almanaq.agent.local.patterns import link_patterns
 from almanaq.agent.local.persons import link_people
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
 from almanaq.agent.local.spoken import relation_stems
@@ -72,6 +73,7 @@ def link(question: str, index: SchemaIndex) -> Links:
     for i, word in enumerate(words):
         if word.text in ",;?!":
             links.used[i] = "mark"
+    link_patterns(links)
     _quoted(links, index)
     _values(links, index, range(_LONGEST, 1, -1))
     _relations(links, index)

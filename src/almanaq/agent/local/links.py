@@ -111,6 +111,15 @@ class BeyondLink:
 
 
 @dataclass(frozen=True, slots=True)
+class PatternLink:
+    """A part of a word, as ILIKE writes it, that a column is to hold."""
+
+    first: int
+    last: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnLink:
     """Words that name one column, or columns of several relations with that name; or a `verb` of the same root."""
 
@@ -148,6 +157,7 @@ class Links:
     dates: list[DateLink] = field(default_factory=list)
     orders: list[OrderLink] = field(default_factory=list)
     beyond: list[BeyondLink] = field(default_factory=list)
+    patterns: list[PatternLink] = field(default_factory=list)
     columns: list[ColumnLink] = field(default_factory=list)
     relations: list[RelationLink] = field(default_factory=list)
     implied: tuple[Relation, ...] = ()

@@ -13,10 +13,15 @@ from almanaq.suql.catalog.relations import Relation
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on one column: SUQL with `{}` where the column's name goes."""
+    """A condition on one column: SUQL with `{}` where the column's name goes.
+
+    Attributes:
+        excludes: what may hold for none of a row's partners, where the condition denies it of the row; or None.
+    """
 
     place: Place
     template: str
+    excludes: str | None = None
 
     def render(self, qualified: bool) -> str:
         return self.template.replace("{}", sql.column(self.place, qualified))
@@ -41,6 +46,7 @@ class Reading:
         paths: how every other relation is reached from the main one.
         counted: a relation whose rows per main row are counted ("the most concerts"), or None.
         having: a condition on that count.
+        absent, present: relations of which a row has no partner, or some.
         unused: words of the question that the query does not use.
         score: how well it covers the question; comparable between readings of one question.
     """
@@ -54,6 +60,7 @@ class Reading:
     counted: Relation | None = None
     having: str | None = None
     absent: tuple[Relation, ...] = ()
+    present: tuple[Relation, ...] = ()
     distinct: bool = False
     limit: int | None = None
     unused: tuple[str, ...] = ()
@@ -97,7 +104,8 @@ class _Writer:
         select = ", ".join(item.render(qualified) for item in reading.select)
         parts = [f"SELECT {'DISTINCT ' if reading.distinct else ''}{select}", f"FROM {sql.name(reading.main.name)}"]
         parts += [f"JOIN {sql.name(hop.right)} ON {hop.condition}" for hop in self.hops]
-        where = [*self._conditions(qualified), *(self._none_of(r) for r in reading.absent)]
+        where = [*self._conditions(qualified), *(self._some_of(r) for r in reading.present)]
+        where += [f"NOT {self._some_of(r)}" for r in reading.absent]
         if where:
             parts.append("WHERE " + " AND ".join(where))
         if reading.group:
@@ -121,11 +129,16 @@ class _Writer:
                 apart.setdefault(condition.place.relation.name, []).append(condition)
         for name, conditions in apart.items():
             way = self.reading.paths[name]
-            yield self._member(way, qualified, [c.render(len(way) > 1) for c in conditions])
+            inner = len(way) > 1
+            denied = [Condition(c.place, c.excludes).render(inner) for c in conditions if c.excludes]
+            wanted = [c.render(inner) for c in conditions if not c.excludes]
+            yield from (f"NOT {self._member(way, qualified, [each])}" for each in denied)
+            if wanted:
+                yield self._member(way, qualified, wanted)
 
-    def _none_of(self, relation: Relation) -> str:
+    def _some_of(self, relation: Relation) -> str:
         way = self.reading.paths[relation.name]
-        return "NOT " + self._member(way, len(self.joined) > 1, [f"{self._inner(way)} IS NOT NULL"])
+        return self._member(way, len(self.joined) > 1, [f"{self._inner(way)} IS NOT NULL"])
 
     def _inner(self, way: tuple[Hop, ...]) -> str:
         own = sql.name(way[0].right_column)

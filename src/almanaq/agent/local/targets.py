@@ -256,7 +256,8 @@ def beside(links: Links, main: Relation, paths: Paths, index_places: dict[str, t
     """Give what names the rows of relations that are to be shown beside each row: "teams with their coaches"."""
     found = []
     for link in links.relations:
-        theirs = links.folded(link.first - 1) in ("their", "its", "his", "her") and links.stem(link.first) in {
+        with_their = links.folded(link.first - 1) == "their" and links.folded(link.first - 2) in ("with", "and")
+        theirs = with_their and links.stem(link.first) in {
             stem(part) for r in link.relations for part in relation_stems(r)
         }
         for relation in link.relations if theirs and not link.verb else ():
