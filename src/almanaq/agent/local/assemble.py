@@ -17,7 +17,6 @@ from almanaq.agent.local.money import money_place
 from almanaq.agent.local.phrases import content
 from almanaq.agent.local.patterns import pattern_condition
 from almanaq.agent.local.placing import Placed
-from almanaq.agent.local.quantities import AGGREGATES
 from almanaq.agent.local.reading import Condition, Item, Reading
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
@@ -203,7 +202,7 @@ class Assembler(Placed):
         """Give the SELECT list, the groups, and whether duplicates are dropped."""
         if self.count_at is not None or self.aggregates:
             computed, grouped = self.aggregates or (self._count(),), tuple(Item(p) for p in self.groups)
-            return (*computed, *grouped) if self._told_last() else (*grouped, *computed), self.groups, False
+            return (*grouped, *computed), self.groups, False
         named = targets.name_place(self.own)
         asked = self.asked
         if counted is None and ranked:
@@ -222,15 +221,6 @@ class Assembler(Placed):
             return (*(Item(p) for p in shown), *questions), (), self._distinct(asked)
         shown = targets.facts(self.own, mentioned) if not questions else (named,)
         return (*(Item(p) for p in shown), *questions), (), False
-
-    def _told_last(self) -> bool:
-        """Say whether the groups are named after what is counted: "how many books per genre"."""
-        spoken = [c.first for c, p in self.placed if p in self.groups]
-        spoken += [r.first for r in self.links.relations for p in self.groups if p.relation in r.relations]
-        asked = self.count_at
-        if asked is None:
-            asked = next((i for i, w in enumerate(self.links.words) if w.folded in AGGREGATES), None)
-        return asked is not None and bool(spoken) and min(spoken) > asked
 
     def _shown_count(self) -> tuple[Item, ...]:
         """Give the count by which rows are ranked or chosen, where the question asks to see it."""

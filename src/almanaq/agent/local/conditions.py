@@ -138,7 +138,7 @@ def _number_score(number: NumberLink, place: Place, paths: Paths) -> float:
         if unit in place.stems:
             score += 3.0 - 0.3 * rank + (0.5 if place.stems == (unit,) else 0.0)
         elif unit in place.about:
-            score += 0.6
+            score += 1.0 if place.coded else 0.6
     for rank, role in enumerate(number.roles):
         score += (2.5 - 0.5 * rank) * (role in place.roles)
     if number.year and not number.roles and (place.kind == "date" or "year" in place.stems or "year" in place.roles):

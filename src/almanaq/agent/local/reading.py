@@ -24,7 +24,8 @@ class Condition:
     excludes: str | None = None
 
     def render(self, qualified: bool) -> str:
-        return self.template.replace("{}", sql.column(self.place, qualified))
+        spelled = "'" in self.template
+        return self.template.replace("{}", (sql.column if spelled else sql.compared)(self.place, qualified))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,12 @@ class Item:
     place: Place | None
     template: str = "{}"
 
-    def render(self, qualified: bool) -> str:
-        return self.template.replace("{}", sql.column(self.place, qualified)) if self.place else self.template
+    def render(self, qualified: bool, ranks: bool = False) -> str:
+        """Give the expression; one that is computed, or `ranks` rows, takes texts of digits as numbers."""
+        if self.place is None:
+            return self.template
+        written = sql.compared if ranks or self.template != "{}" else sql.column
+        return self.template.replace("{}", written(self.place, qualified))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,7 @@ class _Writer:
         if reading.having:
             parts.append(f"HAVING {reading.having}")
         if reading.order:
-            keys = (item.render(qualified) + (" DESC" if down else " ASC") for item, down in reading.order)
+            keys = (item.render(qualified, ranks=True) + (" DESC" if down else " ASC") for item, down in reading.order)
             parts.append("ORDER BY " + ", ".join(keys))
         if reading.limit is not None:
             parts.append(f"LIMIT {reading.limit}")

@@ -31,6 +31,7 @@ _PROFESSIONS = (
     ("ist", ("y", "ics", "istry", "ism")),
 )
 _SO_OR_NOT = ("ed", "able", "ible", "active", "flag", "paid", "sold")
+_COUNT = re.compile(r"-?(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?")
 _DATES = ("date", "timestamp", "time")
 _SYNONYMS = {word: group for group in SYNONYMS for word in group}
 
@@ -43,6 +44,7 @@ class Place:
         stems: the words of its name; `about` those of its description.
         roles: keys of ROLE_WORDS that its name fits.
         kind: what its values are; a text column that only says yes or no is a boolean, `affirms` its yes.
+        cast: it is of text, and all its values are numbers: it is compared as numbers are.
     """
 
     relation: Relation
@@ -52,6 +54,12 @@ class Place:
     roles: frozenset[str]
     kind: Literal["number", "date", "boolean", "text", "prose"]
     affirms: str | None = None
+    cast: bool = False
+
+    @property
+    def coded(self) -> bool:
+        """Whether its name is a code, and only its description says what it holds."""
+        return self.stems != identifier_stems(self.column.name)
 
     @property
     def identifier(self) -> bool:
@@ -93,6 +101,11 @@ def _fields(profession: str) -> frozenset[str]:
         if profession.endswith(ending):
             return frozenset(profession.removesuffix(ending) + field for field in fields)
     return frozenset()
+
+
+def _counts(values: Sequence[str]) -> bool:
+    """Say whether texts are numbers that can be compared: no codes like "00417", nor the digits of a telephone."""
+    return bool(values) and len(values) < MOST_VALUES and all(_COUNT.fullmatch(value) for value in values)
 
 
 def _told_by_digits(column: Column) -> bool:
@@ -145,6 +158,8 @@ class SchemaIndex:
         affirms = next((v for v in listed if v.casefold() in _AFFIRMING), None)
         if affirms is not None and {v.casefold() for v in listed} <= _AFFIRMING | _DENYING:
             return replace(one, kind="boolean", affirms=affirms)
+        if not one.column.array and _counts(listed):
+            one = replace(one, kind="number", cast=True)
         for value in listed:
             parts = stems(value)
             if not 0 < len(parts) <= _LONGEST_VALUE:
