@@ -49,7 +49,7 @@ class Assembler(Placed):
         conditions += [date_condition(d, p, self.index) for d, p in self.dates]
         conditions += [condition for _, condition, _ in self.beyond]
         conditions += [pattern_condition(link, p) for link, _, p in self.patterns]
-        conditions += self._boolean()
+        conditions += [*self._boolean(), *self._missing()]
         texts, questions = self._texts()
         order, counted = self._order() if not self._counts_all else ((), None)
         counted = counted or (self.having[0] if self.having and self.count_at is None else None)
@@ -77,6 +77,19 @@ class Assembler(Placed):
             corrections=tuple((v.text, m[1]) for v, m in self.values if v.corrected),
             score=self._score(len(conditions), bool(order), unused),
         )
+
+    def _missing(self) -> list[Condition]:
+        """Give columns that are to hold nothing: "not returned" of a return date, "without an email"."""
+        told = [p for _, p in (*self.numbers, *self.dates)]
+        found = []
+        for link, place in self.placed:
+            k = link.first - 1
+            k -= self.links.folded(k) in ("a", "an", "any", "been", "yet", "being")
+            no = self.links.folded(k) in ("no", "without") and place.kind in ("text", "number", "date")
+            undone = place.kind == "date" and link.verb and targets.negated_before(self.links, link.first)
+            if (no or undone) and place not in told and not any(meant is place for _, (meant, _) in self.values):
+                found.append(Condition(place, "{} IS NULL"))
+        return found
 
     def _boolean(self) -> list[Condition]:
         found = [(c, p) for c, p in self.placed if p.kind == "boolean"]
@@ -114,6 +127,9 @@ class Assembler(Placed):
             items = targets.order_items(order, self.reach, self.paths)
             if items and self._counts_rows(order, items[0][0].place):
                 items = ()
+            dearest = self._dearest(order) if not items else None
+            if dearest is not None:
+                return ((Item(dearest), order.descending),), None
             named = (
                 bool(order.units)
                 and bool(items)
@@ -156,6 +172,15 @@ class Assembler(Placed):
         values = place.relation == self.main and self.asked and targets.name_place(self.own) not in self.asked
         own = values and all(p.kind == "text" and not p.identifier and p.relation == self.main for p in self.asked)
         return place.relation if own or not all(hop.single for hop in way) else None
+
+    def _dearest(self, order: OrderLink) -> Place | None:
+        """Give the money of a relation that a superlative of size speaks of: "the highest fine"."""
+        sized = self.links.folded(order.first) in ("highest", "largest", "biggest", "lowest", "smallest")
+        for link in self.links.relations if sized else ():
+            for relation in link.relations if _near_order(link.first, order) else ():
+                if relation.name in self.paths:
+                    return money_place(self.index.places[relation.name])
+        return None
 
     def _counts_rows(self, order: OrderLink, place: Place | None) -> bool:
         """Say whether a superlative speaks of a relation's rows, and of no column: "the most orders" of no order date."""
@@ -273,10 +298,10 @@ class Assembler(Placed):
     def _plural(self, after: int) -> bool:
         """Say whether the noun of a superlative is in the plural: "the best restaurants"."""
         named = [self.links.words[r.first] for r in self.links.relations if self.main in r.relations]
+        ordered = {part for item, _ in self._order()[0] if item.place for part in item.place.stems}
         for word in named[:1] or takewhile(lambda w: w.folded not in _CLAUSE, self.links.words[after : after + 4]):
-            if word.folded != word.stem and (
-                word.folded.endswith("s") or word.stem in ("person", "child", "man", "woman")
-            ):
+            plural = word.folded.endswith("s") or word.stem in ("person", "child", "man", "woman")
+            if word.folded != word.stem and plural and word.stem not in ordered:
                 return True
         return False
 

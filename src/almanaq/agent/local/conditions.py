@@ -13,7 +13,8 @@ from almanaq.agent.local.links import DateLink, Links, NumberLink, ValueLink
 from almanaq.agent.local.quantities import MINUTES
 from almanaq.agent.local.reading import Condition
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
-from almanaq.agent.local.words import word_set
+from almanaq.agent.local.spoken import relation_stems
+from almanaq.agent.local.words import roots, word_set
 from almanaq.suql.catalog.relations import ColumnKind
 
 Paths = Mapping[str, tuple[Hop, ...]]
@@ -134,11 +135,16 @@ def _number_score(number: NumberLink, place: Place, paths: Paths) -> float:
     if aged:
         return 2.0 - 0.8 * len(paths[place.relation.name])
     score = 0.0
+    known = {root for part in (*place.stems, *relation_stems(place.relation)) for root in roots(part)}
     for rank, unit in enumerate(number.units):
         if unit in place.stems:
             score += 3.0 - 0.3 * rank + (0.5 if place.stems == (unit,) else 0.0)
         elif unit in place.about:
             score += 1.0 if place.coded else 0.6
+    if number.year and place.kind == "number" and not {"year", "since"} & set(place.stems):
+        score /= 2
+    if number.year and place.kind == "date":
+        score += 1.5 * any(roots(unit) & known for unit in number.units)
     for rank, role in enumerate(number.roles):
         score += (2.5 - 0.5 * rank) * (role in place.roles)
     if number.year and not number.roles and (place.kind == "date" or "year" in place.stems or "year" in place.roles):
@@ -202,7 +208,8 @@ def date_condition(link: DateLink, place: Place, index: SchemaIndex) -> Conditio
     """Compare a column with the days of a link; where no year was said, those nearest to the latest day it holds."""
     start, after = link.span.start, link.span.after
     if place.kind == "number":
-        years = NumberLink(link.first, link.last, link.operator, (start.year, after.year - 1), (), (), True)
+        operator = "between" if link.operator == "=" and after.year - start.year > 1 else link.operator
+        years = NumberLink(link.first, link.last, operator, (start.year, after.year - 1), (), (), True)
         return number_condition(years, place, index.today())
     if link.span.yearless:
         start, after = link.span.nearest(min(filter(None, (index.latest(place), index.today()))))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from almanaq.agent.local.placing import Placed
 
 _SPEAKS = re.compile(
-    r"\b(?:(?:total|overall|how much|what (?:is|was|were|are)(?: the| our| their)?) (?P<noun>sales|revenues?|income"
+    r"\b(?:(?:total|overall|how much|what (?:is|was|were|are)(?: the| our| their)?) (?P<noun>sales|revenues?|value|income"
     r"|turnover|earnings|takings|spend(?:ing)?|expenses)"
     r"|(?:how much|what)(?: money)? (?:has|have|had|did|do|does) (?:\S+ ){1,5}?(?P<verb>spen[dt]|earn(?:ed)?|ma[dk]e|"
     r"s[oe]ll?d?|paid|pay|bring in|take in|took in|brought in)"

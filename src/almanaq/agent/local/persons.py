@@ -46,6 +46,10 @@ def link_people(links: Links, index: SchemaIndex) -> None:
     at = next((i for i, word in enumerate(links.words) if word.folded in _WHO), None)
     if at is None or not people or any(r.name in named for r in people) or _does(links):
         return
+    if at == 0 and not named and not any(c.verb for c in links.columns):
+        named = {place.relation.name for value in links.values for place, _ in value.meanings}
+        if any(r.name in named for r in people):
+            return
     everyone = links.folded(at).startswith(("every", "any"))
     if everyone or (at == 0 and named):
         nearest = [r for r in people if any(hop.right in named for hop in index.hops[r.name])]

@@ -158,6 +158,14 @@ class Placed:
                 named = targets.name_place(self.own)
                 found.setdefault((self.main.name, named.column.name), named)
                 found.setdefault((place.relation.name, place.column.name), place)
+        named = targets.name_place(self.own)
+        theirs = any(
+            self.main in r.relations and not r.verb and self.links.says(r.first + k, ("their",))
+            for r in self.links.relations
+            for k in (1, 2)
+        )
+        if found and theirs and self.count_at is None and not self.aggregates:
+            found = {(self.main.name, named.column.name): named, **found}
         at = targets.counted(self.links)
         if not found and at is not None and self.count_at is None:
             found.update({(p.relation.name, p.column.name): p for c, p in self.placed if c.first == at})

@@ -130,7 +130,7 @@ def aggregate(links: Links, placed: Sequence[tuple[ColumnLink, Place]]) -> Item 
     """Give AVG, MAX, MIN or SUM of the number column named after a word for it."""
     for i, word in enumerate(links.words):
         function = AGGREGATES.get(word.folded)
-        if function is None or links.used[i] == "beyond":
+        if function is None or links.used[i] in ("beyond", "column"):
             continue
         for link, place in placed:
             if i < link.first <= i + 4 and place.kind in ("number", "date") and not place.identifier:
@@ -146,7 +146,7 @@ def aggregates(links: Links, placed: Sequence[tuple[ColumnLink, Place]]) -> tupl
     functions = dict.fromkeys(
         AGGREGATES[w.folded]
         for w, used in zip(links.words, links.used, strict=True)
-        if w.folded in AGGREGATES and used != "beyond"
+        if w.folded in AGGREGATES and used not in ("beyond", "column")
     )
     return tuple(Item(first.place, f"{function}({{}})") for function in functions)
 
