@@ -13,11 +13,14 @@ from almanaq.agent.local.conditions import (
     value_conditions,
 )
 from almanaq.agent.local.links import Links, NumberLink, OrderLink, ValueLink
+from almanaq.agent.local.money import money_place
 from almanaq.agent.local.phrases import content
+from almanaq.agent.local.patterns import pattern_condition
 from almanaq.agent.local.placing import Placed
 from almanaq.agent.local.reading import Condition, Item, Reading
 from almanaq.agent.local.schema_index import Place
-from almanaq.agent.local.words import identifier_stems, word_set
+from almanaq.agent.local.spoken import relation_stems
+from almanaq.agent.local.words import word_set
 from almanaq.suql.catalog.relations import Relation
 
 DEFAULT_LIMIT = 5
@@ -42,16 +45,19 @@ class Assembler(Placed):
 
     def reading(self) -> Reading:
         """Give the reading with its score."""
-        conditions = [*value_conditions(self.values, self.links), *number_conditions(self.numbers, self.links)]
+        conditions = [*value_conditions(self.values, self.links), *number_conditions(self.numbers, self.links, self.index.today())]
         conditions += [date_condition(d, p, self.index) for d, p in self.dates]
         conditions += [condition for _, condition, _ in self.beyond]
-        conditions += self._boolean()
+        conditions += [pattern_condition(link, p) for link, _, p in self.patterns]
+        conditions += [*self._boolean(), *self._missing()]
         texts, questions = self._texts()
         order, counted = self._order() if not self._counts_all else ((), None)
         counted = counted or (self.having[0] if self.having and self.count_at is None else None)
+        counted = self.counted_noun if self.groups and counted is None else counted
+        by_own = counted == self.main
         mentioned = [*(c.place for c in conditions), *(i.place for i, _ in order if i.place)]
         select, group, distinct = self._select(
-            mentioned, questions, counted, ranked=_by_count(order), searches=bool(texts)
+            mentioned, questions, None if by_own else counted, ranked=by_own or _by_count(order), searches=bool(texts)
         )
         unused = self._unused(bool(order) or counted is not None)
         return Reading(
@@ -64,12 +70,26 @@ class Assembler(Placed):
             counted=counted,
             having=count_condition(self.having[1]) if self.having and self.count_at is None else None,
             absent=self._absent(),
+            present=self._present([c.place.relation for c in conditions], counted),
             distinct=distinct,
             limit=self._limit(bool(texts), bool(order), bool(conditions)),
             unused=unused,
             corrections=tuple((v.text, m[1]) for v, m in self.values if v.corrected),
             score=self._score(len(conditions), bool(order), unused),
         )
+
+    def _missing(self) -> list[Condition]:
+        """Give columns that are to hold nothing: "not returned" of a return date, "without an email"."""
+        told = [p for _, p in (*self.numbers, *self.dates)]
+        found = []
+        for link, place in self.placed:
+            k = link.first - 1
+            k -= self.links.folded(k) in ("a", "an", "any", "been", "yet", "being")
+            no = self.links.folded(k) in ("no", "without") and place.kind in ("text", "number", "date")
+            undone = place.kind == "date" and link.verb and targets.negated_before(self.links, link.first)
+            if (no or undone) and place not in told and not any(meant is place for _, (meant, _) in self.values):
+                found.append(Condition(place, "{} IS NULL"))
+        return found
 
     def _boolean(self) -> list[Condition]:
         found = [(c, p) for c, p in self.placed if p.kind == "boolean"]
@@ -107,6 +127,9 @@ class Assembler(Placed):
             items = targets.order_items(order, self.reach, self.paths)
             if items and self._counts_rows(order, items[0][0].place):
                 items = ()
+            dearest = self._dearest(order) if not items else None
+            if dearest is not None:
+                return ((Item(dearest), order.descending),), None
             named = (
                 bool(order.units)
                 and bool(items)
@@ -115,6 +138,10 @@ class Assembler(Placed):
             counted = None if named else targets.counted_relation(order, self.links, self.main, self.paths)
             if counted is not None:
                 return ((Item(None, "COUNT(*)"), order.descending),), counted
+            added = self._adds_up(order, items[0][0].place) if items and order.units else None
+            if added is not None and not self.aggregates:
+                item = Item(items[0][0].place, "SUM({})")
+                return ((item, order.descending),), None if added == self.main else added
             if items and not self.aggregates:
                 return items, None
             owned = any(self.main in r.relations and _near_order(r.first, order) for r in self.links.relations)
@@ -123,7 +150,37 @@ class Assembler(Placed):
             most = order.units and self.group is None and any(p.stems[-1] in order.units for _, p in self.placed)
             if most and order.superlative and not items:
                 return ((Item(None, "COUNT(*)"), order.descending),), None
+        return self._by_sum()
+
+    def _by_sum(self) -> tuple[tuple[tuple[Item, bool], ...], Relation | None]:
+        """Order by the money that rows of another relation brought: "top 3 customers by total spend"."""
+        asked = [r for link in self.links.relations if link.first == self.links.money for r in link.relations]
+        if self.aggregates:
+            return (), None
+        for relation in asked:
+            money = money_place(self.index.places[relation.name])
+            if money is not None and not all(hop.single for hop in self.paths.get(relation.name, ())):
+                down = not any(o.superlative and not o.descending for o in self.links.orders)
+                return ((Item(money, "SUM({})"), down),), relation
         return (), None
+
+    def _adds_up(self, order: OrderLink, place: Place | None) -> Relation | None:
+        """Give the relation over whose rows "the most" of a column is a sum: the goals of a team's players."""
+        if place is None or self.links.folded(order.first) not in ("most", "least", "fewest"):
+            return None
+        way = self.paths[place.relation.name]
+        values = place.relation == self.main and self.asked and targets.name_place(self.own) not in self.asked
+        own = values and all(p.kind == "text" and not p.identifier and p.relation == self.main for p in self.asked)
+        return place.relation if own or not all(hop.single for hop in way) else None
+
+    def _dearest(self, order: OrderLink) -> Place | None:
+        """Give the money of a relation that a superlative of size speaks of: "the highest fine"."""
+        sized = self.links.folded(order.first) in ("highest", "largest", "biggest", "lowest", "smallest")
+        for link in self.links.relations if sized else ():
+            for relation in link.relations if _near_order(link.first, order) else ():
+                if relation.name in self.paths:
+                    return money_place(self.index.places[relation.name])
+        return None
 
     def _counts_rows(self, order: OrderLink, place: Place | None) -> bool:
         """Say whether a superlative speaks of a relation's rows, and of no column: "the most orders" of no order date."""
@@ -132,16 +189,36 @@ class Assembler(Placed):
             place is not None
             and bool(order.units)
             and place.stems != order.units[:1]
-            and any(identifier_stems(r.name) == order.units[:1] and r != self.main for r in named)
+            and any(relation_stems(r) == order.units[:1] and r != self.main for r in named)
         )
 
+    def _present(self, told: list[Relation], counted: Relation | None) -> tuple[Relation, ...]:
+        """Give the relations of which a row is to have some: "students who have a pet"; of those told of, rows are."""
+        found = []
+        for link in self.links.relations:
+            k = link.first - 1
+            k -= self.links.folded(k) in ("a", "an", "any", "some")
+            having = self.links.folded(k) in ("have", "has", "having", "with", "own", "owns") and not link.verb
+            denied = targets.negated_before(self.links, link.first)
+            for relation in link.relations if having and not denied and self.having is None else ():
+                way = self.paths.get(relation.name, ())
+                shown = any(p.relation == relation for p in self.asked)
+                if way and not way[0].single and relation not in (*told, counted) and not shown:
+                    found.append(relation)
+        return tuple(found)
+
     def _absent(self) -> tuple[Relation, ...]:
+        """Give the relations of which a row is to have none: "members without loans", "products never sold"."""
         found = []
         for link in self.links.relations:
             for relation in link.relations:
                 way = self.paths.get(relation.name, ())
                 if way and not way[0].single and targets.negated_before(self.links, link.first):
                     found.append(relation)
+        never = any(word.folded == "never" and self.links.used[i] is None for i, word in enumerate(self.links.words))
+        if never and not found:
+            steps = [way for way in self.paths.values() if len(way) == 1 and not way[0].single]
+            found = [r for r in self.index.catalog.relations if [w[0].right for w in steps] == [r.name]]
         return tuple(found)
 
     def _select(
@@ -149,9 +226,8 @@ class Assembler(Placed):
     ) -> tuple[tuple[Item, ...], tuple[Place, ...], bool]:
         """Give the SELECT list, the groups, and whether duplicates are dropped."""
         if self.count_at is not None or self.aggregates:
-            group = (self.group,) if self.group else ()
-            computed = self.aggregates or (self._count(),)
-            return (*(Item(p) for p in group), *computed), group, False
+            computed, grouped = self.aggregates or (self._count(),), tuple(Item(p) for p in self.groups)
+            return (*grouped, *computed), self.groups, False
         named = targets.name_place(self.own)
         asked = self.asked
         if counted is None and ranked:
@@ -160,7 +236,9 @@ class Assembler(Placed):
         if counted is not None:
             keys = [p for p in self.own if p.column.name in self.main.key and p is not named]
             shown = asked or (named,)
-            return (*(Item(p) for p in shown), *self._shown_count()), tuple(dict.fromkeys((*keys, *shown))), False
+            sums = tuple(item for item, _ in self._order()[0] if item.place is not None)
+            items = (*(Item(p) for p in shown), *sums, *self._shown_count())
+            return items, tuple(dict.fromkeys((*keys, *shown))), False
         if asked and searches:
             return tuple(Item(p) for p in targets.facts(self.own, [*asked, *mentioned])), (), False
         if asked:
@@ -220,10 +298,10 @@ class Assembler(Placed):
     def _plural(self, after: int) -> bool:
         """Say whether the noun of a superlative is in the plural: "the best restaurants"."""
         named = [self.links.words[r.first] for r in self.links.relations if self.main in r.relations]
+        ordered = {part for item, _ in self._order()[0] if item.place for part in item.place.stems}
         for word in named[:1] or takewhile(lambda w: w.folded not in _CLAUSE, self.links.words[after : after + 4]):
-            if word.folded != word.stem and (
-                word.folded.endswith("s") or word.stem in ("person", "child", "man", "woman")
-            ):
+            plural = word.folded.endswith("s") or word.stem in ("person", "child", "man", "woman")
+            if word.folded != word.stem and plural and word.stem not in ordered:
                 return True
         return False
 
@@ -255,6 +333,7 @@ class Assembler(Placed):
         far += [p for _, p in self.numbers] + [p for _, p in self.dates]
         score += sum(1.0 - 0.6 * len(self.paths[p.relation.name]) for p in far)
         whole = self.prose(None)
+        score += 1.0 if any(item.template.startswith("SUM") for item in self.aggregates) else 0.0
         return score + (0.5 if whole is not None and self.phrases else 0.0) + 2.0 * bool(self.having)
 
 
@@ -264,7 +343,7 @@ def _near_order(at: int, order: OrderLink) -> bool:
 
 
 def _by_count(order: tuple[tuple[Item, bool], ...]) -> bool:
-    return any(item.place is None for item, _ in order)
+    return any(item.place is None or item.template.startswith("SUM") for item, _ in order)
 
 
 def count_condition(number: NumberLink) -> str:

@@ -25,7 +25,8 @@ _BEFORE_MONTH = re.compile(r"\b(?:in|since|before|after|until|from|of|during|to|
 _DAYS = {"day": 1, "week": 7}
 _RELATIVE = re.compile(
     r"""\b(?:
-    (?P<near>yesterday|today|tomorrow)
+    (?:the\ )?(?P<decade>\d{3}0)s
+    |(?P<near>yesterday|today|tomorrow)
     |(?:the\ )?(?P<which>last|past|previous|this|current|next)\ (?P<unit>week|month|quarter|year)
     |(?:the\ )?(?:last|past|previous)\ (?P<several>\d+)\ (?P<units>day|week|month|quarter|year)s?
     )\b(?:['’]s\b)?""",
@@ -98,7 +99,9 @@ def _days(year: int, month: int, day: int) -> tuple[date, date] | None:
 def _relative(match: re.Match[str], today: date) -> Span | None:
     """Give the days of words that count from today."""
     try:
-        if match["near"]:
+        if match["decade"]:
+            start, after = date(int(match["decade"]), 1, 1), date(int(match["decade"]) + 10, 1, 1)
+        elif match["near"]:
             start = today + timedelta({"yesterday": -1, "today": 0, "tomorrow": 1}[match["near"].casefold()])
             after = start + timedelta(1)
         elif match["several"]:
@@ -139,6 +142,11 @@ def _months_on(day: date, count: int) -> date:
             if last == 28:
                 raise
     return date(day.year + years, month + 1, day.day)
+
+
+def years_before(day: date, years: int) -> date:
+    """Give the same day so many years earlier."""
+    return _months_on(day, -12 * years)
 
 
 def _in_year(day: date, year: int) -> date | None:

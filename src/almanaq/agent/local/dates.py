@@ -10,6 +10,7 @@ from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.links import DateLink, Links
 from almanaq.agent.local.quantities import COMPARISONS, COMPARISONS_AFTER
 from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import roots
 
 
@@ -51,7 +52,7 @@ def date_place(
     found = [p for p in places if p.kind == "date" or (link.whole_years and "year" in p.stems and p.kind == "number")]
 
     def score(place: Place) -> float:
-        spoken = any(near & roots(part) for part in place.stems)
+        spoken = any(near & roots(part) for part in (*place.stems, *relation_stems(place.relation)))
         return 1.5 * spoken - len(paths[place.relation.name])
 
     return max(found, key=score, default=None)

@@ -39,6 +39,7 @@ class NumberLink:
         units: stems of the words around it that may name the column, the nearest first.
         roles: roles of columns that those words speak of, the likeliest first.
         year: it reads like a year.
+        bare: no noun goes with it: "under 25".
     """
 
     first: int
@@ -48,6 +49,12 @@ class NumberLink:
     units: tuple[str, ...]
     roles: tuple[str, ...]
     year: bool
+    bare: bool = False
+
+    @property
+    def aged(self) -> bool:
+        """Whether it may be the age of a person."""
+        return not self.year and (self.bare or "age" in self.roles) and all(0 < n < 120 for n in self.numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +111,15 @@ class BeyondLink:
 
 
 @dataclass(frozen=True, slots=True)
+class PatternLink:
+    """A part of a word, as ILIKE writes it, that a column is to hold."""
+
+    first: int
+    last: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnLink:
     """Words that name one column, or columns of several relations with that name; or a `verb` of the same root."""
 
@@ -141,6 +157,7 @@ class Links:
     dates: list[DateLink] = field(default_factory=list)
     orders: list[OrderLink] = field(default_factory=list)
     beyond: list[BeyondLink] = field(default_factory=list)
+    patterns: list[PatternLink] = field(default_factory=list)
     columns: list[ColumnLink] = field(default_factory=list)
     relations: list[RelationLink] = field(default_factory=list)
     implied: tuple[Relation, ...] = ()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from almanaq.agent.local import targets
 from almanaq.agent.local.links import Links, RelationLink
+from almanaq.agent.local.persons import holds_people
 from almanaq.agent.local.reading import Item
 from almanaq.agent.local.schema_index import Place, SchemaIndex
 from almanaq.agent.local.words import word_set
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from almanaq.agent.local.placing import Placed
 
 _SPEAKS = re.compile(
-    r"\b(?:(?:total|overall|how much|what (?:is|was|were|are)(?: the| our| their)?) (?P<noun>sales|revenues?|income"
+    r"\b(?:(?:total|overall|how much|what (?:is|was|were|are)(?: the| our| their)?) (?P<noun>sales|revenues?|value|income"
     r"|turnover|earnings|takings|spend(?:ing)?|expenses)"
     r"|(?:how much|what)(?: money)? (?:has|have|had|did|do|does) (?:\S+ ){1,5}?(?P<verb>spen[dt]|earn(?:ed)?|ma[dk]e|"
     r"s[oe]ll?d?|paid|pay|bring in|take in|took in|brought in)"
@@ -49,7 +50,11 @@ def link_money(links: Links, index: SchemaIndex) -> None:
         return
     named = {r.name for link in links.relations for r in link.relations}
     events = [r for r in index.catalog.relations if money_place(index.places[r.name])]
-    dated = [r for r in events if any(p.kind == "date" and "birth" not in p.roles for p in index.places[r.name])]
+    dated = [
+        r
+        for r in events
+        if any(p.kind == "date" for p in index.places[r.name]) and not holds_people(r, index.places[r.name])
+    ]
     chosen = [r for r in events if r.name in named] or dated
     if not chosen:
         return

@@ -12,7 +12,8 @@ OPPOSITES = {
     "popular": (("reviews", True), ("rating", True), ("size", True)),
     "reviewed": (("reviews", True),),
     "recent": (("year", True),),
-    "experienced": (("length", True),),
+    "experienced": (("experience", True), ("length", True)),
+    "valuable": (("worth", True), ("price", True)),
     "paid": (("pay", True),),
     "rated": (("rating", True),),
     "famous": (("reviews", True), ("rating", True)),
@@ -107,7 +108,9 @@ def _sorted_by(links: Links, i: int) -> None:
     if not cued and links.folded(i) == "by" and links.free(i, i + 1):
         # "Sort the names of the staff by age": the word that cues it stands at the beginning.
         cued = any(links.folded(k) in ("sort", "order", "rank", "arrange") for k in range(min(i, 2)))
-        i -= cued
+        by = i
+    else:
+        by = i + 1
     counted = tuple(links.folded(i + k) for k in range(3)) == ("by", "number", "of")
     if counted and links.free(i, i + 3):
         links.orders.insert(0, OrderLink(i, i + 3, (), _units(links, i + 3), True, superlative=False))
@@ -116,9 +119,9 @@ def _sorted_by(links: Links, i: int) -> None:
         return
     rest = {links.folded(k) for k in range(max(i - 2, 0), len(links.words))}
     descending = bool(rest & {"descending", "desc", "decreasing", "highest", "most"})
-    units = tuple(u for u in _units(links, i + 2) if u not in ("the", "their", "its", "his", "her"))
-    links.orders.append(OrderLink(i, i + 2, (), units, descending, superlative=False))
-    links.take(i, i + 2, "order")
+    units = tuple(u for u in _units(links, by + 1) if u not in ("the", "their", "its", "his", "her"))
+    links.orders.append(OrderLink(i, by + 1, (), units, descending, superlative=False))
+    links.take(i, by + 1, "order")
     for k, word in enumerate(links.words):
         if word.folded in ("descending", "ascending", "desc", "asc", "decreasing", "increasing"):
             links.take(k, k + 1, "order")

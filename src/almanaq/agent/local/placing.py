@@ -9,13 +9,18 @@ from almanaq.agent.local.beyond import beyond_condition
 from almanaq.agent.local.conditions import number_place, value_meaning
 from almanaq.agent.local.dates import date_place
 from almanaq.agent.local.joins import paths
-from almanaq.agent.local.links import BeyondLink, ColumnLink, DateLink, Links, NumberLink, ValueLink
+from almanaq.agent.local.links import BeyondLink, ColumnLink, DateLink, Links, NumberLink, PatternLink, ValueLink
 from almanaq.agent.local.money import summed
+from almanaq.agent.local.patterns import pattern_place
 from almanaq.agent.local.phrases import Phrase, phrases
 from almanaq.agent.local.reading import Condition, Item
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
 from almanaq.agent.local.words import singular, stems
 from almanaq.suql.catalog.relations import Relation
+
+
+_OPENING = 4
+"""Most words before the first noun of a question: "what are the different"."""
 
 
 class Placed:
@@ -55,20 +60,66 @@ class Placed:
                 if number.last <= link.first <= number.last + 1:
                     for relation in link.relations:
                         way = self.paths.get(relation.name, ())
-                        if way and not all(hop.single for hop in way):
+                        if (way and not all(hop.single for hop in way)) or (relation == self.main and self._sorts):
                             return relation, number
         return None
+
+    @property
+    def _sorts(self) -> bool:
+        """Whether the question begins with a column of kinds: "which cities have two shops" counts rows by city."""
+        named = targets.name_place(self.own)
+        first = next((p for c, p in self.placed if c.first <= _OPENING), None)
+        return first is not None and first.kind == "text" and first is not named and not first.identifier
 
     @cached_property
     def placed(self) -> list[tuple[ColumnLink, Place]]:
         found = ((c, targets.link_place(c, self.links, self.main, self.paths)) for c in self.links.columns)
         return [(c, p) for c, p in found if p is not None]
 
-    @cached_property
+    @property
     def group(self) -> Place | None:
+        return self.groups[0] if self.groups else None
+
+    @cached_property
+    def groups(self) -> tuple[Place, ...]:
+        """Columns by which a count or an aggregate is grouped."""
         if self.count_at is None and not self.aggregates:
-            return None
-        return targets.grouping(self.links, self.placed, self.index.places, self.paths)
+            return ()
+        found = targets.grouping(self.links, self.placed, self.index.places, self.paths)
+        return (found,) if found else self._beside_count
+
+    @property
+    def _beside_count(self) -> tuple[Place, ...]:
+        """Columns shown beside a count: "names of the teams and the number of players"."""
+        at = self.count_at
+        if at is None or not self._words(at - 5, at - 2) & {"and", "with", ","}:
+            return ()
+        before = [p for c, p in self.placed if c.last < at - 2 and not c.verb and p.kind not in ("boolean", "prose")]
+        named = [r for r in self.links.relations if r.first < at - 2 and self.main in r.relations and not r.verb]
+        if not before and named and self.counted_noun is not None:
+            before = [targets.name_place(self.own)]
+        return tuple(dict.fromkeys(before)) if self.counted_noun or all(p.kind == "text" for p in before) else ()
+
+    def _words(self, first: int, last: int) -> set[str]:
+        return {self.links.folded(k) for k in range(first, last)}
+
+    @cached_property
+    def counted_noun(self) -> Relation | None:
+        """The relation whose rows are counted for each row of the main one: "how many books each member has"."""
+        at = self.count_at
+        for link in self.links.relations:
+            if at is not None and at <= link.first <= at + 2 and self.main not in link.relations:
+                for relation in link.relations:
+                    way = self.paths.get(relation.name, ())
+                    if way and not all(hop.single for hop in way):
+                        return relation
+        return None
+
+    @cached_property
+    def patterns(self) -> list[tuple[PatternLink, ColumnLink | None, Place]]:
+        """Parts of words that columns are to hold, with what named the column."""
+        named = targets.name_place(self.own)
+        return [(each, *pattern_place(each, self.placed, named)) for each in self.links.patterns]
 
     @cached_property
     def aggregates(self) -> tuple[Item, ...]:
@@ -96,12 +147,25 @@ class Placed:
         """Columns that the question asks to see."""
         found: dict[tuple[str, str], Place] = {}
         for link, place in self.placed:
-            free = not self._spent(link, place) and place is not self.group and place.kind not in ("boolean", "prose")
+            free = not self._spent(link, place) and place not in self.groups and place.kind not in ("boolean", "prose")
             free = free and (not link.verb or targets.answers_wh(self.links, place))
             if free and not any(item.place is place for item in self.aggregates):
                 found.setdefault((place.relation.name, place.column.name), place)
         for place in targets.wh_places(self.links, self.own):
             found.setdefault((place.relation.name, place.column.name), place)
+        if self.count_at is None and not self.aggregates:
+            for place in targets.beside(self.links, self.main, self.paths, self.index.places):
+                named = targets.name_place(self.own)
+                found.setdefault((self.main.name, named.column.name), named)
+                found.setdefault((place.relation.name, place.column.name), place)
+        named = targets.name_place(self.own)
+        theirs = any(
+            self.main in r.relations and not r.verb and self.links.says(r.first + k, ("their",))
+            for r in self.links.relations
+            for k in (1, 2)
+        )
+        if found and theirs and self.count_at is None and not self.aggregates:
+            found = {(self.main.name, named.column.name): named, **found}
         at = targets.counted(self.links)
         if not found and at is not None and self.count_at is None:
             found.update({(p.relation.name, p.column.name): p for c, p in self.placed if c.first == at})
@@ -114,7 +178,7 @@ class Placed:
                 value.first - 4 <= link.first < value.first or value.last <= link.first <= value.last + 1
             ):
                 return True
-        if any(meant is place for _, meant in self.dates):
+        if any(meant is place for _, meant in self.dates) or any(link is named for _, named, _ in self.patterns):
             return True
         for number, meant in self.numbers:
             near = number.first - 4 <= link.first <= number.last + 2

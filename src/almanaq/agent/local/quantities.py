@@ -49,6 +49,7 @@ ROLE_WORDS: Mapping[str, frozenset[str]] = {
     ),
     "height": frozenset(["height", "elevation", "altitude"]),
     "weight": frozenset(["weight", "mass"]),
+    "experience": frozenset(["experience", "seniority"]),
     "worth": frozenset(["value", "worth"]),
     "speed": word_set(
         """
@@ -241,6 +242,7 @@ COMPARISONS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("within",), AT_MOST),
     (("until",), AT_MOST),
     (("exactly",), EXACTLY),
+    (("only",), EXACTLY),
     ((">=",), AT_LEAST),
     (("<=",), AT_MOST),
     ((">",), MORE),
