@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 import almanaq
+from almanaq.agent.local.calendar_spans import spans
 
 EMPLOYEES = """id,first_name,last_name,department,job_title,salary,hire_date,city
 1,Ana,Silva,Engineering,Engineer,72000,2019-03-04,Lisbon
@@ -84,10 +87,10 @@ ASKED = [
     ("company", "Which department has the most employees?", ["Engineering"]),
     ("company", "How many departments are there?", [3]),
     ("company", "departments", ["Engineering", "Marketing", "Sales"]),
-    ("company", "orders in February 2024", ["Acme Corp", "Blue Sky Ltd"]),
+    ("company", "orders in February 2024", [102, 103]),
     ("company", "How many orders were placed after January 2024?", [3]),
     ("company", "How many orders were made between 2024-02-01 and 2024-03-31?", [3]),
-    ("company", "show me orders with more than 5 items", ["Acme Corp", "Blue Sky Ltd"]),
+    ("company", "show me orders with more than 5 items", [103, 105]),
     ("company", "Which customers ordered a chair?", ["Acme Corp", "Corner Shop"]),
     ("cinema", "Who directed Night Tram?", ["Oskar Lund"]),
     ("cinema", "Which movies did Oskar Lund direct?", ["Night Tram", "The Quiet Bees"]),
@@ -155,6 +158,10 @@ def test_what_cannot_be_ordered_is_said_and_not_cut_down_to_one_row(connections)
         ("orders before Feb 3, 2024", "order_date < '2024-02-03'"),
         ("orders since December 2023", "order_date >= '2023-12-01'"),
         ("orders until 2024-01", "order_date < '2024-02-01'"),
+        ("orders on 02/03/2024", "order_date >= '2024-02-03' AND order_date < '2024-02-04'"),
+        ("orders before 13/2/2024", "order_date < '2024-02-13'"),
+        ("orders on February 20", "order_date >= '2024-02-20' AND order_date < '2024-02-21'"),
+        ("orders in December", "order_date >= '2023-12-01' AND order_date < '2024-01-01'"),
         ("orders from January 2024 to March 2024", "order_date >= '2024-01-01' AND order_date < '2024-04-01'"),
     ],
 )
@@ -165,3 +172,22 @@ def test_months_and_days(connections, question, condition):
 @pytest.mark.parametrize("question", ["orders on 31 February 2024", "orders in 2024-13", "orders in May 9999"])
 def test_days_that_no_calendar_has_break_nothing(connections, question):
     assert connections["company"].ask(question).status in ("answered", "no_result", "no_query")
+
+
+@pytest.mark.parametrize(
+    ("words", "start", "after"),
+    [
+        ("yesterday", "2024-02-29", "2024-03-01"),
+        ("last week", "2024-02-19", "2024-02-26"),
+        ("this month", "2024-03-01", "2024-04-01"),
+        ("last month", "2024-02-01", "2024-03-01"),
+        ("last quarter", "2023-10-01", "2024-01-01"),
+        ("last year", "2023-01-01", "2024-01-01"),
+        ("the last 3 months", "2023-12-01", "2024-03-02"),
+        ("next year", "2025-01-01", "2026-01-01"),
+        ("last year's budget", "2023-01-01", "2024-01-01"),
+    ],
+)
+def test_days_told_from_today(words, start, after):
+    found = [(str(span.start), str(span.after)) for span in spans(f"orders of {words}", date(2024, 3, 1))]
+    assert found == [(start, after)]

@@ -65,7 +65,7 @@ def test_replies_are_compared_too(request_: RunRequest, tmp_path: Path) -> None:
 
 
 def test_runs_that_cannot_be_compared(runs: list[Path], request_: RunRequest, tmp_path: Path) -> None:
-    with pytest.raises(BenchmarkError, match="two run folders or more"):
+    with pytest.raises(UsageError, match="two run folders or more"):
         compare([runs[0], runs[0]])
     run(replace(request_, out=tmp_path / "few", limit=3))
     with pytest.raises(BenchmarkError, match="their limit is None and 3"):

@@ -243,6 +243,17 @@ def test_faults_of_a_generator_are_counted_and_the_rest_goes_on(qa: RunRequest) 
     assert found.fault == faults[0]
 
 
+class NoUnicode:
+    def generate(self, table_str, query):
+        return "SELECT '\ud800'"
+
+
+def test_replies_that_are_no_unicode_are_kept_readable(qa: RunRequest, sql: RunRequest) -> None:
+    for request in (qa, replace(sql, out=sql.out.with_name("sql"))):
+        run(replace(request, replies=adapt_generator(NoUnicode(), "no-unicode"), limit=2))
+        assert {reply["text"] for reply in replies(request.out)} == {"SELECT '?'"}
+
+
 def test_replies_off_schema_are_repaired_once_and_then_faults(qa: RunRequest) -> None:
     model = ScriptedModel({"table_answer": lambda prompt: "words" if len(prompt.messages) < 4 else {"answer": 7}})
     assert run(replace(qa, replies=PromptedGenerator(model))).outcomes == {"ok": 20}

@@ -28,7 +28,7 @@ EXAMPLES = {
     "exists_stop": "SELECT id FROM t WHERE stars = 4 AND EXISTS "
     "(SELECT 1 FROM t AS s WHERE s.city <> t.city AND answer(s.body, 'calm?') = 'Yes')",
     "late_projection": "SELECT summary(body) FROM t ORDER BY stars DESC, id LIMIT 3",
-    "lazy_branches": "SELECT id, CASE WHEN city = 'Rome' THEN answer(body, 'who?') END, "
+    "lazy_branches": f"SELECT id, CASE WHEN {CALM} AND stars < 4 THEN answer(body, 'who?') END, "
     "coalesce(phone, answer(body, 'phone?')) FROM t",
     "direct_rows": f"SELECT id, stars FROM t WHERE city = 'Oslo' AND {CALM}",
 }
@@ -90,7 +90,7 @@ def test_a_rule_keeps_the_rows(name: str) -> None:
         ("limit_stop", 4, 12),
         ("exists_stop", 5, 12),
         ("late_projection", 3, 12),
-        ("lazy_branches", 12, 24),
+        ("lazy_branches", 19, 36),
     ],
 )
 def test_a_rule_saves_calls(name: str, calls: int, more: int) -> None:

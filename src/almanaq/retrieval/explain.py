@@ -12,9 +12,13 @@ _CHARS = 160  # of a field's text that are shown
 _CELLS = 6  # matching cells that are shown
 
 
-def explained(question: str, table: Table, fields: Sequence[Field]) -> list[str]:
-    """Give lines: each declared field's text with the question's terms in it, then the cells of the rows with most."""
-    analyzer = Analyzer()
+def explained(question: str, table: Table, fields: Sequence[Field], analyzer: Analyzer | None = None) -> list[str]:
+    """Give lines: each declared field's text with the question's terms in it, then the cells of the rows with most.
+
+    Args:
+        analyzer: makes terms as the index does; None: as an index does of which nothing else was said.
+    """
+    analyzer = analyzer or Analyzer()
     asked = dict.fromkeys(analyzer.terms(question))
     lines = []
     for name in fields:

@@ -14,7 +14,7 @@ from sqlglot.schema import MappingSchema
 
 from almanaq.errors import QueryError, QueryTypeError, UnknownNameError, suggest
 from almanaq.suql.catalog.operator_types import check_operators
-from almanaq.suql.catalog.output_names import output_names
+from almanaq.suql.catalog.output_names import output_names, tell_outputs_apart
 from almanaq.suql.catalog.relations import Catalog, Column
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
 from almanaq.suql.syntax.text_functions import is_text_call
@@ -45,9 +45,10 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     """
     spelled, tree = tree, _lower_names(tree)
     _alias_subqueries(tree)
-    _number_output_names(tree)
     _check_tables(tree, catalog, text)
     schema = _schema(tree, catalog)
+    tell_outputs_apart(tree, schema)
+    _number_output_names(tree)
     try:
         tree = qualify_tables(tree, dialect="postgres")
         tree = qualify_columns(tree, schema, dialect="postgres", allow_partial_qualification=True)

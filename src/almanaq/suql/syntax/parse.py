@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UnsupportedError, UsageError
 from almanaq.suql.syntax.allowlist import check_allowed
 from almanaq.suql.syntax.dialect import suql_dialect
+from almanaq.suql.syntax.normal_forms import write_normal_forms
 
 _OTHER_STATEMENTS = frozenset(
     [
@@ -105,6 +106,7 @@ def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
         raise RefusedQueryError(f"the text holds {len(trees)} statements; give one SELECT at a time")
     tree = trees[0]
     _fetch_as_limit(tree)
+    tree = write_normal_forms(tree)
     check_allowed(tree, numbered)
     assert isinstance(tree, exp.Query)
     return _fill(tree, parameters) if parameters else tree
