@@ -189,3 +189,9 @@ def test_points_stay_inside_their_figure(points, log: bool) -> None:
     for x, y in re.findall(r'cx="([^"]+)" cy="([^"]+)"', svg):
         assert 0 <= float(x) <= 640
         assert 0 <= float(y) <= 320
+
+
+def test_thirty_lines_look_thirty_ways() -> None:
+    lines = [Line(f"run {number}", (1, 10), (0.1, 0.9)) for number in range(30)]
+    drawn = re.findall(r"<polyline[^>]* (stroke=[^>]*)/>", lines_figure(lines, x_label="k", y_label="recall"))
+    assert len(set(drawn)) == len(drawn) == 30

@@ -91,6 +91,12 @@ def test_wrong_usage(arguments: tuple[str, ...]) -> None:
     assert isinstance(run(*arguments).exception, UsageError)
 
 
+def test_a_question_that_is_no_unicode_is_asked_all_the_same(folder: Path) -> None:
+    for retriever in ("hybrid", "random"):
+        asked = ("find", "\udcff Nile", "--corpus", str(folder), "--retriever", retriever, "--embedder", "lexical")
+        assert "rivers" in run(*asked).stdout
+
+
 def test_find_explains_what_matched(folder: Path) -> None:
     shown = run("find", "Nile", "--corpus", str(folder), "--retriever", "bm25", "--explain").stdout
     assert "row 1, river: Nile" in shown

@@ -67,6 +67,7 @@ def find(
     """List the tables of a corpus that fit a question best, with scores (higher is better)."""
     from almanaq.retrieval.registry import sees_its_own
 
+    question = question.encode(errors="replace").decode()  # bytes of the command line that are no text
     if not question.strip():
         raise UsageError("the question is empty")
     if k < 1:
