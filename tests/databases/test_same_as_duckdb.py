@@ -95,6 +95,14 @@ EXPRESSIONS = (
     ),
     *("array_to_string(ARRAY[NULL]::text[], ',')", "'{a,\"b c\",NULL}'::text[]", "l @> '{x}'", "ARRAY[NULL] <@ l"),
     *("'x' <> ALL (l)", "'x' < ANY (l)", "id = ALL (ARRAY[1, NULL])", "id = ANY (ARRAY(SELECT 2))"),
+    *("id / 2 / 2 * 3", "(7 + id) / (5 / 2)", "(SELECT 7 / 2) / 2", "extract(year FROM at) / 100", "sign(id) / 2"),
+    *(
+        "(at::date - '2020-01-01'::date) / 7",
+        "cardinality(l) / 2",
+        "octet_length(name) / 2",
+        "regexp_count('aaa', 'a') / 2",
+    ),
+    *("(SELECT max(x / 2) FROM generate_series(1, 7) AS t(x))", "extract(hour FROM z)", "z::time"),
     *(
         "(id, name) = (1, 'b')",
         "(id, f) < (2, 0)",

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
+
+import almanaq
+from almanaq.errors import UnknownNameError, UsageError
+from almanaq.suql.catalog.relations import Catalog, Relation
 
 from .support import Asked, arrays, texts
 
@@ -461,3 +467,40 @@ def test_an_answer_may_be_larger_than_what_it_is_compared_with() -> None:
     large = Asked(reply=lambda text, _: text, t={"id": [1, 2], "body": texts("US$3bn", "12")})
     assert large.rows("SELECT id FROM t WHERE answer(body, 'how many?') > 100") == [(1,)]
     assert large.rows("SELECT answer(body, 'how many?') + 1 FROM t ORDER BY id") == [(3_000_000_001,), (13,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "expected"),
+    [
+        (
+            "SELECT id FROM places WHERE id IN (?,?,?) AND answer(body,?)=? ORDER BY id",
+            [1, 2, 3, "calm?", "Yes"],
+            [1, 3],
+        ),
+        ("SELECT ?::int + id FROM places WHERE id=?and id<? ORDER BY 1", ["10", 1, 5], [11]),
+        ("SELECT ?||city||? FROM places WHERE id = 1", ["<", "?>"], ["<Oslo?>"]),
+        ("SELECT ?+?*?", [1, 2, 3], [7]),
+        ("SELECT extract(hour FROM ?)", [datetime.datetime(2020, 1, 1, 2, tzinfo=datetime.UTC)], [2]),
+        ("SELECT ? > 1", [float("inf")], [True]),
+        ("SELECT ? = 'NaN'", [decimal.Decimal("NaN")], [True]),
+        ("SELECT ?", [np.int64(3)], [3]),
+    ],
+)
+def test_parameters_stand_anywhere(town: Asked, sql: str, values: list[object], expected: list[object]) -> None:
+    assert [v for (v,) in town.rows(sql, values)] == expected
+
+
+@pytest.mark.parametrize("values", ["ab", {0: 1}, ["\ud800"], [object()]])
+def test_parameters_that_cannot_be_written(town: Asked, values: object) -> None:
+    with pytest.raises(UsageError):
+        town.con.sql("SELECT ?", values)
+
+
+def test_names_that_differ_only_in_case(engine: str, town: Asked) -> None:
+    with pytest.raises(UsageError, match="'A' and 'a'"):
+        almanaq.connect({"t": pa.table({"A": [1], "a": [2]})})
+    alike = Catalog((Relation("T", ("x", "T"), ()), Relation("t", ("x", "t"), ())))
+    assert "'T' and 't'" in alike.confused(alike.relation("t"))
+    if engine == "postgres":
+        with pytest.raises(UnknownNameError, match="'A' and 'a'"):
+            Asked(p=pa.table({"A": [1], "a": [2], "b": ["x"]})).rows("SELECT b FROM p")

@@ -167,6 +167,8 @@ def _cast(node: exp.Expr) -> exp.Expr:
             node.set("to", exp.DataType.build(f"decimal({digits})"))
     elif to.is_type(*exp.DataType.INTEGER_TYPES) and inner.is_type("double", "float") and is_numeric_there(inner):
         node.set("this", exp.Round(this=inner.copy()))
+    elif to.is_type("time") and inner.is_type("timestamptz", "timestampltz"):
+        node.set("this", exp.cast(inner.copy(), "timestamp"))
     elif to.is_type("array") and isinstance(inner, exp.Literal) and inner.name.startswith("{"):
         node.set("this", exp.Array(expressions=_elements(inner.name)))
     return node
@@ -313,6 +315,9 @@ def _json_path(node: exp.Expr) -> exp.Expr:
 
 
 def _extract(node: exp.Expr) -> exp.Expr:
+    if node.expression.is_type("timestamptz", "timestampltz"):  # its parts are those of UTC, the session's zone
+        moment = exp.AtTimeZone(this=exp.paren(node.expression.copy()), zone=exp.Literal.string("UTC"))
+        node.set("expression", exp.paren(moment, copy=False))
     if node.name.lower() not in _FRACTIONS:
         return node
     microseconds = exp.Extract(this=exp.var("MICROSECONDS"), expression=node.expression)
