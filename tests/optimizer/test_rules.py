@@ -22,6 +22,8 @@ EXAMPLES = {
     "merged_derived_tables": f"SELECT id FROM (SELECT * FROM t WHERE {CALM}) AS d WHERE city = 'Oslo' LIMIT 1",
     "preserved_derived_tables": f"SELECT d.id FROM (SELECT * FROM t WHERE {CALM}) AS d "
     "LEFT JOIN t AS u ON u.id = d.id + 1 LIMIT 1",
+    "pushed_conditions": "SELECT d.city, count(*) FROM (SELECT DISTINCT city, stars, answer(body, 'who?') AS a FROM t "
+    "UNION SELECT city, stars, answer(body, 'calm?') FROM t) AS d WHERE d.city = 'Oslo' AND d.stars > 2 GROUP BY 1",
     "weakest_condition": f"SELECT id FROM t WHERE (stars = 4 OR {CALM}) AND city = 'Oslo'",
     "text_filter": f"SELECT id FROM t WHERE city = 'Oslo' OR ({CALM} AND answer(body, 'loud?') = 'No')",
     "limit_stop": f"SELECT id FROM t WHERE {CALM} ORDER BY id DESC LIMIT 2",
@@ -84,8 +86,9 @@ def test_a_rule_keeps_the_rows(name: str) -> None:
         ("unused_outputs", 0, 8),
         ("exists_limit", 3, 12),
         ("inner_joins", 4, 11),
-        ("merged_derived_tables", 2, 12),
+        ("merged_derived_tables", 2, 6),
         ("preserved_derived_tables", 3, 12),
+        ("pushed_conditions", 4, 24),
         ("text_filter", 8, 24),
         ("limit_stop", 4, 12),
         ("exists_stop", 5, 12),

@@ -8,7 +8,7 @@ from almanaq.errors import QueryTypeError
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
-_OF_ARRAYS = {
+_OF_ARRAYS: dict[type[exp.Expr], str] = {
     **{exp.Any: "ANY", exp.Unnest: "unnest", exp.Explode: "unnest"},
     **{exp.ArrayContainsAll: "@>", exp.ArrayContainedBy: "<@", exp.ArrayOverlaps: "&&"},
 }
