@@ -95,7 +95,7 @@ def _order(links: Links, i: int, last: int, named: tuple[str, ...]) -> OrderLink
     return OrderLink(i, last, choices, named, choices[0][1] if choices and word not in _UP | _DOWN else down)
 
 
-def _superlative(word: str) -> Sequence[tuple[str, bool]] | None:
+def _superlative(word: str) -> tuple[tuple[str, bool], ...] | None:
     return SUPERLATIVES.get(_IRREGULAR.get(word, f"{word[:-1]}st"))
 
 
