@@ -16,6 +16,7 @@ from almanaq.agent.local.conditions import (
 from almanaq.agent.local.links import Links, NumberLink, OrderLink, ValueLink
 from almanaq.agent.local.money import money_place
 from almanaq.agent.local.patterns import pattern_condition
+from almanaq.agent.local.periods import PERIODS
 from almanaq.agent.local.phrases import content
 from almanaq.agent.local.placing import Placed
 from almanaq.agent.local.reading import Condition, Item, Reading
@@ -66,6 +67,7 @@ class Assembler(Placed):
             mentioned, questions, None if by_own else counted, ranked=by_own or _by_count(order), searches=bool(texts)
         )
         unused = self._unused(bool(order) or counted is not None)
+        absent, present = self._absent(), self._present([c.place.relation for c in conditions], counted)
         return Reading(
             self.main,
             self.paths,
@@ -79,10 +81,10 @@ class Assembler(Placed):
             order=order,
             counted=counted,
             having=count_condition(self.having[1]) if self.having and self.count_at is None else None,
-            absent=self._absent(),
-            present=self._present([c.place.relation for c in conditions], counted),
+            absent=absent,
+            present=present,
             distinct=distinct,
-            limit=self._limit(bool(texts), bool(order), bool(conditions)),
+            limit=self._limit(bool(texts), bool(order), bool(conditions or absent or present)),
             unused=unused,
             corrections=tuple((v.text, m[1]) for v, m in self.values if v.corrected),
             score=self._score(len(conditions), bool(order), unused),
@@ -343,8 +345,12 @@ class Assembler(Placed):
         if not ordered and not self.aggregates:
             found += [links.text(o.first, o.last) for o in links.orders if o.superlative]
         if self.prose(None) is None or (self.count_at is not None and not self.phrases):
-            found += [links.words[i].text for i in range(len(links.words)) if content(links, i)]
+            found += [links.words[i].text for i in range(len(links.words)) if self._says(i)]
         return tuple(found)
+
+    def _says(self, i: int) -> bool:
+        """Say whether a word carries meaning that nothing here took up."""
+        return content(self.links, i) and not (self.period is not None and self.links.stem(i) in PERIODS)
 
     def _understood(self, number: NumberLink) -> bool:
         return any(n is number for n, _ in self.numbers) or bool(self.having and self.having[1] is number)

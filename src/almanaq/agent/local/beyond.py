@@ -70,7 +70,8 @@ def _time(links: Links, i: int) -> BeyondLink | None:
     """Link "before" and "after" where a value follows: "joined before Tom"."""
     if links.folded(i) not in ("before", "after") or not any(v.first == i + 1 for v in links.values):
         return None
-    return BeyondLink(i, i + 1, OrderLink(i, i + 1, (("year", links.folded(i) == "after"),), _before(links, i)))
+    later = links.folded(i) == "after"
+    return BeyondLink(i, i + 1, OrderLink(i, i + 1, (("year", later),), _before(links, i), later))
 
 
 def _beyond_average(links: Links, i: int, average: int, named: tuple[str, ...]) -> BeyondLink:

@@ -120,6 +120,7 @@ def _not(match: re.Match[str], index: SchemaIndex) -> str:
 
 def _implied(links: Links, index: SchemaIndex) -> tuple[Relation, ...]:
     roles = {role for number in links.numbers for role in number.roles}
+    roles |= {role for beyond in links.beyond for role, _ in beyond.order.choices}
     told = _OF_PERSONS if links.folded(0) == "who" else _MONEY
     roles |= {role for order in links.orders for role, _ in order.choices if role in told}
     found = {

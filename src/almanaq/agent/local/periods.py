@@ -9,13 +9,14 @@ from almanaq.agent.local.reading import Item
 from almanaq.agent.local.schema_index import Place
 
 _BY = {"per", "by", "each", "every", "which", "what"}
-_FORMS = {
+PERIODS = {
     "year": "EXTRACT(YEAR FROM {})",
     "quarter": "CAST(date_trunc('quarter', {}) AS date)",
     "month": "CAST(date_trunc('month', {}) AS date)",
     "week": "CAST(date_trunc('week', {}) AS date)",
     "day": "CAST(date_trunc('day', {}) AS date)",
 }
+"""Words for stretches of time, and the expression that rows of one have in common."""
 
 
 def period(links: Links, placed: Sequence[tuple[ColumnLink, Place]], own: Sequence[Place]) -> Item | None:
@@ -26,7 +27,7 @@ def period(links: Links, placed: Sequence[tuple[ColumnLink, Place]], own: Sequen
         own: the columns of the main relation.
     """
     for i, word in enumerate(links.words):
-        form = _FORMS.get(word.stem)
+        form = PERIODS.get(word.stem)
         asks = links.folded(i - 1) in _BY and (links.folded(i - 1) not in ("which", "what") or bool(links.orders))
         if form is None or not asks or links.used[i] not in (None, "order", "relation"):
             continue

@@ -188,7 +188,8 @@ class Placed:
                 value.first - 4 <= link.first < value.first or value.last <= link.first <= value.last + 1
             ):
                 return True
-        if any(meant is place for _, meant in self.dates) or any(link is named for _, named, _ in self.patterns):
+        told = [*(meant for _, meant in self.dates), *(condition.place for _, condition, _ in self.beyond)]
+        if any(meant is place for meant in told) or any(link is named for _, named, _ in self.patterns):
             return True
         for number, meant in self.numbers:
             near = number.first - 4 <= link.first <= number.last + 2
