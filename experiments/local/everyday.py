@@ -2,10 +2,10 @@
 
     python experiments/local/everyday.py [--out experiments/local/everyday.json] [--show]
 
-Four small databases of ours (`everyday/*.toml`) in the forms that people have them in, forty questions each as an analyst
-may put them. The right queries were written before any was put to `local`. Half of the questions, by a hash of their
-words, were looked at while the parser was widened; of the others only how many are right. A reply is right where some
-of its columns hold the rows of the right query and no others; a turn taken for small talk is wrong.
+Four small databases of ours (`everyday/*.toml`) in the forms that people have them in, forty questions each as an
+analyst may put them. The right queries were written before any was put to `local`. Half of the questions, by a hash of
+their words, were looked at while the parser was widened; of the others only how many are right. A reply is right where
+some of its columns hold the rows of the right query and no others; a turn taken for small talk is wrong.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def main() -> None:
     arguments.add_argument("--out", type=Path)
     arguments.add_argument("--show", action="store_true")
     given = arguments.parse_args()
-    found = {file.stem: measure(tomllib.loads(file.read_text("utf-8")), given.show) for file in sorted(SOURCES.glob("*"))}
+    found = {
+        file.stem: measure(tomllib.loads(file.read_text("utf-8")), given.show) for file in sorted(SOURCES.glob("*"))
+    }
     halves = {
         half: {
             "questions": sum(sum(counts[half].values()) for counts, _ in found.values()),

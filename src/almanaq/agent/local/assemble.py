@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from itertools import takewhile
 
 from almanaq.agent.local import sql, targets
@@ -14,8 +15,9 @@ from almanaq.agent.local.conditions import (
 )
 from almanaq.agent.local.links import Links, NumberLink, OrderLink, ValueLink
 from almanaq.agent.local.money import money_place
-from almanaq.agent.local.phrases import content
 from almanaq.agent.local.patterns import pattern_condition
+from almanaq.agent.local.periods import PERIODS
+from almanaq.agent.local.phrases import content
 from almanaq.agent.local.placing import Placed
 from almanaq.agent.local.reading import Condition, Item, Reading
 from almanaq.agent.local.schema_index import Place
@@ -27,6 +29,8 @@ DEFAULT_LIMIT = 5
 SEARCH_LIMIT = 3
 LISTED_LIMIT = 100
 """Rows of a relation of which nothing is asked; those of one without prose that a condition chooses are all shown."""
+_REFERENCES = 2
+"""Most rows referred to of which a name is shown beside a row without a name of its own."""
 _ASKING = word_set(
     """
     does do is are can has have did was were how what
@@ -45,7 +49,10 @@ class Assembler(Placed):
 
     def reading(self) -> Reading:
         """Give the reading with its score."""
-        conditions = [*value_conditions(self.values, self.links), *number_conditions(self.numbers, self.links, self.index.today())]
+        conditions = [
+            *value_conditions(self.values, self.links),
+            *number_conditions(self.numbers, self.links, self.index.today()),
+        ]
         conditions += [date_condition(d, p, self.index) for d, p in self.dates]
         conditions += [condition for _, condition, _ in self.beyond]
         conditions += [pattern_condition(link, p) for link, _, p in self.patterns]
@@ -60,19 +67,24 @@ class Assembler(Placed):
             mentioned, questions, None if by_own else counted, ranked=by_own or _by_count(order), searches=bool(texts)
         )
         unused = self._unused(bool(order) or counted is not None)
+        absent, present = self._absent(), self._present([c.place.relation for c in conditions], counted)
         return Reading(
             self.main,
             self.paths,
             select,
             conditions=(*conditions, *texts),
             group=group,
+            period=self.period if self.count_at is not None or self.aggregates or _by_count(order) else None,
+            beside=frozenset(
+                p.relation.name for p in self.references if Item(p) in select and not (self.asked or group)
+            ),
             order=order,
             counted=counted,
             having=count_condition(self.having[1]) if self.having and self.count_at is None else None,
-            absent=self._absent(),
-            present=self._present([c.place.relation for c in conditions], counted),
+            absent=absent,
+            present=present,
             distinct=distinct,
-            limit=self._limit(bool(texts), bool(order), bool(conditions)),
+            limit=self._limit(bool(texts), bool(order), bool(conditions or absent or present)),
             unused=unused,
             corrections=tuple((v.text, m[1]) for v, m in self.values if v.corrected),
             score=self._score(len(conditions), bool(order), unused),
@@ -122,8 +134,21 @@ class Assembler(Placed):
         asked = re.sub(r"\b(the|a) this\b", "this", f"{before}this {self.noun}{after}").strip()
         return asked.rstrip("?.! ")[:1].lower() + asked.rstrip("?.! ")[1:] + "?"
 
+    @cached_property
+    def references(self) -> tuple[Place, ...]:
+        """What names the rows that a row of the main relation refers to: the member and the book of a loan."""
+        single = [
+            name for name, way in self.paths.items() if len(way) == 1 and way[0].single and name != self.main.name
+        ]
+        return tuple(targets.name_place(self.index.places[name]) for name in single[:_REFERENCES])
+
     def _order(self) -> tuple[tuple[tuple[Item, bool], ...], Relation | None]:
+        if self.period is not None and (self.count_at is not None or self.aggregates):
+            return ((self.period, False),), None
         for order in self.links.orders:
+            if self.period is not None and order.superlative:
+                money = money_place(self.own) if self.links.money is not None else None
+                return ((Item(money, "SUM({})") if money else Item(None, "COUNT(*)"), order.descending),), None
             items = targets.order_items(order, self.reach, self.paths)
             if items and self._counts_rows(order, items[0][0].place):
                 items = ()
@@ -183,7 +208,7 @@ class Assembler(Placed):
         return None
 
     def _counts_rows(self, order: OrderLink, place: Place | None) -> bool:
-        """Say whether a superlative speaks of a relation's rows, and of no column: "the most orders" of no order date."""
+        """Say whether a superlative speaks of rows of a relation, and of no column: "the most orders" is no date."""
         named = [r for link in self.links.relations if _near_order(link.first, order) for r in link.relations]
         return (
             place is not None
@@ -227,9 +252,12 @@ class Assembler(Placed):
         """Give the SELECT list, the groups, and whether duplicates are dropped."""
         if self.count_at is not None or self.aggregates:
             computed, grouped = self.aggregates or (self._count(),), tuple(Item(p) for p in self.groups)
+            grouped += (self.period,) if self.period else ()
             return (*grouped, *computed), self.groups, False
         named = targets.name_place(self.own)
         asked = self.asked
+        if counted is None and ranked and self.period is not None:
+            return (self.period, *(item for item, _ in self._order()[0])), (), False
         if counted is None and ranked:
             shown = asked or (named,)
             return (*(Item(p) for p in shown), *self._shown_count()), shown, False
@@ -245,6 +273,7 @@ class Assembler(Placed):
             shown = (named, *asked) if named not in asked and targets.wh_places(self.links, self.own) else asked
             return (*(Item(p) for p in shown), *questions), (), self._distinct(asked)
         shown = targets.facts(self.own, mentioned) if not questions else (named,)
+        shown += self.references if named.identifier and not searches and not questions else ()
         return (*(Item(p) for p in shown), *questions), (), False
 
     def _shown_count(self) -> tuple[Item, ...]:
@@ -316,8 +345,12 @@ class Assembler(Placed):
         if not ordered and not self.aggregates:
             found += [links.text(o.first, o.last) for o in links.orders if o.superlative]
         if self.prose(None) is None or (self.count_at is not None and not self.phrases):
-            found += [links.words[i].text for i in range(len(links.words)) if content(links, i)]
+            found += [links.words[i].text for i in range(len(links.words)) if self._says(i)]
         return tuple(found)
+
+    def _says(self, i: int) -> bool:
+        """Say whether a word carries meaning that nothing here took up."""
+        return content(self.links, i) and not (self.period is not None and self.links.stem(i) in PERIODS)
 
     def _understood(self, number: NumberLink) -> bool:
         return any(n is number for n, _ in self.numbers) or bool(self.having and self.having[1] is number)

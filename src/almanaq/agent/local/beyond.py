@@ -70,7 +70,8 @@ def _time(links: Links, i: int) -> BeyondLink | None:
     """Link "before" and "after" where a value follows: "joined before Tom"."""
     if links.folded(i) not in ("before", "after") or not any(v.first == i + 1 for v in links.values):
         return None
-    return BeyondLink(i, i + 1, OrderLink(i, i + 1, (("year", links.folded(i) == "after"),), _before(links, i)))
+    later = links.folded(i) == "after"
+    return BeyondLink(i, i + 1, OrderLink(i, i + 1, (("year", later),), _before(links, i), later))
 
 
 def _beyond_average(links: Links, i: int, average: int, named: tuple[str, ...]) -> BeyondLink:
@@ -95,7 +96,7 @@ def _order(links: Links, i: int, last: int, named: tuple[str, ...]) -> OrderLink
     return OrderLink(i, last, choices, named, choices[0][1] if choices and word not in _UP | _DOWN else down)
 
 
-def _superlative(word: str) -> Sequence[tuple[str, bool]] | None:
+def _superlative(word: str) -> tuple[tuple[str, bool], ...] | None:
     return SUPERLATIVES.get(_IRREGULAR.get(word, f"{word[:-1]}st"))
 
 

@@ -119,7 +119,7 @@ def number_place(number: NumberLink, places: Iterable[Place], paths: Paths) -> P
 
 
 def _unspoken(number: NumberLink, own: Sequence[Place]) -> Place | None:
-    """Give the column that a comparison without a noun speaks of: people "under 25" of age, "orders over 400" of money."""
+    """Give the column that a comparison without a noun speaks of: the age of people "under 25", else money."""
     roles = ("age", "birth") if number.operator != "=" and 0 < number.numbers[0] < 120 else ()
     for role in (*roles, "price", "pay", "revenue"):
         found = [p for p in own if role in p.roles and p.kind in ("number", "date") and not p.identifier]
@@ -152,9 +152,7 @@ def _number_score(number: NumberLink, place: Place, paths: Paths) -> float:
     return score - 0.8 * len(paths[place.relation.name])
 
 
-def number_conditions(
-    chosen: Sequence[tuple[NumberLink, Place]], links: Links, today: date
-) -> Iterable[Condition]:
+def number_conditions(chosen: Sequence[tuple[NumberLink, Place]], links: Links, today: date) -> Iterable[Condition]:
     """Write the comparisons; equal numbers of one column with "or" between them are alternatives."""
     alternatives: list[tuple[NumberLink, Place]] = []
     for number, place in chosen:

@@ -61,7 +61,7 @@ _BETWEEN_NOT_AND_VALUE = frozenset(
 _MONEY = frozenset(("pay", "revenue"))
 _OF_PERSONS = _MONEY | {"age", "birth", "height", "weight"}
 _BEFORE_NOUNS = word_set("the a an which what each every this that any all per many")
-_UNDONE = re.compile(r"\bun(\w{3,}(?:ed|id|ld|nt))\b", re.IGNORECASE)
+_UNDONE = re.compile(r"\bun(\w{2,}(?:ed|id|ld|nt))\b", re.IGNORECASE)
 _TITLES = word_set("mr mrs ms miss dr prof professor sir")
 _ORDINARY = word_set("room house rooms fast soul middle cream food time")
 """Words that are part of an option's name and say nothing without the rest of it."""
@@ -111,13 +111,16 @@ def link(question: str, index: SchemaIndex) -> Links:
 def _not(match: re.Match[str], index: SchemaIndex) -> str:
     """Give "not paid" for "unpaid" where the data knows "paid" and nothing unpaid."""
     done = stem(match[1])
-    known = any(done in place.stems or roots(done) & roots(place.stems[0]) for place in index.all_places() if place.stems)
+    known = any(
+        done in place.stems or roots(done) & roots(place.stems[0]) for place in index.all_places() if place.stems
+    )
     whole = index.meanings((stem(match[0]),))
     return f"not {match[1]}" if not whole and (known or index.meanings((done,))) else match[0]
 
 
 def _implied(links: Links, index: SchemaIndex) -> tuple[Relation, ...]:
     roles = {role for number in links.numbers for role in number.roles}
+    roles |= {role for beyond in links.beyond for role, _ in beyond.order.choices}
     told = _OF_PERSONS if links.folded(0) == "who" else _MONEY
     roles |= {role for order in links.orders for role, _ in order.choices if role in told}
     found = {

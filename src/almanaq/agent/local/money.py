@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from almanaq.agent.local.placing import Placed
 
 _SPEAKS = re.compile(
-    r"\b(?:(?:total|overall|how much|what (?:is|was|were|are)(?: the| our| their)?) (?P<noun>sales|revenues?|value|income"
-    r"|turnover|earnings|takings|spend(?:ing)?|expenses)"
-    r"|(?:how much|what)(?: money)? (?:has|have|had|did|do|does) (?:\S+ ){1,5}?(?P<verb>spen[dt]|earn(?:ed)?|ma[dk]e|"
-    r"s[oe]ll?d?|paid|pay|bring in|take in|took in|brought in)"
-    r"|(?:by|of)(?: their| the)? (?:total )?(?P<ranked>sales|revenue|turnover|spend(?:ing)?|earnings)"
-    r"|(?P<most>spen[dt]|paid|bought for) (?:us )?(?:the )?(?:most|least)(?: money)?)\b",
-    re.IGNORECASE,
+    r"""\b(?:(?P<plain>sales|revenues?|turnover|takings)
+    |(?:total|overall|how\ much|what\ (?:is|was|were|are)(?:\ the|\ our|\ their)?)\ (?P<noun>value|income|earnings
+        |spend(?:ing)?|expenses)
+    |(?:how\ much|what)(?:\ money)?\ (?:has|have|had|did|do|does)\ (?:\S+\ ){1,5}?(?P<verb>spen[dt]|earn(?:ed)?|ma[dk]e
+        |s[oe]ll?d?|paid|pay|bring\ in|take\ in|took\ in|brought\ in)
+    |(?:by|of)(?:\ their|\ the)?(?:\ total)?\ (?P<ranked>spend(?:ing)?|earnings)
+    |(?P<most>spen[dt]|paid|bought\ for)\ (?:us\ )?(?:the\ )?(?:most|least)(?:\ money)?)\b""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _MONEY = word_set("total amount revenue sale turnover value sum price cost fee charge paid payment gross")
 _ALTOGETHER = re.compile(r"\b(?:altogether|in total|combined|overall|in all|all together)\b", re.IGNORECASE)
@@ -55,10 +56,10 @@ def link_money(links: Links, index: SchemaIndex) -> None:
         for r in events
         if any(p.kind == "date" for p in index.places[r.name]) and not holds_people(r, index.places[r.name])
     ]
-    chosen = [r for r in events if r.name in named] or dated
+    chosen = [r for r in events if r.name in named and not holds_people(r, index.places[r.name])] or dated
     if not chosen:
         return
-    start = next(match.start(name) for name in ("noun", "verb", "ranked", "most") if match[name])
+    start = next(match.start(name) for name in ("plain", "noun", "verb", "ranked", "most") if match[name])
     at = next((i for i, word in enumerate(links.words) if word.start == start), None)
     if at is None or links.used[at] == "value":
         return
@@ -74,11 +75,13 @@ def link_money(links: Links, index: SchemaIndex) -> None:
 def summed(placed: Placed) -> Item | None:
     """Give the sum that a question asks for, None where it asks for none.
 
-    One of money of the main relation; or of a column of numbers, as in "how many copies do we have", no row being named.
+    One of money of the main relation; or of a column of numbers, as in "how many copies do we have" of all rows.
     """
     links, own = placed.links, placed.own
     money = money_place(own)
-    spoken = links.money is not None and any(r.first == links.money and placed.main in r.relations for r in links.relations)
+    spoken = links.money is not None and any(
+        r.first == links.money and placed.main in r.relations for r in links.relations
+    )
     for link in links.relations:
         total = links.folded(link.first - 1) in ("total", "overall") and links.stem(link.first) in NOUNS
         spoken = spoken or (total and placed.main in link.relations)
@@ -89,7 +92,9 @@ def summed(placed: Placed) -> Item | None:
     grouped = any(word.folded in ("each", "every", "per") for word in links.words)
     if at is None or ranked or grouped or placed.entity is not None:
         return None
-    numbers = [(c, p) for c, p in placed.placed if p.kind == "number" and not p.identifier and p.relation == placed.main]
+    numbers = [
+        (c, p) for c, p in placed.placed if p.kind == "number" and not p.identifier and p.relation == placed.main
+    ]
     named = [p for c, p in numbers if c.first == at and c.exact]
     if not named and _ALTOGETHER.search(links.question):
         named = [p for c, p in numbers if c.exact][-1:]

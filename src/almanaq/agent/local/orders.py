@@ -72,7 +72,7 @@ def _superlative(links: Links, i: int) -> None:
 def _earning(links: Links) -> None:
     """Link "earns the most", "made the least money", "is paid the most"."""
     for i in range(1, len(links.words) - 1):
-        said = (("pay", "revenue") if links.folded(i) in _EARNING else UNITS.get(links.stem(i), ()))
+        said = ("pay", "revenue") if links.folded(i) in _EARNING else UNITS.get(links.stem(i), ())
         verb = said and links.folded(i + 1) == "the"
         down = {"most": True, "least": False}.get(links.folded(i + 2))
         if verb and down is not None and links.folded(i + 3) in ("", "?", "money", "in", "at", "of", "among"):

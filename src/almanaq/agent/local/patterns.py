@@ -13,10 +13,12 @@ from almanaq.agent.local.schema_index import Place
 _QUOTE = "[\"'\u2018\u201c]"
 _PART = rf"{_QUOTE}(?P<{{0}}>[^\"'\u2019\u201d]{{{{1,40}}}}?) ?[\"'\u2019\u201d]"
 _KIND = r"(?:the )?(?:sub-?string|word|string|text|phrase|letters?|prefix|suffix|characters?)"
+_HOLDS = r"(?:contain(?:s|ing|ed)?|includ(?:es?|ing))"
 _ASKS = re.compile(
-    rf"\b(?:(?:contain(?:s|ing|ed)?|includ(?:es?|ing)|has|have|having|with) {_KIND} (?:{_PART.format('kind')}|(?P<word>\w+))"
-    rf"|(?:contain(?:s|ing)?|includ(?:es?|ing)) {_PART.format('quoted')}"
-    rf"|(?:start|begin)(?:s|ing|ning)? (?:with|in) (?:{_KIND} )?(?:{_PART.format('start')}|(?P<capital>[A-Z]\w*|[a-z])\b)"
+    rf"\b(?:(?:{_HOLDS}|has|have|having|with) {_KIND} (?:{_PART.format('kind')}|(?P<word>\w+))"
+    rf"|{_HOLDS} {_PART.format('quoted')}"
+    rf"|(?:start|begin)(?:s|ing|ning)? (?:with|in) (?:{_KIND} )?"
+    rf"(?:{_PART.format('start')}|(?P<capital>[A-Z]\w*|[a-z])\b)"
     rf"|end(?:s|ing)? (?:with|in) (?:{_KIND} )?(?:{_PART.format('end')}|(?P<last>[A-Z]|[a-z])\b))"
 )
 _FORMS = {"start": "{}%", "capital": "{}%", "end": "%{}", "last": "%{}"}

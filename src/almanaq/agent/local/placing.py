@@ -12,12 +12,12 @@ from almanaq.agent.local.joins import paths
 from almanaq.agent.local.links import BeyondLink, ColumnLink, DateLink, Links, NumberLink, PatternLink, ValueLink
 from almanaq.agent.local.money import summed
 from almanaq.agent.local.patterns import pattern_place
+from almanaq.agent.local.periods import period
 from almanaq.agent.local.phrases import Phrase, phrases
 from almanaq.agent.local.reading import Condition, Item
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
 from almanaq.agent.local.words import singular, stems
 from almanaq.suql.catalog.relations import Relation
-
 
 _OPENING = 4
 """Most words before the first noun of a question: "what are the different"."""
@@ -81,9 +81,16 @@ class Placed:
         return self.groups[0] if self.groups else None
 
     @cached_property
+    def period(self) -> Item | None:
+        """The years or months by which rows are counted or summed."""
+        return period(self.links, self.placed, self.own)
+
+    @cached_property
     def groups(self) -> tuple[Place, ...]:
         """Columns by which a count or an aggregate is grouped."""
         if self.count_at is None and not self.aggregates:
+            return ()
+        if self.period is not None:
             return ()
         found = targets.grouping(self.links, self.placed, self.index.places, self.paths)
         return (found,) if found else self._beside_count
@@ -130,6 +137,9 @@ class Placed:
     def count_at(self) -> int | None:
         """Index of the counted noun when rows are counted; None also when "how many X" asks for a number column X."""
         at = targets.counted(self.links)
+        if at is None and not targets.aggregates(self.links, self.placed):
+            per = (r.first for r in self.links.relations if self.main in r.relations and not r.verb)
+            at = next((i for i in per if self.links.folded(i + 1) == "per"), None)
         if at is None or any(c.first == at and self._spoken_number(p) for c, p in self.placed):
             return None
         return at
@@ -140,7 +150,7 @@ class Placed:
     @property
     def _counts_all(self) -> bool:
         """Whether the reply is one number, which has no order."""
-        return self.count_at is not None and self.group is None
+        return self.count_at is not None and self.group is None and self.period is None
 
     @cached_property
     def asked(self) -> tuple[Place, ...]:
@@ -178,7 +188,8 @@ class Placed:
                 value.first - 4 <= link.first < value.first or value.last <= link.first <= value.last + 1
             ):
                 return True
-        if any(meant is place for _, meant in self.dates) or any(link is named for _, named, _ in self.patterns):
+        told = [*(meant for _, meant in self.dates), *(condition.place for _, condition, _ in self.beyond)]
+        if any(meant is place for meant in told) or any(link is named for _, named, _ in self.patterns):
             return True
         for number, meant in self.numbers:
             near = number.first - 4 <= link.first <= number.last + 2

@@ -50,6 +50,8 @@ class Reading:
     Attributes:
         paths: how every other relation is reached from the main one.
         counted: a relation whose rows per main row are counted ("the most concerts"), or None.
+        period: an expression to group by, after the columns of `group`.
+        beside: relations of which a name is shown beside each row, whether it has one or not.
         having: a condition on that count.
         absent, present: relations of which a row has no partner, or some.
         unused: words of the question that the query does not use.
@@ -61,6 +63,8 @@ class Reading:
     select: tuple[Item, ...]
     conditions: tuple[Condition, ...] = ()
     group: tuple[Place, ...] = ()
+    period: Item | None = None
+    beside: frozenset[str] = frozenset()
     order: tuple[tuple[Item, bool], ...] = ()
     counted: Relation | None = None
     having: str | None = None
@@ -80,7 +84,7 @@ class Reading:
 class _Writer:
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
-        self.joined: dict[str, None] = {reading.main.name: None}
+        self.joined: dict[str, str] = {reading.main.name: ""}
         self.hops: list[Hop] = []
         self._join_needed()
 
@@ -89,7 +93,7 @@ class _Writer:
         reading = self.reading
         shown = [item.place for item in reading.select] + [item.place for item, _ in reading.order]
         for place in [*shown, *reading.group]:
-            if place is not None:
+            if place is not None and place.relation.name not in reading.beside:
                 self._reach(place.relation.name)
         if reading.counted is not None:
             self._reach(reading.counted.name)
@@ -97,24 +101,28 @@ class _Writer:
             way = reading.paths.get(condition.place.relation.name, ())
             if all(hop.single for hop in way):
                 self._reach(condition.place.relation.name)
+        for name in sorted(reading.beside):
+            self._reach(name, "LEFT JOIN")
 
-    def _reach(self, name: str) -> None:
+    def _reach(self, name: str, join: str = "JOIN") -> None:
         for hop in self.reading.paths.get(name, ()):
             if hop.right not in self.joined:
-                self.joined[hop.right] = None
+                self.joined[hop.right] = join
                 self.hops.append(hop)
 
     def write(self) -> str:
         reading, qualified = self.reading, len(self.joined) > 1
         select = ", ".join(item.render(qualified) for item in reading.select)
         parts = [f"SELECT {'DISTINCT ' if reading.distinct else ''}{select}", f"FROM {sql.name(reading.main.name)}"]
-        parts += [f"JOIN {sql.name(hop.right)} ON {hop.condition}" for hop in self.hops]
+        parts += [f"{self.joined[hop.right]} {sql.name(hop.right)} ON {hop.condition}" for hop in self.hops]
         where = [*self._conditions(qualified), *(self._some_of(r) for r in reading.present)]
         where += [f"NOT {self._some_of(r)}" for r in reading.absent]
         if where:
             parts.append("WHERE " + " AND ".join(where))
-        if reading.group:
-            parts.append("GROUP BY " + ", ".join(sql.column(p, qualified) for p in reading.group))
+        group = [sql.column(p, qualified) for p in reading.group]
+        group += [reading.period.render(qualified)] if reading.period else []
+        if group:
+            parts.append("GROUP BY " + ", ".join(group))
         if reading.having:
             parts.append(f"HAVING {reading.having}")
         if reading.order:

@@ -111,7 +111,7 @@ def _counts(values: Sequence[str]) -> bool:
 def _told_by_digits(column: Column) -> bool:
     """Say whether a column of numbers holds 1 for yes and 0 for no: only these, under a name of what is so or not."""
     words = identifier_stems(column.name)
-    named = words[:1] in (("is",), ("has",), ("can",)) or words[-1:][0:1] and words[-1].endswith(_SO_OR_NOT)
+    named = words[:1] in (("is",), ("has",), ("can",)) or (words[-1:][0:1] and words[-1].endswith(_SO_OR_NOT))
     return bool(named) and bool(column.samples) and set(column.samples) <= {"0", "1"}
 
 
