@@ -504,3 +504,12 @@ def test_names_that_differ_only_in_case(engine: str, town: Asked) -> None:
     if engine == "postgres":
         with pytest.raises(UnknownNameError, match="'A' and 'a'"):
             Asked(p=pa.table({"A": [1], "a": [2], "b": ["x"]})).rows("SELECT b FROM p")
+
+
+def test_chance_decides_once() -> None:
+    asked = Asked(t={"id": list(range(2000)), "body": texts(*["x=1"] * 2000)})
+    derived = "(SELECT DISTINCT id, answer(body, 'x') AS x FROM t) AS d"
+    [(kept,)] = asked.rows(f"SELECT count(*) FROM {derived} WHERE random() < 0.5 AND d.id >= 0 * random()")
+    assert 750 < kept < 1250  # of 1,000 to be expected 250 is eleven standard deviations; decided twice it would be 500
+    [(kept,)] = asked.rows(f"SELECT count(*) FROM {derived} WHERE random() + 0 * d.id < 0.5")
+    assert 750 < kept < 1250
