@@ -99,7 +99,7 @@ def _may_filter(node: exp.Expr, block: exp.Select) -> bool:
     """Say whether an output is known before the block asks or groups."""
     group = block.args.get("group")
     key = not is_aggregated(block) or (group is not None and node in group.expressions)
-    return key and not has_text(node) and node.find(exp.Query) is None
+    return key and not (has_text(node) or is_by_chance(node)) and node.find(exp.Query) is None
 
 
 def _over(part: exp.Expr, outputs: dict[str, exp.Expr]) -> exp.Expr:

@@ -21,7 +21,15 @@ from almanaq.suql.plan.references import (
 )
 from almanaq.suql.plan.sites import is_nested_call, text_unit
 from almanaq.suql.plan.uses import ask_lazily
-from almanaq.suql.syntax.text_functions import has_text, is_text_call, nested_queries, own_nodes, own_text_calls
+from almanaq.suql.syntax.text_functions import (
+    has_text,
+    is_by_chance,
+    is_drawn,
+    is_text_call,
+    nested_queries,
+    own_nodes,
+    own_text_calls,
+)
 
 _AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup)
 _GROUPED = ("group", "having", "distinct", "qualify")
@@ -100,6 +108,29 @@ def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.
     if kept:
         block.set("where", exp.Where(this=exp.and_(*kept, copy=False)))
     return inner
+
+
+def draw_first(block: exp.Select, name: str) -> None:
+    """Compute what chance decides in a plain block in a derived table, which is read once.
+
+    `SELECT f(a) FROM t ORDER BY random() LIMIT 3` becomes
+    `SELECT f(d.a) FROM (SELECT a, random() AS u0 FROM t) AS d ORDER BY d.u0 LIMIT 3`, with LIMIT inside too.
+    """
+    parts = conjuncts(where_of(block))
+    above = [part for part in parts if has_text(part)]
+    shown = [value for key, value in _clauses(block) if key not in ("from_", "joins", "laterals", "where")]
+    drawn = [node for part in (*above, *shown) for node in own_nodes(part) if is_drawn(node)]
+    if not drawn and not any(is_by_chance(part) for part in parts if not has_text(part)):
+        return
+    inner = derive(block, name, drawn, above)
+    order = block.args.get("order")
+    if order is not None and not above and not has_text(order):
+        page = exp.Select(
+            expressions=[exp.Star()], from_=exp.From(this=block.args["from_"].this.copy()), order=order.copy()
+        )
+        for clause in ("limit", "offset"):
+            page.set(clause, block.args.pop(clause, None))
+        inner.replace(page)
 
 
 def split_nested_calls(block: exp.Select, name: str) -> bool:

@@ -100,6 +100,8 @@ class _Builder:
         if not calls:
             return block
         if blocks.is_plain(block):
+            if is_by_chance(block):
+                blocks.draw_first(block, self._name("drawn"))
             return self._text_block(block)
         blocks.keep_grouped_verdicts(block, calls)
         outside = [call for call in own_text_calls(block) if not in_where(call, block)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from almanaq.suql.plan.sites import is_text_column, text_columns
-from almanaq.suql.syntax.text_functions import has_text, is_by_chance
+from almanaq.suql.syntax.text_functions import has_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,6 @@ def weakest(node: exp.Expr | None) -> exp.Expr | None:
 
     Each part with text is replaced by TRUE (by FALSE under a NOT). AND and OR are monotone in the order
     FALSE < NULL < TRUE and NOT reverses it, so a row that the whole condition accepts is accepted by this one too.
-    So is what chance decides beside text: it would be decided twice.
     """
     implied = _bound(node, upper=True) if node is not None else True
     return None if implied is True else exp.false() if implied is False else implied
@@ -146,8 +145,6 @@ def _bound(node: exp.Expr, *, upper: bool) -> exp.Expr | bool:
         node = node.this
     if not (text_columns(node) or has_text(node)):
         return node.copy()
-    if not isinstance(node, exp.And) and is_by_chance(node):
-        return upper
     if isinstance(node, exp.And | exp.Or):
         return _combine(type(node), _bound(node.this, upper=upper), _bound(node.expression, upper=upper))
     if isinstance(node, exp.Not):
