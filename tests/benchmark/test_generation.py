@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_datasets import files, no_embedder, write_dataset
 
@@ -392,7 +392,6 @@ def table(name: str, rows: int) -> Table:
     return Table(TableId("d", name), ("a", "b"), (("x" * 20, "y"),) * rows, title=name)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 200), min_size=1, max_size=6), st.integers(300, 5000))
 def test_contexts_keep_rank_order_and_the_budget_and_are_never_empty(sizes: list[int], budget: int) -> None:
     packed = pack([table(f"t{n}", size) for n, size in enumerate(sizes)], budget)

@@ -102,7 +102,7 @@ def test_much_change_builds_anew(tmp_path: Path) -> None:
     assert found(index, "walrus") == ["x"]
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.lists(st.sets(st.integers(0, 39)), min_size=1, max_size=4))
 def test_updates_end_where_a_fresh_build_does(tmp_path_factory, steps: list[set[int]]) -> None:
     folder = tmp_path_factory.mktemp("index")

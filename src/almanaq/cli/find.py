@@ -75,9 +75,7 @@ def find(
     if (corpus is None) == (index is None):
         raise UsageError("name the tables: either --corpus SOURCE or --index DIR")
     if retriever in BOUNDS:
-        raise UsageError(
-            f"{retriever} finds nothing here: it is a bound that `almanaq bench run` sets beside others"
-        )
+        raise UsageError(f"{retriever} finds nothing here: it is a bound that `almanaq bench run` sets beside others")
     if explain and as_json:
         raise UsageError("--explain is for people: leave --json out")
     if explain and sees_its_own(retriever):
