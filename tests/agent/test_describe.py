@@ -22,6 +22,12 @@ CASES = [
     ("SELECT * FROM r WHERE name ILIKE '%wok%'", "r whose name contains wok"),
     ("SELECT * FROM r WHERE city IN ('A', 'B') AND n BETWEEN 1 AND 2", "r whose city is A or B and n is between 1 and 2"),
     ("SELECT * FROM r WHERE x IS NULL", "r whose x is missing"),
+    ("SELECT * FROM r WHERE x IS NOT NULL", "r whose x is given"),
+    ("SELECT * FROM r WHERE n > (SELECT AVG(n) FROM r)", "r whose n is above the average n"),
+    ("SELECT * FROM r WHERE n < (SELECT MIN(n) FROM r WHERE name = 'Ann')", "r whose n is below that of Ann"),
+    ("SELECT * FROM r WHERE NOT x IN (SELECT y FROM s WHERE y IS NOT NULL)", "r whose related s do not exist"),
+    ("SELECT * FROM r WHERE name ILIKE 'B%'", "r whose name begins with B"),
+    ("SELECT EXTRACT(YEAR FROM d), COUNT(*) FROM r GROUP BY EXTRACT(YEAR FROM d)", "the number of r, for each year of d"),
     ("SELECT * FROM r WHERE x AND NOT y", "r whose x is yes and y is no"),
     ("SELECT * FROM r WHERE x IN (SELECT y FROM s WHERE z = 1)", "r whose related s whose z is 1"),
 ]  # fmt: skip

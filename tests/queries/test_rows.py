@@ -400,6 +400,18 @@ def test_a_computed_key_of_a_derived_table_is_found_in_other_clauses() -> None:
         ("Ann!",),
         ("Bob!",),
     ]
+    same = "answer(d.who, 'who' || d.who) = d.who"
+    inner = "SELECT answer(body, 'who') || '=1' AS who FROM t"
+    grouped = f"FROM ({inner}) AS d GROUP BY {same} HAVING count(*) > 0"
+    sql = f"SELECT {same} AS s, max(answer(d.who, 'Ann')) {grouped} ORDER BY 2"
+    assert asked.rows(sql) == [(False, "1")]
+
+
+def test_a_verdict_on_the_key_may_stand_in_a_filter() -> None:
+    asked = Asked(t={"id": [1, 2, 3], "body": texts("calm=Yes", "calm=No", "calm=No")})
+    key = "answer(body, 'calm?')"
+    sql = f"SELECT {key}, count(*) FILTER (WHERE {key} = 'No'), {key} = 'No' FROM t GROUP BY {key} ORDER BY 1"
+    assert asked.rows(sql) == [("No", 2, True), ("Yes", 0, False)]
 
 
 def test_a_position_is_that_output_although_another_has_its_name(town: Asked) -> None:
@@ -492,3 +504,12 @@ def test_names_that_differ_only_in_case(engine: str, town: Asked) -> None:
     if engine == "postgres":
         with pytest.raises(UnknownNameError, match="'A' and 'a'"):
             Asked(p=pa.table({"A": [1], "a": [2], "b": ["x"]})).rows("SELECT b FROM p")
+
+
+def test_chance_decides_once() -> None:
+    asked = Asked(t={"id": list(range(2000)), "body": texts(*["x=1"] * 2000)})
+    derived = "(SELECT DISTINCT id, answer(body, 'x') AS x FROM t) AS d"
+    [(kept,)] = asked.rows(f"SELECT count(*) FROM {derived} WHERE random() < 0.5 AND d.id >= 0 * random()")
+    assert 750 < kept < 1250  # of 1,000 to be expected 250 is eleven standard deviations; decided twice it would be 500
+    [(kept,)] = asked.rows(f"SELECT count(*) FROM {derived} WHERE random() + 0 * d.id < 0.5")
+    assert 750 < kept < 1250

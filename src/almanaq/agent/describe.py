@@ -152,11 +152,43 @@ def _expression(node: exp.Expr) -> str:
         return words(node.name)
     if isinstance(node, exp.Count):
         return "number"
+    if isinstance(node, exp.Cast | exp.Paren):
+        return _expression(node.this)
+    if isinstance(node, exp.Extract | exp.TimestampTrunc | exp.DateTrunc):
+        unit = node.this if isinstance(node, exp.Extract) else node.args["unit"]
+        return f"{unit.name.lower()} of {_expression(node.expression if isinstance(node, exp.Extract) else node.this)}"
+    if type(node) in _AGGREGATES:
+        return f"{_AGGREGATES[type(node)]} {_expression(node.this)}"
+    if isinstance(node, exp.Subquery):
+        return _one_value(node)
     if isinstance(node, exp.Case) and node.args.get("this") is not None:
         return _expression(node.args["this"])
     if isinstance(node, exp.Anonymous):
         return f"answer to “{_question(node)}”"
     return _sql(node)
+
+
+def _one_value(node: exp.Subquery) -> str:
+    """Give "the average salary", "that of Ann" for a query of one figure."""
+    inner = node.unnest()
+    figure = inner.expressions[0] if isinstance(inner, exp.Select) and len(inner.expressions) == 1 else None
+    where = inner.args.get("where") if figure is not None else None
+    if where is not None and isinstance(figure, exp.Max | exp.Min):
+        named = [each.name.strip("%") for each in where.find_all(exp.Literal) if each.is_string]
+        return f"that of {' '.join(named)}" if named else _sql(node)
+    return f"the {_expression(figure)}" if type(figure) in _AGGREGATES and figure is not None else _sql(node)
+
+
+def _exists(node: exp.Expr) -> str | None:
+    """Give what has partners where a condition asks for no more of them: "related loans"; None for other conditions."""
+    query = node.args.get("query") if isinstance(node, exp.In) else None
+    inner = query.unnest() if query is not None else None
+    where = inner.args.get("where") if isinstance(inner, exp.Select) else None
+    only = where is not None and isinstance(where.this, exp.Is) and bool(where.this.args.get("negate"))
+    if not only or not isinstance(inner, exp.Select):
+        return None
+    tables = [table.name for table in inner.find_all(exp.Table)]
+    return f"related {words(tables[-1])}"
 
 
 def _literal(node: exp.Expr) -> str:
@@ -167,6 +199,8 @@ def _in(node: exp.Expr) -> str:
     query = node.args.get("query")
     if query is not None:
         inner = query.unnest()
+        if (found := _exists(node)) is not None:
+            return f"{found} exist"
         return "related " + _select(inner) if isinstance(inner, exp.Select) else _sql(node)
     return f"{_expression(node.this)} is " + " or ".join(_literal(e) for e in node.expressions)
 
@@ -175,6 +209,8 @@ def _not(node: exp.Expr) -> str:
     inner = node.this.unnest()
     if isinstance(inner, exp.Column):
         return f"{words(inner.name)} is no"
+    if (found := _exists(inner)) is not None:
+        return f"{found} do not exist"
     if isinstance(inner, exp.EQ) and isinstance(inner.expression, exp.Any):
         return _condition(inner).replace(" include ", " do not include ", 1)
     if isinstance(inner, exp.EQ):
@@ -185,8 +221,16 @@ def _not(node: exp.Expr) -> str:
 
 
 def _null(node: exp.Expr) -> str:
-    what = "missing" if isinstance(node.expression, exp.Null) else _literal(node.expression)
-    return f"{_expression(node.this)} is {what}"
+    null, negated = isinstance(node.expression, exp.Null), bool(node.args.get("negate"))
+    if null and negated:
+        return f"{_expression(node.this)} is given"
+    return f"{_expression(node.this)} is {'not ' * negated}{'missing' if null else _literal(node.expression)}"
+
+
+def _alike(node: exp.Expr) -> str:
+    pattern = node.args["expression"].name
+    how = "contains" if pattern[:1] == "%" == pattern[-1:] else "begins with" if pattern[-1:] == "%" else "ends with"
+    return f"{_expression(node.this)} {how} {pattern.strip('%')}"
 
 
 _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
@@ -197,8 +241,8 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
     exp.In: _in,
     exp.Is: _null,
     exp.Between: lambda n: f"{_expression(n.this)} is between {_literal(n.args['low'])} and {_literal(n.args['high'])}",
-    exp.ILike: lambda n: f"{_expression(n.this)} contains {n.expression.name.strip('%')}",
-    exp.Like: lambda n: f"{_expression(n.this)} contains {n.expression.name.strip('%')}",
+    exp.ILike: _alike,
+    exp.Like: _alike,
 }
 
 

@@ -9,22 +9,28 @@ from itertools import takewhile
 from almanaq.agent.local import sql, targets
 from almanaq.agent.local.conditions import (
     boolean_condition,
+    date_condition,
     number_conditions,
-    number_place,
     value_conditions,
-    value_meaning,
 )
-from almanaq.agent.local.dates import date_place, date_template
-from almanaq.agent.local.joins import paths
-from almanaq.agent.local.links import ColumnLink, DateLink, Links, NumberLink, OrderLink, ValueLink
-from almanaq.agent.local.phrases import Phrase, content, phrases
+from almanaq.agent.local.links import Links, NumberLink, OrderLink, ValueLink
+from almanaq.agent.local.money import money_place
+from almanaq.agent.local.patterns import pattern_condition
+from almanaq.agent.local.periods import PERIODS
+from almanaq.agent.local.phrases import content
+from almanaq.agent.local.placing import Placed
 from almanaq.agent.local.reading import Condition, Item, Reading
-from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
-from almanaq.agent.local.words import singular, stems, word_set
+from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.spoken import relation_stems
+from almanaq.agent.local.words import word_set
 from almanaq.suql.catalog.relations import Relation
 
 DEFAULT_LIMIT = 5
 SEARCH_LIMIT = 3
+LISTED_LIMIT = 100
+"""Rows of a relation of which nothing is asked; those of one without prose that a condition chooses are all shown."""
+_REFERENCES = 2
+"""Most rows referred to of which a name is shown beside a row without a name of its own."""
 _ASKING = word_set(
     """
     does do is are can has have did was were how what
@@ -38,173 +44,64 @@ _SUMMARY = re.compile(
 )
 
 
-class Assembler:
-    """Reads one question over one main relation; every part is worked out once."""
-
-    def __init__(self, links: Links, index: SchemaIndex, main: Relation) -> None:
-        self.links, self.index, self.main = links, index, main
-        self.paths = paths(index.hops, main)
-        self.own = index.places[main.name]
-        self.reach = [p for name in sorted(self.paths, key=lambda n: len(self.paths[n])) for p in index.places[name]]
-
-    @cached_property
-    def values(self) -> list[tuple[ValueLink, Meaning]]:
-        found = ((v, value_meaning(self.links, v, self.paths)) for v in self.links.values)
-        return [(v, m) for v, m in found if m is not None]
-
-    @cached_property
-    def numbers(self) -> list[tuple[NumberLink, Place]]:
-        counts = self.having[1] if self.having else None
-        found = ((n, number_place(n, self.reach, self.paths)) for n in self.links.numbers if n is not counts)
-        return [(n, p) for n, p in found if p is not None]
-
-    @cached_property
-    def having(self) -> tuple[Relation, NumberLink] | None:
-        """Give the relation whose partner rows a number counts, as in "singers with at least two concerts"."""
-        for number in self.links.numbers:
-            for link in self.links.relations:
-                if number.last <= link.first <= number.last + 1:
-                    for relation in link.relations:
-                        way = self.paths.get(relation.name, ())
-                        if way and not all(hop.single for hop in way):
-                            return relation, number
-        return None
-
-    @cached_property
-    def placed(self) -> list[tuple[ColumnLink, Place]]:
-        found = ((c, targets.link_place(c, self.links, self.main, self.paths)) for c in self.links.columns)
-        return [(c, p) for c, p in found if p is not None]
-
-    @cached_property
-    def group(self) -> Place | None:
-        if self.count_at is None and not self.aggregates:
-            return None
-        return targets.grouping(self.links, self.placed, self.index.places, self.paths)
-
-    @cached_property
-    def aggregates(self) -> tuple[Item, ...]:
-        return targets.aggregates(self.links, self.placed)
-
-    @cached_property
-    def count_at(self) -> int | None:
-        """Index of the counted noun when rows are counted; None also when "how many X" asks for a number column X."""
-        at = targets.counted(self.links)
-        if at is None or any(c.first == at and self._spoken_number(p) for c, p in self.placed):
-            return None
-        return at
-
-    def _spoken_number(self, place: Place) -> bool:
-        return place.kind == "number" and not place.identifier
-
-    @property
-    def _counts_all(self) -> bool:
-        """Whether the reply is one number, which has no order."""
-        return self.count_at is not None and self.group is None
-
-    @cached_property
-    def asked(self) -> tuple[Place, ...]:
-        """Columns that the question asks to see."""
-        found: dict[tuple[str, str], Place] = {}
-        for link, place in self.placed:
-            free = not self._spent(link, place) and place is not self.group and place.kind not in ("boolean", "prose")
-            free = free and (not link.verb or targets.answers_wh(self.links, place))
-            if free and not any(item.place is place for item in self.aggregates):
-                found.setdefault((place.relation.name, place.column.name), place)
-        for place in targets.wh_places(self.links, self.own):
-            found.setdefault((place.relation.name, place.column.name), place)
-        at = targets.counted(self.links)
-        if not found and at is not None and self.count_at is None:
-            found.update({(p.relation.name, p.column.name): p for c, p in self.placed if c.first == at})
-        return tuple(found.values())
-
-    def _spent(self, link: ColumnLink, place: Place) -> bool:
-        """Say whether words that name a column only lead up to a value, a number or an order."""
-        for value, (meant, _) in self.values:
-            if meant.column.name == place.column.name and (
-                value.first - 4 <= link.first < value.first or value.last <= link.first <= value.last + 1
-            ):
-                return True
-        if any(meant is place for _, meant in self.dates):
-            return True
-        for number, meant in self.numbers:
-            near = number.first - 4 <= link.first <= number.last + 2
-            if near and (meant is place or set(meant.stems) & set(place.stems)):
-                return True
-        orders = self.links.orders
-        return any(
-            o.superlative and 0 <= link.first - o.last <= 2 and set(link_stems(link)) & set(o.units) for o in orders
-        ) or any(not o.superlative and o.units and link.first >= o.last for o in orders)
-
-    @cached_property
-    def phrases(self) -> tuple[Phrase, ...]:
-        return phrases(self.links, self.noun)
-
-    @cached_property
-    def noun(self) -> str:
-        named = next((r for r in self.links.relations if self.main in r.relations), None)
-        return self.links.stem(named.first) if named else singular(self.main.name)
-
-    def prose(self, phrase: Phrase | None) -> Place | None:
-        """Give the column of prose that a phrase is best asked of."""
-        found = [p for p in self.reach if p.kind == "prose"]
-        if not found:
-            return None
-
-        def score(place: Place) -> float:
-            words = set(stems(phrase.words)) if phrase else set()
-            dishes = "dishes" in place.roles
-            taste = 2.0 if phrase and phrase.dish else -2.0
-            overlap = len(words & (set(place.stems) | place.about))
-            return (
-                overlap
-                + taste * dishes
-                + 0.8 * ("reviews" in place.roles)
-                + 0.5 * place.column.array
-                - 1.5 * len(self.paths[place.relation.name])
-            )
-
-        return max(found, key=score)
-
-    @cached_property
-    def entity(self) -> ValueLink | None:
-        """The row that the question is about, when it names one."""
-        named = targets.name_place(self.own)
-        return next((v for v, m in self.values if m[0] is named and not v.negated), None)
-
-    @cached_property
-    def dates(self) -> list[tuple[DateLink, Place]]:
-        found = ((d, date_place(d, self.links, self.reach, self.paths)) for d in self.links.dates)
-        return [(d, p) for d, p in found if p is not None]
+class Assembler(Placed):
+    """Reads one question over one main relation."""
 
     def reading(self) -> Reading:
         """Give the reading with its score."""
-        conditions = [*value_conditions(self.values, self.links), *number_conditions(self.numbers, self.links)]
-        conditions += [Condition(p, date_template(d)) for d, p in self.dates]
-        conditions += self._boolean()
+        conditions = [
+            *value_conditions(self.values, self.links),
+            *number_conditions(self.numbers, self.links, self.index.today()),
+        ]
+        conditions += [date_condition(d, p, self.index) for d, p in self.dates]
+        conditions += [condition for _, condition, _ in self.beyond]
+        conditions += [pattern_condition(link, p) for link, _, p in self.patterns]
+        conditions += [*self._boolean(), *self._missing()]
         texts, questions = self._texts()
         order, counted = self._order() if not self._counts_all else ((), None)
         counted = counted or (self.having[0] if self.having and self.count_at is None else None)
+        counted = self.counted_noun if self.groups and counted is None else counted
+        by_own = counted == self.main
         mentioned = [*(c.place for c in conditions), *(i.place for i, _ in order if i.place)]
         select, group, distinct = self._select(
-            mentioned, questions, counted, ranked=_by_count(order), searches=bool(texts)
+            mentioned, questions, None if by_own else counted, ranked=by_own or _by_count(order), searches=bool(texts)
         )
         unused = self._unused(bool(order) or counted is not None)
+        absent, present = self._absent(), self._present([c.place.relation for c in conditions], counted)
         return Reading(
             self.main,
             self.paths,
             select,
             conditions=(*conditions, *texts),
             group=group,
+            period=self.period if self.count_at is not None or self.aggregates or _by_count(order) else None,
+            beside=frozenset(
+                p.relation.name for p in self.references if Item(p) in select and not (self.asked or group)
+            ),
             order=order,
             counted=counted,
             having=count_condition(self.having[1]) if self.having and self.count_at is None else None,
-            absent=self._absent(),
+            absent=absent,
+            present=present,
             distinct=distinct,
-            limit=self._limit(bool(texts), bool(order)),
+            limit=self._limit(bool(texts), bool(order), bool(conditions or absent or present)),
             unused=unused,
             corrections=tuple((v.text, m[1]) for v, m in self.values if v.corrected),
             score=self._score(len(conditions), bool(order), unused),
         )
+
+    def _missing(self) -> list[Condition]:
+        """Give columns that are to hold nothing: "not returned" of a return date, "without an email"."""
+        told = [p for _, p in (*self.numbers, *self.dates)]
+        found = []
+        for link, place in self.placed:
+            k = link.first - 1
+            k -= self.links.folded(k) in ("a", "an", "any", "been", "yet", "being")
+            no = self.links.folded(k) in ("no", "without") and place.kind in ("text", "number", "date")
+            undone = place.kind == "date" and link.verb and targets.negated_before(self.links, link.first)
+            if (no or undone) and place not in told and not any(meant is place for _, (meant, _) in self.values):
+                found.append(Condition(place, "{} IS NULL"))
+        return found
 
     def _boolean(self) -> list[Condition]:
         found = [(c, p) for c, p in self.placed if p.kind == "boolean"]
@@ -237,9 +134,27 @@ class Assembler:
         asked = re.sub(r"\b(the|a) this\b", "this", f"{before}this {self.noun}{after}").strip()
         return asked.rstrip("?.! ")[:1].lower() + asked.rstrip("?.! ")[1:] + "?"
 
+    @cached_property
+    def references(self) -> tuple[Place, ...]:
+        """What names the rows that a row of the main relation refers to: the member and the book of a loan."""
+        single = [
+            name for name, way in self.paths.items() if len(way) == 1 and way[0].single and name != self.main.name
+        ]
+        return tuple(targets.name_place(self.index.places[name]) for name in single[:_REFERENCES])
+
     def _order(self) -> tuple[tuple[tuple[Item, bool], ...], Relation | None]:
+        if self.period is not None and (self.count_at is not None or self.aggregates):
+            return ((self.period, False),), None
         for order in self.links.orders:
+            if self.period is not None and order.superlative:
+                money = money_place(self.own) if self.links.money is not None else None
+                return ((Item(money, "SUM({})") if money else Item(None, "COUNT(*)"), order.descending),), None
             items = targets.order_items(order, self.reach, self.paths)
+            if items and self._counts_rows(order, items[0][0].place):
+                items = ()
+            dearest = self._dearest(order) if not items else None
+            if dearest is not None:
+                return ((Item(dearest), order.descending),), None
             named = (
                 bool(order.units)
                 and bool(items)
@@ -248,6 +163,10 @@ class Assembler:
             counted = None if named else targets.counted_relation(order, self.links, self.main, self.paths)
             if counted is not None:
                 return ((Item(None, "COUNT(*)"), order.descending),), counted
+            added = self._adds_up(order, items[0][0].place) if items and order.units else None
+            if added is not None and not self.aggregates:
+                item = Item(items[0][0].place, "SUM({})")
+                return ((item, order.descending),), None if added == self.main else added
             if items and not self.aggregates:
                 return items, None
             owned = any(self.main in r.relations and _near_order(r.first, order) for r in self.links.relations)
@@ -256,15 +175,75 @@ class Assembler:
             most = order.units and self.group is None and any(p.stems[-1] in order.units for _, p in self.placed)
             if most and order.superlative and not items:
                 return ((Item(None, "COUNT(*)"), order.descending),), None
+        return self._by_sum()
+
+    def _by_sum(self) -> tuple[tuple[tuple[Item, bool], ...], Relation | None]:
+        """Order by the money that rows of another relation brought: "top 3 customers by total spend"."""
+        asked = [r for link in self.links.relations if link.first == self.links.money for r in link.relations]
+        if self.aggregates:
+            return (), None
+        for relation in asked:
+            money = money_place(self.index.places[relation.name])
+            if money is not None and not all(hop.single for hop in self.paths.get(relation.name, ())):
+                down = not any(o.superlative and not o.descending for o in self.links.orders)
+                return ((Item(money, "SUM({})"), down),), relation
         return (), None
 
+    def _adds_up(self, order: OrderLink, place: Place | None) -> Relation | None:
+        """Give the relation over whose rows "the most" of a column is a sum: the goals of a team's players."""
+        if place is None or self.links.folded(order.first) not in ("most", "least", "fewest"):
+            return None
+        way = self.paths[place.relation.name]
+        values = place.relation == self.main and self.asked and targets.name_place(self.own) not in self.asked
+        own = values and all(p.kind == "text" and not p.identifier and p.relation == self.main for p in self.asked)
+        return place.relation if own or not all(hop.single for hop in way) else None
+
+    def _dearest(self, order: OrderLink) -> Place | None:
+        """Give the money of a relation that a superlative of size speaks of: "the highest fine"."""
+        sized = self.links.folded(order.first) in ("highest", "largest", "biggest", "lowest", "smallest")
+        for link in self.links.relations if sized else ():
+            for relation in link.relations if _near_order(link.first, order) else ():
+                if relation.name in self.paths:
+                    return money_place(self.index.places[relation.name])
+        return None
+
+    def _counts_rows(self, order: OrderLink, place: Place | None) -> bool:
+        """Say whether a superlative speaks of rows of a relation, and of no column: "the most orders" is no date."""
+        named = [r for link in self.links.relations if _near_order(link.first, order) for r in link.relations]
+        return (
+            place is not None
+            and bool(order.units)
+            and place.stems != order.units[:1]
+            and any(relation_stems(r) == order.units[:1] and r != self.main for r in named)
+        )
+
+    def _present(self, told: list[Relation], counted: Relation | None) -> tuple[Relation, ...]:
+        """Give the relations of which a row is to have some: "students who have a pet"; of those told of, rows are."""
+        found = []
+        for link in self.links.relations:
+            k = link.first - 1
+            k -= self.links.folded(k) in ("a", "an", "any", "some")
+            having = self.links.folded(k) in ("have", "has", "having", "with", "own", "owns") and not link.verb
+            denied = targets.negated_before(self.links, link.first)
+            for relation in link.relations if having and not denied and self.having is None else ():
+                way = self.paths.get(relation.name, ())
+                shown = any(p.relation == relation for p in self.asked)
+                if way and not way[0].single and relation not in (*told, counted) and not shown:
+                    found.append(relation)
+        return tuple(found)
+
     def _absent(self) -> tuple[Relation, ...]:
+        """Give the relations of which a row is to have none: "members without loans", "products never sold"."""
         found = []
         for link in self.links.relations:
             for relation in link.relations:
                 way = self.paths.get(relation.name, ())
                 if way and not way[0].single and targets.negated_before(self.links, link.first):
                     found.append(relation)
+        never = any(word.folded == "never" and self.links.used[i] is None for i, word in enumerate(self.links.words))
+        if never and not found:
+            steps = [way for way in self.paths.values() if len(way) == 1 and not way[0].single]
+            found = [r for r in self.index.catalog.relations if [w[0].right for w in steps] == [r.name]]
         return tuple(found)
 
     def _select(
@@ -272,24 +251,29 @@ class Assembler:
     ) -> tuple[tuple[Item, ...], tuple[Place, ...], bool]:
         """Give the SELECT list, the groups, and whether duplicates are dropped."""
         if self.count_at is not None or self.aggregates:
-            group = (self.group,) if self.group else ()
-            computed = self.aggregates or (self._count(),)
-            return (*(Item(p) for p in group), *computed), group, False
+            computed, grouped = self.aggregates or (self._count(),), tuple(Item(p) for p in self.groups)
+            grouped += (self.period,) if self.period else ()
+            return (*grouped, *computed), self.groups, False
         named = targets.name_place(self.own)
         asked = self.asked
+        if counted is None and ranked and self.period is not None:
+            return (self.period, *(item for item, _ in self._order()[0])), (), False
         if counted is None and ranked:
             shown = asked or (named,)
             return (*(Item(p) for p in shown), *self._shown_count()), shown, False
         if counted is not None:
             keys = [p for p in self.own if p.column.name in self.main.key and p is not named]
             shown = asked or (named,)
-            return (*(Item(p) for p in shown), *self._shown_count()), tuple(dict.fromkeys((*keys, *shown))), False
+            sums = tuple(item for item, _ in self._order()[0] if item.place is not None)
+            items = (*(Item(p) for p in shown), *sums, *self._shown_count())
+            return items, tuple(dict.fromkeys((*keys, *shown))), False
         if asked and searches:
             return tuple(Item(p) for p in targets.facts(self.own, [*asked, *mentioned])), (), False
         if asked:
             shown = (named, *asked) if named not in asked and targets.wh_places(self.links, self.own) else asked
             return (*(Item(p) for p in shown), *questions), (), self._distinct(asked)
         shown = targets.facts(self.own, mentioned) if not questions else (named,)
+        shown += self.references if named.identifier and not searches and not questions else ()
         return (*(Item(p) for p in shown), *questions), (), False
 
     def _shown_count(self) -> tuple[Item, ...]:
@@ -318,7 +302,7 @@ class Assembler:
         """Say whether only the values of a column are asked for, and no row is named: "what genres are there"."""
         return not self.links.relations and self._asks_for_several() and all(p.kind == "text" for p in asked)
 
-    def _limit(self, searches: bool, ordered: bool) -> int | None:
+    def _limit(self, searches: bool, ordered: bool, chosen: bool) -> int | None:
         if self.count_at is not None or self.aggregates:
             return None
         superlative = [o for o in self.links.orders if o.superlative and (ordered or self.links.values)]
@@ -329,7 +313,11 @@ class Assembler:
         if searches:
             return SEARCH_LIMIT
         everything = {"all", "every", "each", "list"} & {w.folded for w in self.links.words}
-        return None if self.asked or everything or self.entity else DEFAULT_LIMIT
+        if self.asked or everything or self.entity:
+            return None
+        if self.prose(None) is None:
+            return None if chosen else LISTED_LIMIT
+        return DEFAULT_LIMIT
 
     def _asks_for_several(self) -> bool:
         return any(
@@ -339,23 +327,30 @@ class Assembler:
     def _plural(self, after: int) -> bool:
         """Say whether the noun of a superlative is in the plural: "the best restaurants"."""
         named = [self.links.words[r.first] for r in self.links.relations if self.main in r.relations]
+        ordered = {part for item, _ in self._order()[0] if item.place for part in item.place.stems}
         for word in named[:1] or takewhile(lambda w: w.folded not in _CLAUSE, self.links.words[after : after + 4]):
-            if word.folded != word.stem and (
-                word.folded.endswith("s") or word.stem in ("person", "child", "man", "woman")
-            ):
+            plural = word.folded.endswith("s") or word.stem in ("person", "child", "man", "woman")
+            if word.folded != word.stem and plural and word.stem not in ordered:
                 return True
         return False
 
     def _unused(self, ordered: bool) -> tuple[str, ...]:
         links = self.links
-        found = [*links.dropped, *(v.text for v in links.values if v not in [each for each, _ in self.values])]
+        known = [*(v for v, _ in self.values), *(v for _, _, named in self.beyond for v in named)]
+        found = [*links.dropped, *(v.text for v in links.values if v not in known)]
+        understood = [b for b, _, _ in self.beyond]
+        found += [links.text(b.first, b.last) for b in links.beyond if b not in understood]
         found += [links.text(n.first, n.last) for n in links.numbers if not self._understood(n)]
         found += [links.text(d.first, d.last) for d in links.dates if d not in [each for each, _ in self.dates]]
         if not ordered and not self.aggregates:
             found += [links.text(o.first, o.last) for o in links.orders if o.superlative]
         if self.prose(None) is None or (self.count_at is not None and not self.phrases):
-            found += [links.words[i].text for i in range(len(links.words)) if content(links, i)]
+            found += [links.words[i].text for i in range(len(links.words)) if self._says(i)]
         return tuple(found)
+
+    def _says(self, i: int) -> bool:
+        """Say whether a word carries meaning that nothing here took up."""
+        return content(self.links, i) and not (self.period is not None and self.links.stem(i) in PERIODS)
 
     def _understood(self, number: NumberLink) -> bool:
         return any(n is number for n, _ in self.numbers) or bool(self.having and self.having[1] is number)
@@ -371,6 +366,7 @@ class Assembler:
         far += [p for _, p in self.numbers] + [p for _, p in self.dates]
         score += sum(1.0 - 0.6 * len(self.paths[p.relation.name]) for p in far)
         whole = self.prose(None)
+        score += 1.0 if any(item.template.startswith("SUM") for item in self.aggregates) else 0.0
         return score + (0.5 if whole is not None and self.phrases else 0.0) + 2.0 * bool(self.having)
 
 
@@ -380,7 +376,7 @@ def _near_order(at: int, order: OrderLink) -> bool:
 
 
 def _by_count(order: tuple[tuple[Item, bool], ...]) -> bool:
-    return any(item.place is None for item, _ in order)
+    return any(item.place is None or item.template.startswith("SUM") for item, _ in order)
 
 
 def count_condition(number: NumberLink) -> str:
@@ -393,8 +389,3 @@ def count_condition(number: NumberLink) -> str:
 
 def _in_plural(links: Links, at: int) -> bool:
     return links.folded(at) != links.stem(at)
-
-
-def link_stems(link: ColumnLink) -> tuple[str, ...]:
-    """Give the words of the name that a column link spells."""
-    return link.places[0].stems

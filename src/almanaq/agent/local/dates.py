@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from datetime import date, timedelta
+from datetime import date
 
+from almanaq.agent.local.calendar_spans import Span, spans
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.links import DateLink, Links
 from almanaq.agent.local.quantities import COMPARISONS, COMPARISONS_AFTER
 from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import roots
 
-_MONTHS = "january february march april may june july august september october november december".split()
-_MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS)
-_DATE = re.compile(
-    rf"""(?<![\w-])(?:
-    (?P<iso>\d{{4}}-\d{{1,2}}(?:-\d{{1,2}})?)
-    |(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\ (?:of\ )?(?P<month>{_MONTH})\.?,?\ (?P<year>\d{{4}})
-    |(?P<month2>{_MONTH})\.?(?:\ (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?)?,?\ (?:of\ )?(?P<year2>\d{{4}})
-    )(?![\w-])""",
-    re.IGNORECASE | re.VERBOSE,
-)
 
-
-def link_dates(links: Links) -> None:
-    """Find months and days with the comparisons they stand in; what names no day of the calendar stays unlinked."""
-    found = []
-    for match in _DATE.finditer(links.question):
-        inside = [i for i, w in enumerate(links.words) if match.start() <= w.start and w.end <= match.end()]
-        span = _span(match)
-        if span and all(links.used[i] in (None, "mark") for i in inside):
-            found.append((inside[0], inside[-1] + 1, *span))
+def link_dates(links: Links, today: date) -> None:
+    """Find months, days and words like "last year" with the comparisons they stand in."""
+    found: list[tuple[int, int, Span]] = []
+    for span in spans(links.question, today):
+        inside = [i for i, w in enumerate(links.words) if span.first <= w.start and w.end <= span.last]
+        if inside and all(links.used[i] in (None, "mark") for i in inside):
+            found.append((inside[0], inside[-1] + 1, span))
     while found:
-        first, last, start, after = found.pop(0)
-        low = links.folded(first - 1)
-        if found and low in ("between", "from") and links.folded(last) in ("and", "to", "until"):
-            _, last, _, after = found.pop(0)
+        first, last, span = found.pop(0)
+        if found and links.folded(first - 1) in ("between", "from") and links.folded(last) in ("and", "to", "until"):
+            _, last, end = found.pop(0)
+            span = Span(span.first, end.last, span.start, end.after, span.yearless and end.yearless)
             first, operator = first - 1, "between"
         else:
             first, last, operator = _compared(links, first, last)
-        links.dates.append(DateLink(first, last, operator, start, after))
+        links.dates.append(DateLink(first, last, operator, span))
         links.take(first, last, "date")
 
 
@@ -55,38 +44,18 @@ def _compared(links: Links, first: int, last: int) -> tuple[int, int, str]:
     return first, last, "="
 
 
-def _span(match: re.Match[str]) -> tuple[date, date] | None:
-    """Give the first day, and the day after the last; None for a day that no calendar has."""
-    if match["iso"]:
-        year, month, day = (int(part) for part in (match["iso"] + "-0").split("-")[:3])
-    else:
-        name = (match["month"] or match["month2"]).casefold()
-        month = next(i for i, known in enumerate(_MONTHS, 1) if known.startswith(name[:3]))
-        year, day = int(match["year"] or match["year2"]), int(match["day"] or match["day2"] or 0)
-    try:
-        start = date(year, month, day or 1)
-        return start, start + timedelta(1) if day else date(year + month // 12, month % 12 + 1, 1)
-    except (ValueError, OverflowError):
-        return None
-
-
 def date_place(
     link: DateLink, links: Links, places: Iterable[Place], paths: Mapping[str, tuple[Hop, ...]]
 ) -> Place | None:
     """Give the column of dates that is meant, None where none is in reach: the nearest, by the words before it."""
     near = {root for k in range(max(0, link.first - 5), link.first) for root in roots(links.folded(k))}
-    found = [p for p in places if p.kind == "date"]
+    found = [p for p in places if p.kind == "date" or (link.whole_years and "year" in p.stems and p.kind == "number")]
 
     def score(place: Place) -> float:
-        spoken = any(near & roots(part) for part in place.stems)
+        spoken = any(near & roots(part) for part in (*place.stems, *relation_stems(place.relation)))
         return 1.5 * spoken - len(paths[place.relation.name])
 
     return max(found, key=score, default=None)
-
-
-def date_template(link: DateLink) -> str:
-    """Write the comparison of a column with the days of a link."""
-    return span_template(link.operator, link.start, link.after)
 
 
 def span_template(operator: str, start: date, after: date) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Any
 
 from almanaq.agent.engine_protocol import QueryEngine
@@ -27,14 +28,15 @@ class LocalDialogue:
 
     Args:
         engine: gives the values of columns, and those of rows that were shown before.
+        today: gives the date that "last year" refers to.
     """
 
     name = "local"
 
-    def __init__(self, engine: QueryEngine) -> None:
+    def __init__(self, engine: QueryEngine, today: Callable[[], date] = date.today) -> None:
         self._engine = engine
         self._values: dict[tuple[str, str, int], list[str]] = {}
-        self._parser = LocalParser(self._known_values)
+        self._parser = LocalParser(self._known_values, today)
 
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn] = ()) -> TurnKind:
         """Give the kind of a turn."""

@@ -15,18 +15,29 @@ _FARTHEST = 3
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One step: `left.left_column = right.right_column`; `single` when a left row has at most one right row."""
+    """One step: `left.left_column = right.right_column`.
+
+    Attributes:
+        single: a left row has at most one right row.
+        unlike: one column is of text and the other of numbers; they are compared as text.
+    """
 
     left: str
     left_column: str
     right: str
     right_column: str
     single: bool
+    unlike: bool = False
 
     @property
     def condition(self) -> str:
         left = f"{sql.name(self.left)}.{sql.name(self.left_column)}"
-        return f"{left} = {sql.name(self.right)}.{sql.name(self.right_column)}"
+        right = f"{sql.name(self.right)}.{sql.name(self.right_column)}"
+        return f"{self.compared(left)} = {self.compared(right)}"
+
+    def compared(self, column: str) -> str:
+        """Give one of the two columns as it can be compared with the other."""
+        return f"CAST({column} AS text)" if self.unlike else column
 
 
 def paths(steps: Mapping[str, Sequence[Hop]], start: Relation) -> dict[str, tuple[Hop, ...]]:
@@ -56,7 +67,7 @@ def edges(catalog: Catalog) -> dict[str, list[Hop]]:
         for own, other_name, theirs in relation.foreign_keys:
             other = catalog.find(other_name)
             if other is not None and len(own) == len(theirs) == 1:
-                _add(found, Hop(relation.name, own[0], other.name, theirs[0], True))
+                _add(found, _hop(relation, own[0], other, theirs[0]))
                 linked.add(other.name)
         columns = {identifier_stems(c.name): c.name for c in reversed(relation.columns) if relation.key != (c.name,)}
         for other in catalog.relations:
@@ -64,13 +75,18 @@ def edges(catalog: Catalog) -> dict[str, list[Hop]]:
             if column is None or key is None or other is relation or other.name in linked:
                 continue
             if not any(h.right == other.name for h in found[relation.name]):
-                _add(found, Hop(relation.name, column, other.name, key, True))
+                _add(found, _hop(relation, column, other, key))
     return found
+
+
+def _hop(relation: Relation, own: str, other: Relation, theirs: str) -> Hop:
+    types = [column.type for column in (relation.column(own), other.column(theirs)) if column is not None]
+    return Hop(relation.name, own, other.name, theirs, True, len({kind == "text" for kind in types}) > 1)
 
 
 def _add(found: dict[str, list[Hop]], hop: Hop) -> None:
     found[hop.left].append(hop)
-    found[hop.right].append(Hop(hop.right, hop.right_column, hop.left, hop.left_column, False))
+    found[hop.right].append(Hop(hop.right, hop.right_column, hop.left, hop.left_column, False, hop.unlike))
 
 
 def _named_after(other: Relation) -> tuple[str, ...]:

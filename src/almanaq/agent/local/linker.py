@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 
+from almanaq.agent.local.beyond import link_beyond
 from almanaq.agent.local.chatter import drop_chatter
 from almanaq.agent.local.dates import link_dates
 from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS, QUALITY
 from almanaq.agent.local.links import ColumnLink, Links, RelationLink, ValueLink
+from almanaq.agent.local.money import link_money
 from almanaq.agent.local.numbers import link_numbers, number
 from almanaq.agent.local.orders import link_orders
+from almanaq.agent.local.patterns import link_patterns
+from almanaq.agent.local.persons import link_people
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
-from almanaq.agent.local.words import PAST, identifier_stems, roots, split, stems, word_set
+from almanaq.agent.local.spoken import relation_stems
+from almanaq.agent.local.words import PAST, roots, split, stem, stems, word_set
 from almanaq.suql.catalog.relations import Relation
 
 _LONGEST = 8
@@ -51,38 +56,46 @@ _IDIOMS = frozenset(
 """Pairs of words that mean one thing, and nothing that either of them names in a schema."""
 _BETWEEN_NOT_AND_VALUE = frozenset(
     """a an the any in of be from is are use uses speak speaks own owns have has contain contains include includes serve
-    serves live lives play plays like likes""".split()
+    serves live lives play plays like likes been being yet already currently come comes""".split()
 )
 _MONEY = frozenset(("pay", "revenue"))
 _OF_PERSONS = _MONEY | {"age", "birth", "height", "weight"}
 _BEFORE_NOUNS = word_set("the a an which what each every this that any all per many")
+_UNDONE = re.compile(r"\bun(\w{2,}(?:ed|id|ld|nt))\b", re.IGNORECASE)
+_TITLES = word_set("mr mrs ms miss dr prof professor sir")
 _ORDINARY = word_set("room house rooms fast soul middle cream food time")
 """Words that are part of an option's name and say nothing without the rest of it."""
 
 
 def link(question: str, index: SchemaIndex) -> Links:
     """Give everything that the question's words can be linked to, the longest and surest links first."""
+    question = _UNDONE.sub(lambda match: _not(match, index), question)
     words = split(question)
     links = Links(question, words, [None] * len(words))
     idioms = _idioms(links)
     for i, word in enumerate(words):
         if word.text in ",;?!":
             links.used[i] = "mark"
+    link_patterns(links)
     _quoted(links, index)
     _values(links, index, range(_LONGEST, 1, -1))
     _relations(links, index)
-    link_dates(links)
+    if any(p.kind == "date" or "year" in p.stems for p in index.all_places()):
+        link_dates(links, index.today())
     link_numbers(links)
     link_orders(links)
     _columns(links, index, least=2)
     _values(links, index, range(1, 0, -1))
     _columns(links, index, least=1)
+    link_beyond(links)
     _options(links, index)
     _misspelt(links, index)
     _parts_of_names(links, index)
     _roles(links, index)
     _kin(links, index)
     _verbs(links, index)
+    link_money(links, index)
+    link_people(links, index)
     if links.folded(0) == "how" and links.folded(1) in ("tall", "far", "big", "heavy", "fast") and links.free(1, 2):
         links.take(1, 2, "wh")
     for i in idioms:
@@ -95,8 +108,19 @@ def link(question: str, index: SchemaIndex) -> Links:
     return links
 
 
+def _not(match: re.Match[str], index: SchemaIndex) -> str:
+    """Give "not paid" for "unpaid" where the data knows "paid" and nothing unpaid."""
+    done = stem(match[1])
+    known = any(
+        done in place.stems or roots(done) & roots(place.stems[0]) for place in index.all_places() if place.stems
+    )
+    whole = index.meanings((stem(match[0]),))
+    return f"not {match[1]}" if not whole and (known or index.meanings((done,))) else match[0]
+
+
 def _implied(links: Links, index: SchemaIndex) -> tuple[Relation, ...]:
     roles = {role for number in links.numbers for role in number.roles}
+    roles |= {role for beyond in links.beyond for role, _ in beyond.order.choices}
     told = _OF_PERSONS if links.folded(0) == "who" else _MONEY
     roles |= {role for order in links.orders for role, _ in order.choices if role in told}
     found = {
@@ -212,8 +236,9 @@ def _relations(links: Links, index: SchemaIndex) -> None:
 def _names_a_relation(links: Links, i: int, index: SchemaIndex) -> bool:
     """Say whether a word that is mostly filler ("places") stands as a noun, and is the whole name of a relation."""
     word = links.words[i]
-    noun = word.folded != word.stem or links.folded(i - 1) in _BEFORE_NOUNS
-    return noun and any(identifier_stems(r.name) == (word.stem,) for r in index.catalog.relations)
+    before = links.folded(i - 1)
+    noun = word.folded != word.stem or before in _BEFORE_NOUNS or (bool(before) and number(before) is not None)
+    return noun and any(relation_stems(r) == (word.stem,) for r in index.catalog.relations)
 
 
 def _columns(links: Links, index: SchemaIndex, least: int) -> None:
@@ -256,7 +281,11 @@ def _parts_of_names(links: Links, index: SchemaIndex) -> None:
             and (end > i or links.folded(end) not in IGNORED)
         ):
             end += 1
-        found = index.named_like(_parts(links, i, end)) if end > i else ()
+        titled = end > i + 1 and links.folded(i).rstrip(".") in _TITLES
+        found = index.named_like(_parts(links, i + titled, end)) if end > i else ()
+        if found and titled:
+            links.take(i, i + 1, "title")
+            i += 1
         if found and (i > 0 or end - i > 1):
             _add_value(links, (i, end), found, "part")
         i = max(end, i + 1)
@@ -281,6 +310,7 @@ def _roles(links: Links, index: SchemaIndex) -> None:
 
 def _kin(links: Links, index: SchemaIndex) -> None:
     """Link verbs that share their stem with a relation's name: "directed" speaks of directors."""
+    asks_who = links.folded(0) == "who"
     for i, word in enumerate(links.words):
         if not links.free(i, i + 1) or word.folded in IGNORED or len(word.stem) < 5:
             continue
@@ -289,12 +319,17 @@ def _kin(links: Links, index: SchemaIndex) -> None:
         named = [
             r
             for r in index.catalog.relations
-            for part in identifier_stems(r.name)
-            if (len(root) >= 5 and part.startswith(root)) or part in kin
+            for part in relation_stems(r)
+            if (len(root) >= 5 and part.startswith(root)) or part in kin or (asks_who and _agent(part, word.stem))
         ]
         if named:
             links.relations.append(RelationLink(i, tuple(named), verb=True))
             links.take(i, i + 1, "relation")
+
+
+def _agent(noun: str, verb: str) -> bool:
+    """Say whether a noun names who does what a verb says: suppliers supply."""
+    return noun.endswith(("er", "or")) and bool(roots(noun) & roots(verb))
 
 
 def _verbs(links: Links, index: SchemaIndex) -> None:

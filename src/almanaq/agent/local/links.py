@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date
 
+from almanaq.agent.local.calendar_spans import Span
 from almanaq.agent.local.schema_index import Meaning, Place
 from almanaq.agent.local.words import Word
 from almanaq.suql.catalog.relations import Relation
@@ -39,6 +39,7 @@ class NumberLink:
         units: stems of the words around it that may name the column, the nearest first.
         roles: roles of columns that those words speak of, the likeliest first.
         year: it reads like a year.
+        bare: no noun goes with it: "under 25".
     """
 
     first: int
@@ -48,6 +49,12 @@ class NumberLink:
     units: tuple[str, ...]
     roles: tuple[str, ...]
     year: bool
+    bare: bool = False
+
+    @property
+    def aged(self) -> bool:
+        """Whether it may be the age of a person."""
+        return not self.year and (self.bare or "age" in self.roles) and all(0 < n < 120 for n in self.numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +63,18 @@ class DateLink:
 
     Attributes:
         operator: as of a NumberLink.
-        start, after: the first day meant, and the day after the last.
+        span: the days meant.
     """
 
     first: int
     last: int
     operator: str
-    start: date
-    after: date
+    span: Span
+
+    @property
+    def whole_years(self) -> bool:
+        """Whether it names years, and no month or day."""
+        return all((day.month, day.day) == (1, 1) for day in (self.span.start, self.span.after))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +94,29 @@ class OrderLink:
     units: tuple[str, ...] = ()
     descending: bool = True
     superlative: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondLink:
+    """A comparison with a row that the values after it name, or with the average.
+
+    Attributes:
+        order: what is compared, as the superlative of the same meaning.
+    """
+
+    first: int
+    last: int
+    order: OrderLink
+    average: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PatternLink:
+    """A part of a word, as ILIKE writes it, that a column is to hold."""
+
+    first: int
+    last: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +145,7 @@ class Links:
 
     Attributes:
         used: what word i was taken for, None when for nothing yet.
+        money: the word that asks for a sum of money, as "spent" does.
         implied: relations with a column of what a number, a date or pay speaks of ("who earns more than 60000").
     """
 
@@ -121,10 +156,13 @@ class Links:
     numbers: list[NumberLink] = field(default_factory=list)
     dates: list[DateLink] = field(default_factory=list)
     orders: list[OrderLink] = field(default_factory=list)
+    beyond: list[BeyondLink] = field(default_factory=list)
+    patterns: list[PatternLink] = field(default_factory=list)
     columns: list[ColumnLink] = field(default_factory=list)
     relations: list[RelationLink] = field(default_factory=list)
     implied: tuple[Relation, ...] = ()
     limit: int | None = None
+    money: int | None = None
     dropped: list[str] = field(default_factory=list)
     idioms: frozenset[int] = frozenset()
 

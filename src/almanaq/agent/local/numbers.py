@@ -138,7 +138,8 @@ def _add(links: Links, span: tuple[int, int], operator: str, numbers: tuple[floa
             roles.setdefault(role)
     operator = _turned(links, span, operator)
     year = all(n == int(n) and 1000 <= n <= 2100 for n in numbers) and not money
-    links.numbers.append(NumberLink(first, end, operator, numbers, units, tuple(roles), year))
+    bare = end >= len(links.words) or links.used[end] == "mark" or links.folded(end) in _NO_UNIT
+    links.numbers.append(NumberLink(first, end, operator, numbers, units, tuple(roles), year, bare))
     links.take(first, end, "number")
     if UNITS.get(links.stem(end)) and links.free(end, end + 1):
         links.take(end, end + 1, "unit")

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from almanaq.agent.local.lexicon import QUALITY
 from almanaq.agent.local.links import Links, OrderLink
-from almanaq.agent.local.quantities import SUPERLATIVES
+from almanaq.agent.local.quantities import SUPERLATIVES, UNITS
 from almanaq.agent.local.words import word_set
 
-_OPPOSITES = {
+OPPOSITES = {
     "expensive": (("price", True),),
     "popular": (("reviews", True), ("rating", True), ("size", True)),
     "reviewed": (("reviews", True),),
     "recent": (("year", True),),
-    "experienced": (("length", True),),
+    "experienced": (("experience", True), ("length", True)),
+    "valuable": (("worth", True), ("price", True)),
     "paid": (("pay", True),),
     "rated": (("rating", True),),
     "famous": (("reviews", True), ("rating", True)),
     "populous": (("size", True),),
     "well-known": (("reviews", True),),
 }
+"""Adjectives after "most" and "least", and what they order by as SUPERLATIVES does; "most" is descending."""
 _EARNING = word_set("earn earns earned earning make makes made making get gets paid grossed")
 _HEADS = {
     "most": True,
@@ -54,8 +56,8 @@ def link_orders(links: Links) -> None:
 def _superlative(links: Links, i: int) -> None:
     word, after = links.folded(i), links.folded(i + 1)
     direction = _HEADS.get(word, _LEAST.get(word))
-    if direction is not None and after in _OPPOSITES:
-        choices = tuple((role, down == direction) for role, down in _OPPOSITES[after])
+    if direction is not None and after in OPPOSITES:
+        choices = tuple((role, down == direction) for role, down in OPPOSITES[after])
         _add(links, OrderLink(i, i + 2, choices))
     elif word in ("top", "best", "highest", "worst", "lowest") and after == "rated":
         _add(links, OrderLink(i, i + 2, (("rating", word not in ("worst", "lowest")),)))
@@ -70,11 +72,12 @@ def _superlative(links: Links, i: int) -> None:
 def _earning(links: Links) -> None:
     """Link "earns the most", "made the least money", "is paid the most"."""
     for i in range(1, len(links.words) - 1):
-        verb = links.folded(i) in _EARNING and links.folded(i + 1) == "the"
+        said = ("pay", "revenue") if links.folded(i) in _EARNING else UNITS.get(links.stem(i), ())
+        verb = said and links.folded(i + 1) == "the"
         down = {"most": True, "least": False}.get(links.folded(i + 2))
         if verb and down is not None and links.folded(i + 3) in ("", "?", "money", "in", "at", "of", "among"):
             last = i + 3 + (links.folded(i + 3) == "money")
-            _add(links, OrderLink(i + 2, last, (("pay", down), ("revenue", down))))
+            _add(links, OrderLink(i + 2, last, tuple((role, down) for role in said)))
 
 
 def _last(links: Links) -> None:
@@ -105,7 +108,9 @@ def _sorted_by(links: Links, i: int) -> None:
     if not cued and links.folded(i) == "by" and links.free(i, i + 1):
         # "Sort the names of the staff by age": the word that cues it stands at the beginning.
         cued = any(links.folded(k) in ("sort", "order", "rank", "arrange") for k in range(min(i, 2)))
-        i -= cued
+        by = i
+    else:
+        by = i + 1
     counted = tuple(links.folded(i + k) for k in range(3)) == ("by", "number", "of")
     if counted and links.free(i, i + 3):
         links.orders.insert(0, OrderLink(i, i + 3, (), _units(links, i + 3), True, superlative=False))
@@ -114,9 +119,9 @@ def _sorted_by(links: Links, i: int) -> None:
         return
     rest = {links.folded(k) for k in range(max(i - 2, 0), len(links.words))}
     descending = bool(rest & {"descending", "desc", "decreasing", "highest", "most"})
-    units = tuple(u for u in _units(links, i + 2) if u not in ("the", "their", "its", "his", "her"))
-    links.orders.append(OrderLink(i, i + 2, (), units, descending, superlative=False))
-    links.take(i, i + 2, "order")
+    units = tuple(u for u in _units(links, by + 1) if u not in ("the", "their", "its", "his", "her"))
+    links.orders.append(OrderLink(i, by + 1, (), units, descending, superlative=False))
+    links.take(i, by + 1, "order")
     for k, word in enumerate(links.words):
         if word.folded in ("descending", "ascending", "desc", "asc", "decreasing", "increasing"):
             links.take(k, k + 1, "order")

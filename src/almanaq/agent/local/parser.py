@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import date
 
 from almanaq.agent.history import Turn
 from almanaq.agent.local.assemble import Assembler
@@ -29,12 +30,13 @@ class LocalParser:
 
     Args:
         values: gives the values of a column (relation, column, limit); asked once per column and catalog.
+        today: gives the date that "last year" refers to.
     """
 
     name = "local"
 
-    def __init__(self, values: Values) -> None:
-        self._values = values
+    def __init__(self, values: Values, today: Callable[[], date] = date.today) -> None:
+        self._values, self._today = values, today
         self._indexes: dict[tuple[str, ...], SchemaIndex] = {}
 
     def index(self, catalog: Catalog) -> SchemaIndex:
@@ -42,7 +44,7 @@ class LocalParser:
         key = tuple(r.name for r in catalog.relations)
         kept = self._indexes.get(key)
         if kept is None or kept.catalog != catalog:
-            kept = self._indexes[key] = SchemaIndex(catalog, self._values)
+            kept = self._indexes[key] = SchemaIndex(catalog, self._values, self._today)
         return kept
 
     def parse(

@@ -49,6 +49,8 @@ ROLE_WORDS: Mapping[str, frozenset[str]] = {
     ),
     "height": frozenset(["height", "elevation", "altitude"]),
     "weight": frozenset(["weight", "mass"]),
+    "experience": frozenset(["experience", "seniority"]),
+    "worth": frozenset(["value", "worth"]),
     "speed": word_set(
         """
     speed velocity mph kmh horsepower
@@ -125,6 +127,9 @@ UNITS: Mapping[str, tuple[str, ...]] = {
     "taller": ("height",),
     "heavier": ("weight",),
     "lighter": ("weight",),
+    "charge": ("price", "pay"),
+    "worth": ("worth", "price"),
+    "weigh": ("weight",),
     "mile": ("distance",),
     "km": ("distance",),
     "cheaper": ("price",),
@@ -237,6 +242,7 @@ COMPARISONS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("within",), AT_MOST),
     (("until",), AT_MOST),
     (("exactly",), EXACTLY),
+    (("only",), EXACTLY),
     ((">=",), AT_LEAST),
     (("<=",), AT_MOST),
     ((">",), MORE),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from typing import Literal
 
 from almanaq.agent.local.joins import Hop, edges
 from almanaq.agent.local.lexicon import SYNONYMS
 from almanaq.agent.local.quantities import ROLE_WORDS
+from almanaq.agent.local.spoken import relation_stems, spoken
 from almanaq.agent.local.words import distance, identifier_stems, stem, stems, tolerance
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 
@@ -20,6 +23,15 @@ MOST_VALUES = 5000
 _LONGEST_VALUE = 10
 _NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hugeint", "number", "serial")
 _AFFIRMING, _DENYING = frozenset(("yes", "true", "y")), frozenset(("no", "false", "n"))
+_DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d)")
+_PROFESSIONS = (
+    ("ologist", ("ology",)),
+    ("ician", ("ics", "ic", "icine")),
+    ("eon", ("ery",)),
+    ("ist", ("y", "ics", "istry", "ism")),
+)
+_SO_OR_NOT = ("ed", "able", "ible", "active", "flag", "paid", "sold")
+_COUNT = re.compile(r"-?(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?")
 _DATES = ("date", "timestamp", "time")
 _SYNONYMS = {word: group for group in SYNONYMS for word in group}
 
@@ -32,6 +44,7 @@ class Place:
         stems: the words of its name; `about` those of its description.
         roles: keys of ROLE_WORDS that its name fits.
         kind: what its values are; a text column that only says yes or no is a boolean, `affirms` its yes.
+        cast: it is of text, and all its values are numbers: it is compared as numbers are.
     """
 
     relation: Relation
@@ -41,6 +54,12 @@ class Place:
     roles: frozenset[str]
     kind: Literal["number", "date", "boolean", "text", "prose"]
     affirms: str | None = None
+    cast: bool = False
+
+    @property
+    def coded(self) -> bool:
+        """Whether its name is a code, and only its description says what it holds."""
+        return self.stems != identifier_stems(self.column.name)
 
     @property
     def identifier(self) -> bool:
@@ -56,9 +75,11 @@ Meaning = tuple[Place, str]
 
 def place(relation: Relation, column: Column) -> Place:
     """Give a column with what its name, type and description say."""
-    words = identifier_stems(column.name)
+    words = spoken(column.name, column.description)
     roles = frozenset(role for role, names in ROLE_WORDS.items() if names & set(words))
-    return Place(relation, column, words, frozenset(stems(column.description)), roles, _kind(column))
+    kind = _kind(column)
+    affirms = "1" if kind == "boolean" and not column.type.casefold().startswith("bool") else None
+    return Place(relation, column, words, frozenset(stems(column.description)), roles, kind, affirms)
 
 
 def _kind(column: Column) -> Literal["number", "date", "boolean", "text", "prose"]:
@@ -70,8 +91,28 @@ def _kind(column: Column) -> Literal["number", "date", "boolean", "text", "prose
     if type_name.startswith("bool"):
         return "boolean"
     if any(word in type_name for word in _NUMBERS) and "interval" not in type_name:
-        return "number"
+        return "boolean" if _told_by_digits(column) else "number"
     return "date" if type_name.startswith(_DATES) else "text"
+
+
+def _fields(profession: str) -> frozenset[str]:
+    """Give how the field of a profession may be called: "cardiology" of a cardiologist."""
+    for ending, fields in _PROFESSIONS:
+        if profession.endswith(ending):
+            return frozenset(profession.removesuffix(ending) + field for field in fields)
+    return frozenset()
+
+
+def _counts(values: Sequence[str]) -> bool:
+    """Say whether texts are numbers that can be compared: no codes like "00417", nor the digits of a telephone."""
+    return bool(values) and len(values) < MOST_VALUES and all(_COUNT.fullmatch(value) for value in values)
+
+
+def _told_by_digits(column: Column) -> bool:
+    """Say whether a column of numbers holds 1 for yes and 0 for no: only these, under a name of what is so or not."""
+    words = identifier_stems(column.name)
+    named = words[:1] in (("is",), ("has",), ("can",)) or (words[-1:][0:1] and words[-1].endswith(_SO_OR_NOT))
+    return bool(named) and bool(column.samples) and set(column.samples) <= {"0", "1"}
 
 
 class SchemaIndex:
@@ -80,10 +121,12 @@ class SchemaIndex:
     Args:
         catalog: the relations to index.
         values: gives the values of a column; columns of prose, numbers and keys are not asked for.
+        today: gives the date that "last year" refers to.
     """
 
-    def __init__(self, catalog: Catalog, values: Values) -> None:
-        self.catalog = catalog
+    def __init__(self, catalog: Catalog, values: Values, today: Callable[[], date] = date.today) -> None:
+        self.catalog, self.today = catalog, today
+        self._read = values
         self.places = {r.name: tuple(place(r, c) for c in r.columns) for r in catalog.relations}
         self._meanings: dict[tuple[str, ...], list[Meaning]] = {}
         self._spellings: dict[str, list[tuple[str, ...]]] = {}
@@ -102,6 +145,11 @@ class SchemaIndex:
         for places in self.places.values():
             yield from places
 
+    def latest(self, one: Place) -> date | None:
+        """Give the latest day that a column holds, as far as its values were read; None where it holds none."""
+        days = (value[:10] for value in self._read(one.relation.name, one.column.name, MOST_VALUES))
+        return max((date.fromisoformat(day) for day in days if _DAY.fullmatch(day)), default=None)
+
     def _add(self, one: Place, values: Values) -> Place:
         """Make a column's values findable; give the column with what they tell of its kind."""
         if one.kind != "text" or one.column.private or (one.identifier and one.column.kind is not ColumnKind.ENUM):
@@ -110,6 +158,8 @@ class SchemaIndex:
         affirms = next((v for v in listed if v.casefold() in _AFFIRMING), None)
         if affirms is not None and {v.casefold() for v in listed} <= _AFFIRMING | _DENYING:
             return replace(one, kind="boolean", affirms=affirms)
+        if not one.column.array and _counts(listed):
+            one = replace(one, kind="number", cast=True)
         for value in listed:
             parts = stems(value)
             if not 0 < len(parts) <= _LONGEST_VALUE:
@@ -129,7 +179,7 @@ class SchemaIndex:
         found = self._meanings.get(parts)
         if found:
             return tuple(found)
-        group = _SYNONYMS.get(" ".join(parts), frozenset())
+        group = _SYNONYMS.get(" ".join(parts)) or (_fields(parts[0]) if len(parts) == 1 else frozenset())
         return tuple(m for word in sorted(group) for m in self._meanings.get(stems(word), ()))
 
     def options_with(self, *parts: str) -> tuple[Meaning, ...]:
@@ -160,10 +210,10 @@ class SchemaIndex:
     def relations_named(self, word: str) -> tuple[Relation, ...]:
         """Give the relations that a noun names, by the words of their names or a synonym."""
         group = {stem(w) for w in _SYNONYMS.get(word, frozenset())} | {word}
-        exact = tuple(r for r in self.catalog.relations if set(identifier_stems(r.name)) <= group)
+        exact = tuple(r for r in self.catalog.relations if set(relation_stems(r)) <= group)
         if exact:
             return exact
-        return tuple(r for r in self.catalog.relations if group & set(identifier_stems(r.name)))
+        return tuple(r for r in self.catalog.relations if group & set(relation_stems(r)))
 
 
 def _holds(value: tuple[str, ...], parts: tuple[str, ...]) -> bool:

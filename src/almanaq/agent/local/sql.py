@@ -48,6 +48,12 @@ def column(place: Place, qualified: bool) -> str:
     return f"{name(place.relation.name)}.{own}" if qualified else own
 
 
+def compared(place: Place, qualified: bool) -> str:
+    """Give a column as numbers are compared with it: cast where it holds them as text."""
+    plain_column = column(place, qualified)
+    return f"CAST({plain_column} AS double precision)" if place.cast else plain_column
+
+
 def pattern(value: str) -> str:
     """Give a text literal for ILIKE that matches values holding `value`."""
     escaped = value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

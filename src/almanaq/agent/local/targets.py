@@ -12,6 +12,7 @@ from almanaq.agent.local.links import ColumnLink, Links, OrderLink
 from almanaq.agent.local.quantities import AGGREGATES, GROUPING
 from almanaq.agent.local.reading import Item
 from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import identifier_stems, stem
 from almanaq.suql.catalog.relations import Relation
 
@@ -52,15 +53,17 @@ def link_place(link: ColumnLink, links: Links, main: Relation, paths: Paths) -> 
 
 def name_place(places: Sequence[Place]) -> Place:
     """Give the column that names a row of a relation."""
-    for wanted in (("name",), ("title",)):
+    own = relation_stems(places[0].relation) if places else ()
+    for wanted in (("name",), ("title",), ("company",)):
         for place in places:
-            if place.stems == wanted or (
-                place.stems[-1:] == wanted and place.stems[:-1] == identifier_stems(place.relation.name)
+            if place.stems in (wanted, own) or (
+                place.stems[-1:] == wanted and place.stems[:-1] == relation_stems(place.relation)
             ):
                 return place
     texts = [p for p in places if p.kind == "text" and not p.column.array and not p.identifier]
     named = [p for p in texts if "name" in p.roles]
-    return (named or texts or list(places))[0]
+    first = [p for p in places[:1] if p.identifier]
+    return (named or first or texts or list(places))[0]
 
 
 def whole_name(places: Sequence[Place]) -> tuple[Place, ...]:
@@ -127,7 +130,7 @@ def aggregate(links: Links, placed: Sequence[tuple[ColumnLink, Place]]) -> Item 
     """Give AVG, MAX, MIN or SUM of the number column named after a word for it."""
     for i, word in enumerate(links.words):
         function = AGGREGATES.get(word.folded)
-        if function is None:
+        if function is None or links.used[i] in ("beyond", "column"):
             continue
         for link, place in placed:
             if i < link.first <= i + 4 and place.kind in ("number", "date") and not place.identifier:
@@ -140,7 +143,11 @@ def aggregates(links: Links, placed: Sequence[tuple[ColumnLink, Place]]) -> tupl
     first = aggregate(links, placed)
     if first is None:
         return ()
-    functions = dict.fromkeys(AGGREGATES[w.folded] for w in links.words if w.folded in AGGREGATES)
+    functions = dict.fromkeys(
+        AGGREGATES[w.folded]
+        for w, used in zip(links.words, links.used, strict=True)
+        if w.folded in AGGREGATES and used not in ("beyond", "column")
+    )
     return tuple(Item(first.place, f"{function}({{}})") for function in functions)
 
 
@@ -173,7 +180,7 @@ def order_items(order: OrderLink, places: Sequence[Place], paths: Paths) -> tupl
         found = [
             p
             for p in places
-            if role in p.roles
+            if (role in p.roles or (role == "year" and p.kind == "date" and "birth" not in p.roles))
             and p.kind in ("number", "date", "text")
             and not p.identifier
             and not paths[p.relation.name]
@@ -215,7 +222,7 @@ def _by_words(order: OrderLink, places: Sequence[Place], paths: Paths) -> Place 
 def counted_relation(order: OrderLink, links: Links, main: Relation, paths: Paths) -> Relation | None:
     """Give the relation whose rows a superlative counts: "the most concerts"."""
     for unit in order.units:
-        for relation_name, way in paths.items():
+        for relation_name, way in sorted(paths.items(), key=lambda each: identifier_stems(each[0]) != (unit,)):
             if (
                 relation_name != main.name
                 and stem(unit) in identifier_stems(relation_name)
@@ -243,6 +250,20 @@ def _rank(value: str, position: int) -> int:
     if set(folded) <= set("$€£"):
         return len(folded)
     return next((i for i, group in enumerate(_PRICE_SCALE, 1) if folded in group), position + 1)
+
+
+def beside(links: Links, main: Relation, paths: Paths, index_places: dict[str, tuple[Place, ...]]) -> tuple[Place, ...]:
+    """Give what names the rows of relations that are to be shown beside each row: "teams with their coaches"."""
+    found = []
+    for link in links.relations:
+        with_their = links.folded(link.first - 1) == "their" and links.folded(link.first - 2) in ("with", "and")
+        theirs = with_their and links.stem(link.first) in {
+            stem(part) for r in link.relations for part in relation_stems(r)
+        }
+        for relation in link.relations if theirs and not link.verb else ():
+            if relation != main and paths.get(relation.name):
+                found.append(name_place(index_places[relation.name]))
+    return tuple(found[:1])
 
 
 def negated_before(links: Links, i: int) -> bool:

@@ -59,7 +59,7 @@ def hear(question: str, links: Links) -> Heard:
     text = _CONTRACTED.sub(r"\1'", " ".join(question.casefold().replace("\u2019", "'").split()))
     core = _FILLERS.sub("", text).strip(" ,.!") or text
     nouns = sum(not link.verb for link in links.relations)
-    linked = bool(links.values or nouns or links.columns or links.numbers or links.implied)
+    linked = bool(links.values or nouns or links.columns or links.numbers or links.implied or links.money is not None)
     named = any("name" in place.roles for v in links.values if not v.part for place, _ in v.meanings)
     return Heard(text, core, len(links.values), nouns, len(links.columns), linked, named)
 

@@ -27,6 +27,7 @@ _IRREGULAR = {
     "staves": "stave",
     "wives": "wife",
     "lives": "life",
+    "ids": "id",
 }
 
 

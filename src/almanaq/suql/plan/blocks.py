@@ -22,6 +22,7 @@ from almanaq.suql.plan.references import (
 )
 from almanaq.suql.plan.sites import is_nested_call, text_unit
 from almanaq.suql.plan.stages import ORDINAL
+from almanaq.suql.plan.uses import ask_lazily
 from almanaq.suql.syntax.text_functions import has_text, is_text_call, nested_queries, own_nodes, own_text_calls
 
 _AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup)
@@ -133,7 +134,7 @@ def split_nested_calls(block: exp.Select, name: str) -> bool:
     above = [part for part in conjuncts(where_of(block)) if any(is_nested_call(call) for call in own_text_calls(part))]
     calls = [inner for call in nested for argument in call.expressions for inner in own_text_calls(argument)]
     innermost = [text_unit(call) for call in calls if not is_nested_call(call)]
-    derive(block, name, innermost, above)
+    derive(block, name, ask_lazily(innermost, block), above)
     return True
 
 
@@ -289,7 +290,7 @@ def keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> None
     for call in calls:
         unit = text_unit(call)
         compared = unit is not call and not isinstance(unit, exp.Cast) and call in keys
-        above = unit.find_ancestor(exp.Group, exp.AggFunc, exp.Query) is block and not in_where(unit, block)
+        above = unit.find_ancestor(exp.Group, *_AGGREGATES, exp.Query) is block and not in_where(unit, block)
         if compared and above:
             verdict: exp.Expr = exp.LogicalOr(this=unit.copy())
             if call in sometimes:

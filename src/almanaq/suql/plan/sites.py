@@ -25,7 +25,7 @@ class Site:
     Attributes:
         document, question: expressions over the block's FROM.
         compared: the literals it is compared with here; the i-th has the verdict column `{id}_{i}`.
-        needed: condition without text under which the output looks at it; None: always.
+        needed: condition under which the output looks at it, which may hang on other sites; None: always.
         bound: what the size of a number stays below to be one of the SQL type; None: there is no bound.
     """
 

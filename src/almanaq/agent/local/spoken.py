@@ -1,0 +1,38 @@
+"""How a relation or a column is spoken of: by its name; by its description where the name is a code."""
+
+from __future__ import annotations
+
+import re
+
+from almanaq.agent.local.words import identifier_stems, stems, word_set
+from almanaq.suql.catalog.relations import Relation
+
+_CODE = re.compile(r"\d|^[^aeiouy]+$|^.{1,2}$")
+_ENDS = re.compile(r"\b(?:of|in|on|at|for|from|by|per|to|that|which|who|with|when|where|whether|is|as)\b|[.,;:()/]")
+_EMPTY = word_set("the a an this all each list table column contain contains holds hold give gives of one row every")
+_NUMBERING = word_set("number id identifier code key reference")
+
+
+def spoken(identifier: str, description: str) -> tuple[str, ...]:
+    """Give the stems by which a name is spoken of: `unit_price` of unit and price, `k3` as its description begins."""
+    words = identifier_stems(identifier)
+    if not description or words == ("id",) or not all(_CODE.search(word) for word in words):
+        return words
+    said = _head(description)
+    if said and said[-1] in _NUMBERING:
+        return (*said[:-1], "id")
+    return said or words
+
+
+def relation_stems(relation: Relation) -> tuple[str, ...]:
+    """Give the stems by which the rows of a relation are spoken of."""
+    return spoken(relation.name, relation.description)
+
+
+def _head(description: str) -> tuple[str, ...]:
+    """Give the first words of a description that say what a thing is: "Price" of "Price per pack in francs"."""
+    for part in _ENDS.split(description):
+        said = tuple(word for word in stems(part) if word not in _EMPTY)
+        if said:
+            return said
+    return ()
