@@ -8,9 +8,16 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from engines import PostgresServer
 from postgres_server import find_binaries, run_server
+
+_SLOW_MACHINES = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same", derandomize=True, **_SLOW_MACHINES)
+settings.register_profile("search", **_SLOW_MACHINES)
+settings.load_profile("same")
+"""Every run draws the same examples; with `--hypothesis-profile search` each draws others."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

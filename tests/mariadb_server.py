@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from server_home import new_home
+from server_home import PORTS_TRIED, free_port, new_home
 
 USER, PASSWORD = "tester", "tested"
-_SECONDS_TO_START = 30
+_SECONDS_TO_START = 300
 
 
 def is_installed() -> bool:
@@ -34,9 +33,6 @@ def run_server() -> Iterator[str]:
     account = "mysql" if os.geteuid() == 0 else None
     if account:
         os.chown(home, pwd.getpwnam(account).pw_uid, -1)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": home, "user": account}
     data = f"--datadir={home / 'data'}"
     subprocess.run(
@@ -49,16 +45,35 @@ def run_server() -> Iterator[str]:
         f"CREATE DATABASE made CHARACTER SET utf8mb4;\nCREATE USER {USER}@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';\n"
         f"GRANT ALL ON *.* TO {USER}@'127.0.0.1';\n"
     )
-    program = shutil.which("mariadbd") or "mariadbd"
-    options = [f"--socket={home / 's'}", f"--port={port}", "--bind-address=127.0.0.1", f"--init-file={setup}"]
-    server = subprocess.Popen([program, "--no-defaults", data, *options], **quiet)
     try:
-        _wait(port)
-        yield f"mysql://{USER}:{PASSWORD}@127.0.0.1:{port}/made"
+        server, port = _start([data, f"--socket={home / 's'}", f"--init-file={setup}"], quiet)
+        try:
+            yield f"mysql://{USER}:{PASSWORD}@127.0.0.1:{port}/made"
+        finally:
+            server.kill()
+            server.wait()
     finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _start(options: list[str], quiet: dict[str, Any]) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a server; give it and its port once it is up."""
+    command = [shutil.which("mariadbd") or "mariadbd", "--no-defaults", *options, "--bind-address=127.0.0.1"]
+    for _ in range(PORTS_TRIED):
+        port = free_port()
+        server = subprocess.Popen([*command, f"--port={port}"], **quiet)
+        ends = time.monotonic() + _SECONDS_TO_START
+        while server.poll() is None and time.monotonic() < ends:
+            try:
+                connect(f":{port}/made").close()
+            except Exception:  # it is not up yet
+                time.sleep(0.1)
+            else:
+                if server.poll() is None:  # and it is not another's
+                    return server, port
         server.kill()
         server.wait()
-        shutil.rmtree(home, ignore_errors=True)
+    raise RuntimeError("MariaDB did not start")
 
 
 def connect(url: str) -> Any:
@@ -67,16 +82,6 @@ def connect(url: str) -> Any:
 
     port, _, database = url.rpartition(":")[2].partition("/")
     return MySQLdb.connect(
-        host="127.0.0.1", port=int(port), user=USER, password=PASSWORD, db=database, autocommit=True, charset="utf8mb4"
-    )
-
-
-def _wait(port: int) -> None:
-    ends = time.monotonic() + _SECONDS_TO_START
-    while time.monotonic() < ends:
-        try:
-            connect(f":{port}/made").close()
-            return
-        except Exception:  # it is not up yet
-            time.sleep(0.1)
-    raise RuntimeError("MariaDB did not start")
+        host="127.0.0.1", port=int(port), user=USER, password=PASSWORD, db=database, autocommit=True, charset="utf8mb4",
+        connect_timeout=10,
+    )  # fmt: skip

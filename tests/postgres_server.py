@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from server_home import new_home
+from server_home import PORTS_TRIED, free_port, new_home
 
 LOCKED = "locked"
 """The one user who needs a password."""
@@ -31,22 +31,28 @@ def run_server(binaries: Path) -> Iterator[tuple[str, Path]]:
     home = new_home("almanaq-pg-")
     if account:
         os.chown(home, pwd.getpwnam(account).pw_uid, -1)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     data = home / "data"
-    run = {"check": True, "user": account, "cwd": home, "stdout": subprocess.DEVNULL}
+    run: dict[str, Any] = {"user": account, "cwd": home, "stdout": subprocess.DEVNULL}
     create = [binaries / "initdb", "-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"]
-    options = f"-p {port} -k {home} -c listen_addresses=127.0.0.1 -c fsync=off"
     try:
-        subprocess.run(create, **run)  # type: ignore[call-overload]
+        subprocess.run(create, check=True, **run)
         rules = data / "pg_hba.conf"
         rules.write_text(f"host all {LOCKED} 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
-        start = [binaries / "pg_ctl", "-D", data, "-o", options, "-l", home / "log", "-w", "start"]
-        subprocess.run(start, **run)  # type: ignore[call-overload]
+        port = _start(binaries, home, run)
         try:
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres", home / "log"
         finally:
-            subprocess.run([binaries / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **run)  # type: ignore[call-overload]
+            subprocess.run([binaries / "pg_ctl", "-D", data, "-m", "immediate", "stop"], check=True, **run)
     finally:
         subprocess.run(["rm", "-rf", home], check=False)  # each database has 300 files: Python takes its time
+
+
+def _start(binaries: Path, home: Path, run: dict[str, Any]) -> int:
+    """Start the server whose data lie in a folder; give its port."""
+    for _ in range(PORTS_TRIED):
+        port = free_port()
+        options = f"-p {port} -k {home} -c listen_addresses=127.0.0.1 -c fsync=off -c autovacuum=off"
+        command = [binaries / "pg_ctl", "-D", home / "data", "-o", options, "-l", home / "log", "-w", "-t", "300"]
+        if subprocess.run([*command, "start"], check=False, **run).returncode == 0:
+            return port
+    raise RuntimeError("PostgreSQL did not start:\n" + (home / "log").read_text())

@@ -4,21 +4,25 @@ Each question is asked of corpora that hold its table and of corpora that do not
 ones are judged as well, pieces of it of 100 and 10 tables. From a corpus without the table either the right tables
 were taken away, which leaves those most like them, or it never held them. A logistic function of the figures of the
 best table gives the chance that it fits; the threshold is where a set share of the answerable questions is refused.
+Where words that go together take part (tables without titles), each question sees those learned without its fold,
+which `learn.py --keep` left: those learned from the question itself would make it look surer than a new one.
 
-    python benchmarks/retrieval/doubt.py DATA_DIR --out src/almanaq/retrieval/weights.json    # after learn.py
+    python benchmarks/retrieval/doubt.py DATA_DIR --out src/almanaq/retrieval/weights.json --keep DIR  # after learn.py
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import pickle
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from learn import FOLDS, KINDS, asked_of, fold_of, hash_of
+from learn import FOLDS, KEPT_KIN, KINDS, asked_of, fold_of, hash_of
 from sklearn.linear_model import LogisticRegression
 
 from almanaq.corpus.dataset import Question, open_dataset
@@ -29,12 +33,13 @@ from almanaq.retrieval.abstain import MORE_FIGURES
 from almanaq.retrieval.aspects import ROWS, Aspects
 from almanaq.retrieval.company import Databases, group_by_database
 from almanaq.retrieval.features import FEATURES
-from almanaq.retrieval.rerank import Rerank, Scored
+from almanaq.retrieval.kinship import Kinship
+from almanaq.retrieval.rerank import Rerank, RerankIndex, Scored
 from almanaq.retrieval.stored import build_index
 from almanaq.retrieval.stored_hybrid import StoredHybrid
 from almanaq.retrieval.stored_rerank import StoredRerank
 from almanaq.retrieval.vectors import VectorStore, default_cache_folder
-from almanaq.retrieval.weights import is_statement
+from almanaq.retrieval.weights import Styles, is_statement
 
 REFUSED = {"stored-words": 0.01}
 """Share of the answerable that is refused, where it is not USUALLY: an index by words alone knows no synonyms."""
@@ -62,7 +67,10 @@ class Cases:
         self.fold.append(fold)
 
 
-def cases(data: Path, kind: str, sight: str, store: VectorStore) -> dict[bool, Cases]:
+Kept = dict[tuple[bool, int] | str, Kinship]  # words that go together, as learn.py keeps them
+
+
+def cases(data: Path, kind: str, sight: str, store: VectorStore, kept: Kept) -> dict[bool, Cases]:
     """Give the cases of a kind of corpus by style: of statements, and of questions."""
     made = {False: Cases(), True: Cases()}
     datasets, fields = KINDS[kind]
@@ -74,8 +82,9 @@ def cases(data: Path, kind: str, sight: str, store: VectorStore) -> dict[bool, C
             index = indexed(piece, fields, sight, store)
             for question, own in _asked_here(asked, piece, size, name):
                 style = is_statement(question.text) and not several
-                for figures, fits in _both(index, question, own):
-                    made[style].add(figures, fits, f"{name}, {size} tables", fold_of(question, several))
+                fold = fold_of(question, several)
+                for figures, fits in _both(index, question, own, _unseen(index.weights, kept, fold)):
+                    made[style].add(figures, fits, f"{name}, {size} tables", fold)
     return made
 
 
@@ -85,7 +94,18 @@ class Indexed:
 
     ids: Sequence[TableId]
     databases: Databases
-    scored: Callable[[Sequence[str]], Iterator[tuple[Scored, np.ndarray]]]
+    weights: Styles
+    scored: Callable[[str, Styles], Scored]
+
+
+def _unseen(weights: Styles, kept: Kept, fold: int) -> Styles:
+    """Give weights with the words that go together learned without a fold, where they have such words."""
+    if weights.questions.kin is None:
+        return weights
+    questions, statements = (
+        replace(each, kin=kept[style, fold]) for style, each in enumerate((weights.questions, weights.statements))
+    )
+    return Styles(questions, statements)
 
 
 class Remembering:
@@ -105,10 +125,21 @@ def indexed(tables: Sequence[Table], fields: str, sight: str, store: VectorStore
             # The files stay mapped when their folder is gone.
             kept = build_index(tables, Path(folder), parse_fields(fields), store=store if sight == "stored" else None)
         dense = StoredHybrid(kept, Remembering(store)) if sight == "stored" else None
-        return Indexed(ids, group_by_database(ids), StoredRerank(kept, dense).scored)
+        stored = StoredRerank(kept, dense)
+        return Indexed(ids, group_by_database(ids), stored.weights, partial(_scored_on_disk, stored))
     aspects = None if sight == "lexical" else Aspects(store, rows=ROWS if sight == "rows" else 0)
     made = Rerank(aspects=aspects).index(tables, parse_fields(fields))
-    return Indexed(ids, made.searches.databases, made.scored)
+    return Indexed(ids, made.searches.databases, made.weights, partial(_scored, made))
+
+
+def _scored(index: RerankIndex, question: str, weights: Styles) -> Scored:
+    ((scored, _),) = replace(index, weights=weights).scored([question])
+    return scored
+
+
+def _scored_on_disk(index: StoredRerank, question: str, weights: Styles) -> Scored:
+    ((scored, _),) = replace(index, own=weights).scored([question])
+    return scored
 
 
 def _pieces(tables: Sequence[Table], several: bool) -> Iterator[tuple[str, Sequence[Table]]]:
@@ -138,9 +169,9 @@ def _asked_here(
         yield from ((question, False) for question in drawn[: len(inside)])
 
 
-def _both(index: Indexed, question: Question, own: bool) -> Iterator[tuple[dict[str, float], bool]]:
+def _both(index: Indexed, question: Question, own: bool, weights: Styles) -> Iterator[tuple[dict[str, float], bool]]:
     """Give the figures as the corpus is, and, where it holds the right tables, as it were without them."""
-    ((scored, _),) = index.scored([question.text])
+    scored = index.scored(question.text, weights)
     if not len(scored.tables):
         return  # nothing shares a word: there is nothing to doubt
     if not own:
@@ -237,14 +268,16 @@ def main() -> None:
     options.add_argument("data", type=Path)
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--cache", type=Path, default=default_cache_folder())
+    options.add_argument("--keep", type=Path, help="the folder that learn.py kept its examples in")
     options.add_argument("--kinds", default="titled,untitled,databases")
     options.add_argument("--sights", default="lexical,short,stored-words,stored")
     asked = options.parse_args()
     store = VectorStore(asked.cache, open_embedder("local"))
     record = json.loads(asked.out.read_text())
+    kept: Kept = pickle.loads((asked.keep / KEPT_KIN).read_bytes()) if asked.keep else {}
     for kind in asked.kinds.split(","):
         for sight in asked.sights.split(","):
-            for statements, made in cases(asked.data, kind, sight, store).items():
+            for statements, made in cases(asked.data, kind, sight, store, kept).items():
                 if len(made.x) < 500:
                     continue
                 name = f"{kind}-statements-{sight}" if statements else f"{kind}-{sight}"

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import kin
 import numpy as np
 from scipy.optimize import minimize
 
@@ -27,6 +28,7 @@ from almanaq.models.registry import open_embedder
 from almanaq.retrieval.aspects import Aspects
 from almanaq.retrieval.company import Databases
 from almanaq.retrieval.features import FEATURES
+from almanaq.retrieval.kinship import Kinship
 from almanaq.retrieval.protocols import Hit
 from almanaq.retrieval.ranking import BATCH, route_databases, top_k
 from almanaq.retrieval.rerank import CANDIDATES, Rerank, fused, with_databases
@@ -54,6 +56,9 @@ SIGHTS = {
     "stored-words": ("bm25", "company"),
     "stored": ("bm25", "company", "dense"),
 }
+KIN = FEATURES.index("kin")
+KEPT_KIN = "kin.pickle"
+KIN_SIGHT = "short"  # whose features are learned along with the words that go together
 
 
 @dataclass
@@ -167,9 +172,12 @@ def fit(parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
             total -= np.log(share).sum() / len(x)
             slope += np.tensordot(odds - right / share, x, 2) / len(x)
         total, slope = total / len(parts), slope / len(parts)
-        return total + PENALTY * weights @ weights, slope + 2 * PENALTY * weights
+        slope += 2 * PENALTY * weights
+        slope[KIN] = 0  # its words were learned for it to count as it is
+        return total + PENALTY * weights @ weights, slope
 
     start = np.zeros(parts[0][0].shape[2])
+    start[KIN] = any(x[..., KIN].any() for x, _ in parts)
     return minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 300}).x
 
 
@@ -198,35 +206,89 @@ def _routed(databases: np.ndarray, scores: np.ndarray) -> int:
     return int(route_databases(hits)[0][0])
 
 
-def learn(sets: list[Examples], *, statements: bool) -> tuple[np.ndarray, list[np.ndarray]]:
+@dataclass
+class Kin:
+    """What goes together, by what it was learned from: a style without a fold (-1: all), or all but one dataset."""
+
+    bags: kin.Bags
+    learned: dict[tuple[bool, int] | str, Kinship]
+
+    def column(self, sets: list[Examples], number: int, learned: tuple[bool, int] | str) -> np.ndarray:
+        """Give the feature for a dataset's questions and their candidates in a sight."""
+        known, every = self.learned[learned], np.arange(len(sets[number].gold))
+        return self.bags.scores(number, every, known.asking @ known.naming.T, sets[number].tables)
+
+
+def learn_kin(folder: Path, sets: list[Examples], kept: dict[tuple[bool, int] | str, Kinship]) -> Kin:
+    """Learn what goes together from everything, without each fold, and without each dataset; `kept` was learned."""
+    opened = [(asked_of(folder, each.dataset), open_dataset(folder / each.dataset)) for each in sets]
+    made = Kin(kin.bags([(asked, list(dataset.corpus("validation"))) for asked, dataset in opened]), kept)
+    if kept:
+        return made
+
+    def learned(chosen: list[np.ndarray]) -> Kinship:
+        own = {n: np.flatnonzero(each & sets[n].gold.any(1)) for n, each in enumerate(chosen)}
+        parts = {n: (own[n], sets[n].x, sets[n].gold, sets[n].tables) for n in own if len(own[n])}
+        return kin.cut(made.bags, kin.learn_pairs(made.bags, parts, PENALTY))
+
+    for statements in (False, True):
+        of = [(each.statement == statements) for each in sets]
+        of = [own & (own.sum() >= FEWEST_QUESTIONS) for own in of]
+        for fold in (-1, *range(FOLDS)):
+            made.learned[statements, fold] = learned(
+                [own & (each.folds != fold) for own, each in zip(of, sets, strict=True)]
+            )
+            print("kin", statements, fold, flush=True)
+    for each in sets:
+        made.learned[each.dataset] = learned([np.full(len(o.gold), o is not each) for o in sets])
+    return made
+
+
+def _with(each: Examples, column: np.ndarray | None) -> np.ndarray:
+    if column is None:
+        return each.x
+    x = each.x.copy()
+    x[..., KIN] = column
+    return x
+
+
+def learn(sets: list[Examples], *, statements: bool, akin: Kin | None) -> tuple[np.ndarray, list[np.ndarray]]:
     """Give the weights of a style learned from everything, and the scores of held-out questions of that style."""
     chosen = [each.statement == statements for each in sets]
     large = [n for n, own in enumerate(chosen) if own.sum() >= FEWEST_QUESTIONS]
     held = [np.full(each.gold.shape, np.nan, dtype=np.float32) for each in sets]
     for fold in range(FOLDS):
+        xs = seen_with(sets, akin, (statements, fold))
         out = [own & (sets[n].folds != fold) for n, own in enumerate(chosen)]
-        weights = fit([(sets[n].x[out[n]], sets[n].gold[out[n]]) for n in large])
-        for each, own, scores in zip(sets, chosen, held, strict=True):
+        weights = fit([(xs[n][out[n]], sets[n].gold[out[n]]) for n in large])
+        for x, each, own, scores in zip(xs, sets, chosen, held, strict=True):
             mine = own & (each.folds == fold)
-            scores[mine] = each.x[mine] @ weights.astype(np.float32)
-    return fit([(sets[n].x[chosen[n]], sets[n].gold[chosen[n]]) for n in large]), held
+            scores[mine] = x[mine] @ weights.astype(np.float32)
+    xs = seen_with(sets, akin, (statements, -1))
+    return fit([(xs[n][chosen[n]], sets[n].gold[chosen[n]]) for n in large]), held
+
+
+def seen_with(sets: list[Examples], akin: Kin | None, learned: tuple[bool, int] | str) -> list[np.ndarray]:
+    """Give the features of each dataset, with what goes together where that is learned."""
+    return [_with(each, akin.column(sets, n, learned) if akin else None) for n, each in enumerate(sets)]
 
 
 def learn_kind(
-    kind: str, sight: str, sets: list[Examples]
+    kind: str, sight: str, sets: list[Examples], akin: Kin | None
 ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, object]]]:
     """Give the weights of a kind by name, and what held-out folds measure beside the untuned order and in-sample."""
     styles = (False, True) if any(each.statement.any() for each in sets) else (False,)
     learned, held = {}, [np.zeros(each.gold.shape, dtype=np.float32) for each in sets]
     seen = [np.zeros(each.gold.shape, dtype=np.float32) for each in sets]
     for statements in styles:
-        weights, scores = learn(sets, statements=statements)
+        weights, scores = learn(sets, statements=statements, akin=akin)
         learned[f"{kind}-statements-{sight}" if statements else f"{kind}-{sight}"] = weights
-        for each, all_scores, own, in_sample in zip(sets, held, scores, seen, strict=True):
+        xs = seen_with(sets, akin, (statements, -1))
+        for x, each, all_scores, own, in_sample in zip(xs, sets, held, scores, seen, strict=True):
             mine = each.statement == statements
             all_scores[mine] = own[mine]
-            in_sample[mine] = each.x[mine] @ weights.astype(np.float32)
-    elsewhere = [_elsewhere(n, sets) for n in range(len(sets))]
+            in_sample[mine] = x[mine] @ weights.astype(np.float32)
+    elsewhere = [_elsewhere(n, sets, akin) for n in range(len(sets))]
     untuned = [-np.tile(np.arange(each.gold.shape[1], dtype=np.float32), (len(each.gold), 1)) for each in sets]
     told = {
         each.dataset: {
@@ -241,10 +303,11 @@ def learn_kind(
     return learned, told
 
 
-def _elsewhere(number: int, sets: list[Examples]) -> np.ndarray:
+def _elsewhere(number: int, sets: list[Examples], akin: Kin | None) -> np.ndarray:
     """Give the scores of a dataset's questions by weights that were learned from the other datasets only."""
-    weights = fit([(each.x, each.gold) for n, each in enumerate(sets) if n != number])
-    return sets[number].x @ weights.astype(np.float32)
+    xs = seen_with(sets, akin, sets[number].dataset)
+    weights = fit([(x, each.gold) for n, (x, each) in enumerate(zip(xs, sets, strict=True)) if n != number])
+    return xs[number] @ weights.astype(np.float32)
 
 
 def _digest(folder: Path, name: str) -> dict[str, str]:
@@ -264,6 +327,16 @@ def _collected(folder: Path, name: str, fields: str, store: VectorStore, keep: P
     return made
 
 
+def _kin(asked: argparse.Namespace, sets: list[Examples]) -> Kin:
+    """Give what goes together, learned unless it is kept, and write it beside the weights."""
+    file = asked.keep / KEPT_KIN if asked.keep else None
+    made = learn_kin(asked.data, sets, pickle.loads(file.read_bytes()) if file and file.exists() else {})
+    if file:
+        file.write_bytes(pickle.dumps(made.learned))
+    kin.write(asked.out.with_name("kinship.npz"), made.learned[False, -1], made.learned[True, -1])
+    return made
+
+
 def main() -> None:
     """Learn what is asked for and write it."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -280,8 +353,9 @@ def main() -> None:
     for kind in asked.kinds.split(","):
         datasets, fields = KINDS[kind]
         collected = [_collected(asked.data, name, fields, store, asked.keep) for name in datasets]
+        akin = _kin(asked, [each[KIN_SIGHT] for each in collected]) if kind == "untitled" else None
         for sight in asked.sights.split(","):
-            learned, told = learn_kind(kind, sight, [each[sight] for each in collected])
+            learned, told = learn_kind(kind, sight, [each[sight] for each in collected], akin)
             labels = (*FEATURES, *names_of(sight))
             for name, weights in learned.items():
                 named = zip(labels, map(float, weights), strict=True)
@@ -293,6 +367,7 @@ def main() -> None:
         "split": "validation",
         "folds": f"{FOLDS}, by gold table; by database where there are several",
         "penalty": PENALTY,
+        "kin": {"penalty": kin.PENALTY, "rank": kin.RANK, "questions": kin.FEWEST_ASKED, "headers": kin.FEWEST_NAMED},
         "most_questions_per_dataset": MOST_QUESTIONS,
         "embedder": store.embedder.name,
         "data": {name: _digest(asked.data, name) for name in (*PAGES, *SCHEMAS)},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
@@ -290,6 +290,12 @@ class Cursor:
             raise UsageError("this cursor is closed; open another with connection.cursor()")
         self._result, self._next = None, 0
         self._result = self.connection.sql(operation, parameters)
+        return self
+
+    def executemany(self, operation: str, seq_of_parameters: Iterable[Sequence[Any]]) -> Self:
+        """Run a SUQL query for each of some lists of parameters; the rows of the last stand to be fetched."""
+        for parameters in seq_of_parameters:
+            self.execute(operation, parameters)
         return self
 
     def fetchone(self) -> Row | None:

@@ -15,7 +15,7 @@ AlmanaqError
 ├── ModelError               a model cannot be used at all (key, URL, name): the query ends
 │   └── ModelCallError       one call failed after its retries; the engine counts it as unknown
 ├── BudgetExceeded           refused or stopped by a budget (exit 3); `.partial` holds rows that are sure
-└── BenchmarkError           a dataset, run folder or record is at fault
+└── BenchmarkError           a dataset, run folder, record or retriever is at fault
 """
 
 from __future__ import annotations

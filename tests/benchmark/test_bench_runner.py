@@ -137,6 +137,13 @@ def test_bounds(request_: RunRequest, name: str, recall: float) -> None:
     assert run(replace(request_, retriever=name)).metrics["recall@1"] == recall
 
 
+def test_the_oracle_tells_questions_of_the_same_words_apart(request_: RunRequest) -> None:
+    file = request_.data_dir / "small" / "queries_test.parquet"
+    rows = [{**row, "query": "which item?"} for row in pq.read_table(file).to_pylist()]
+    pq.write_table(pa.Table.from_pylist(rows), file)
+    assert run(replace(request_, retriever="oracle")).metrics["recall@1"] == 1.0
+
+
 class Empty:
     """A retriever that finds nothing for most questions, and little for the others."""
 
@@ -191,6 +198,13 @@ class Wrong:
 def test_wrong_hits_are_refused(request_: RunRequest, hits: list, message: str, monkeypatch) -> None:
     monkeypatch.setattr(Wrong, "hits", tuple(Hit(TableId(a, b), s) for a, b, s in hits))
     with pytest.raises(BenchmarkError, match=message):
+        run(replace(request_, retriever=f"{__name__}:Wrong"))
+
+
+@pytest.mark.parametrize("ranking", [None, 5, "db0/t0"])
+def test_a_ranking_that_is_none_is_named(request_: RunRequest, ranking: object, monkeypatch) -> None:
+    monkeypatch.setattr(Wrong, "hits", ranking)
+    with pytest.raises(BenchmarkError, match=r"Wrong, question 'q0': it gave .* no list of hits"):
         run(replace(request_, retriever=f"{__name__}:Wrong"))
 
 

@@ -65,7 +65,7 @@ def test_replies_are_compared_too(request_: RunRequest, tmp_path: Path) -> None:
 
 
 def test_runs_that_cannot_be_compared(runs: list[Path], request_: RunRequest, tmp_path: Path) -> None:
-    with pytest.raises(BenchmarkError, match="two run folders or more"):
+    with pytest.raises(UsageError, match="two run folders or more"):
         compare([runs[0], runs[0]])
     run(replace(request_, out=tmp_path / "few", limit=3))
     with pytest.raises(BenchmarkError, match="their limit is None and 3"):
@@ -94,7 +94,7 @@ def test_exported_files_give_their_tools_the_same_measures(runs: list[Path], tmp
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(names, st.floats(-1e6, 1e6, width=32)), max_size=8))
 def test_trec_lines_have_six_columns_and_scores_that_fall(hits) -> None:
     ranked = sorted(hits, key=lambda hit: -hit[1])

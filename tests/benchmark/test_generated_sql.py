@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ from almanaq.benchmark.sql.accuracy import (
 from almanaq.benchmark.sql.sandbox import Limits, Sandbox
 from almanaq.errors import SourceError
 
-LIMITS = Limits(seconds=0.3, rows=1000, memory=64 << 20)
+LIMITS = Limits(seconds=60, rows=1000, memory=64 << 20)
+SOON = replace(LIMITS, seconds=1)  # for what has no end
 ROWS = [(1, "a"), (2, "b"), (2, "b"), (3, None)]
 BOMB = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
 
@@ -42,6 +44,12 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sandbox():
     with Sandbox(LIMITS) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def impatient():
+    with Sandbox(SOON) as made:
         yield made
 
 
@@ -71,27 +79,28 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_hostile_sql_is_stopped_and_explained(sandbox: Sandbox, database: Path, what: str) -> None:
+def test_hostile_sql_is_stopped_and_explained(sandbox: Sandbox, impatient: Sandbox, database: Path, what: str) -> None:
     sql, kinds = HOSTILE[what]
+    chosen = impatient if "timeout" in kinds else sandbox
     before = hashlib.sha256(database.read_bytes()).digest(), sorted(database.parent.iterdir())
     started = time.perf_counter()
-    judged = sandbox.judge(database, "SELECT n FROM t", sql)
-    assert time.perf_counter() - started < 4
+    judged = chosen.judge(database, "SELECT n FROM t", sql)
+    assert time.perf_counter() - started < 30
     assert judged.reply.kind in kinds
     assert judged.reply.reason
     assert judged.gold.kind == "ok"
     assert not execution_accuracy(judged)
     assert (hashlib.sha256(database.read_bytes()).digest(), sorted(database.parent.iterdir())) == before
-    assert execution_accuracy(sandbox.judge(database, "SELECT n FROM t", "SELECT n FROM t"))
+    assert execution_accuracy(chosen.judge(database, "SELECT n FROM t", "SELECT n FROM t"))
 
 
 def test_what_does_not_stop_is_killed(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from almanaq.benchmark.sql import sandbox as module
 
-    monkeypatch.setattr(module, "_GRACE", 0.2)
+    monkeypatch.setattr(module, "_GRACE", 0.4)
     # One instruction of SQLite's machine that takes long: no handler gets to look at the clock.
     slow = "SELECT instr(hex(zeroblob(4000000)), hex(zeroblob(2000000)) || '1')"
-    with Sandbox(Limits(seconds=0.1)) as made:
+    with Sandbox(Limits(seconds=0.4)) as made:
         judged = made.judge(database, "SELECT 1", slow)
         assert judged.reply.kind == "crashed"
         assert judged.gold.kind == "ok"
@@ -118,7 +127,7 @@ def query(rows: list[tuple]) -> str:
     return " UNION ALL ".join(lines) if lines else "SELECT 1, 1 WHERE 0"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(tables, tables)
 def test_rows_are_compared_as_sets_bags_and_lists(sandbox: Sandbox, database: Path, gold, reply) -> None:
     judged = sandbox.judge(database, query(gold), query(reply))

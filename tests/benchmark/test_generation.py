@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_datasets import files, no_embedder, write_dataset
 
@@ -243,6 +243,17 @@ def test_faults_of_a_generator_are_counted_and_the_rest_goes_on(qa: RunRequest) 
     assert found.fault == faults[0]
 
 
+class NoUnicode:
+    def generate(self, table_str, query):
+        return "SELECT '\ud800'"
+
+
+def test_replies_that_are_no_unicode_are_kept_readable(qa: RunRequest, sql: RunRequest) -> None:
+    for request in (qa, replace(sql, out=sql.out.with_name("sql"))):
+        run(replace(request, replies=adapt_generator(NoUnicode(), "no-unicode"), limit=2))
+        assert {reply["text"] for reply in replies(request.out)} == {"SELECT '?'"}
+
+
 def test_replies_off_schema_are_repaired_once_and_then_faults(qa: RunRequest) -> None:
     model = ScriptedModel({"table_answer": lambda prompt: "words" if len(prompt.messages) < 4 else {"answer": 7}})
     assert run(replace(qa, replies=PromptedGenerator(model))).outcomes == {"ok": 20}
@@ -381,7 +392,6 @@ def table(name: str, rows: int) -> Table:
     return Table(TableId("d", name), ("a", "b"), (("x" * 20, "y"),) * rows, title=name)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 200), min_size=1, max_size=6), st.integers(300, 5000))
 def test_contexts_keep_rank_order_and_the_budget_and_are_never_empty(sizes: list[int], budget: int) -> None:
     packed = pack([table(f"t{n}", size) for n, size in enumerate(sizes)], budget)

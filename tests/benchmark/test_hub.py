@@ -111,6 +111,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}/")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
         for name, value in (("asked", []), ("cut", 0), ("wrong", False), ("ranges", True)):
             monkeypatch.setattr(Hub, name, value)
         yield Hub

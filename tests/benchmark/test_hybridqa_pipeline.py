@@ -21,6 +21,7 @@ from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
 from almanaq.benchmark.hybridqa.pipeline import Asked, HybridPipeline, Prediction, Proposal, Tried
 from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShortener
 from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
+from almanaq.benchmark.report.collect import collect
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.corpus.dataset import DatasetFolder, open_dataset
@@ -241,6 +242,8 @@ def test_the_runner_asks_the_best_table_and_scores_by_place(tmp_path: Path) -> N
     assert json.loads(first.reasoning)["tried"][0]["suql"].startswith('SELECT "Time" FROM race_0')
     assert [(each.nodes, each.stage) for each in (first, second)] == [("1", "right"), ("0", "format")]
     assert (found["metrics"]["exact_match_1_places"], found["metrics"]["lost_format"]) == (1.0, 1.0)
+    (group,) = collect([tmp_path / "run"])
+    assert {"table", "nowhere"} == {part.name for part in group.slices if part.by == "where the answer lies"}
     (tmp_path / "small" / "passages.parquet").unlink()
     with pytest.raises(UsageError, match=r"small has no passages\.parquet"):
         run(replace(request, out=tmp_path / "other"))

@@ -106,6 +106,8 @@ def test_linked_tables_are_read_from_a_dataset_folder(tmp_path: Path) -> None:
     rows = [
         {"database_id": "0", "table_id": "t", "header": ["a"], "rows": [["x"]], "links": [[["/a", "/a"]]]},
         {"database_id": "0", "table_id": "bad", "header": ["a"], "rows": [["x"]], "links": [[["/a"], []]]},
+        {"database_id": "0", "table_id": "none", "header": ["a"], "rows": [["x"]], "links": None},
+        {"database_id": "0", "table_id": "half", "header": ["a"], "rows": [["x"]], "links": [None]},
     ]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "corpus.parquet")
     texts = [{"table_id": "t", "link": "/a", "text": "Ada ."}, {"table_id": "t", "link": "/b", "text": " "}]
@@ -116,12 +118,14 @@ def test_linked_tables_are_read_from_a_dataset_folder(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(texts), only_one / "passages.parquet")
     tables = LinkedTables(open_dataset(tmp_path))
     one = tables.get(TableId("0", "t"))
-    assert (len(tables), one.links, dict(one.passages)) == (2, ((("/a",),),), {"/a": "Ada ."})
+    assert (len(tables), one.links, dict(one.passages)) == (4, ((("/a",),),), {"/a": "Ada ."})
     assert [table.description for table in DescribedByPassages(LinkedTables(open_dataset(only_one)))] == ["Ada ."]
-    with pytest.raises(SourceError, match=r"links of table 0/bad do not have the shape"):
-        tables.get(TableId("0", "bad"))
-    with pytest.raises(SourceError, match="no table 0/none"):
-        tables.get(TableId("0", "none"))
+    assert tables.get(TableId("0", "none")).links == (((),),)
+    for name in ("bad", "half"):
+        with pytest.raises(SourceError, match=rf"links of table 0/{name} do not have the shape"):
+            tables.get(TableId("0", name))
+    with pytest.raises(SourceError, match="no table 0/nowhere"):
+        tables.get(TableId("0", "nowhere"))
 
 
 def test_a_remark_after_a_linked_name_is_no_part_of_a_short_answer() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import re
 import subprocess
@@ -75,8 +76,10 @@ def settings(data: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[StandInSe
     prices = data / "prices.toml"
     prices.write_text('["any"]\ninput = 1.0\noutput = 2.0\n')
 
+    numbers = itertools.count()
+
     def point(server: StandInServer) -> None:
-        cache = data / f"cache {server.url.rpartition(':')[2].strip('/v1')}"
+        cache = data / f"cache {next(numbers)}"
         own = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "key", "ALMANAQ_PRICES": str(prices)}
         for name, value in (own | {"ALMANAQ_CACHE_DIR": str(cache)}).items():
             monkeypatch.setenv(name, value)
@@ -152,15 +155,19 @@ def test_conversations_that_were_killed_go_on_to_the_same_end(
     with StandInServer(reply) as server:
         settings(server)
         assert call(*whole).exit_code == 0
-    with StandInServer(reply, faults=Faults(latency=lambda: 0.02)) as server:
-        settings(server)
+    some = data / "killed" / "replies.jsonl"
+    with StandInServer(reply, faults=Faults(latency=lambda: 3600 if some.exists() else 0.02)) as server:
+        settings(server)  # once some replies are kept, it gives no further one: the run cannot end before it is killed
         process = subprocess.Popen([sys.executable, "-c", IN_SMALL_BATCHES, *killed], stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
-        while not (data / "killed" / "replies.jsonl").exists() and time.monotonic() < deadline:
+        while not some.exists() and time.monotonic() < deadline:
             time.sleep(0.005)
         process.kill()
         process.wait()
-        assert not (data / "killed" / "metrics.json").exists()
+    assert some.exists()
+    assert not (data / "killed" / "metrics.json").exists()
+    with StandInServer(reply) as server:
+        settings(server)
         gone_on = call(*killed, "--resume")
     assert gone_on.exit_code == 0
     assert files(data / "killed") == files(data / "whole")

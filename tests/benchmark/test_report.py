@@ -3,6 +3,8 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from chromium import open_in_chromium
 from hypothesis import given, settings
@@ -112,10 +114,41 @@ def test_the_page_says_that_a_retriever_found_nothing(request_: RunRequest, tmp_
         assert "20 of 20 questions got no table from test_report:Silent" in page
 
 
+class Same(Silent):
+    """Finds the same table for every question."""
+
+    def retrieve(self, query, top_k):
+        return [("db0", "t0")]
+
+
+def test_tables_are_read_where_the_run_found_them_unless_they_changed(request_: RunRequest, tmp_path: Path) -> None:
+    run(replace(request_, retriever=f"{__name__}:Same"))
+    page = tmp_path / "page.html"
+    assert "List of item0 (db0/t0)" in (told := write_report([request_.out], page).read_text())
+    assert "words that it holds" in told
+    write_dataset(request_.data_dir / "other", 21)
+    (request_.data_dir / "other" / "corpus.parquet").replace(request_.data_dir / "small" / "corpus.parquet")
+    assert "List of item0" not in (told := write_report([request_.out], page).read_text())
+    assert "words that it holds" not in told
+    assert "List of item0" in write_report([request_.out], page, data_dir=request_.data_dir).read_text()
+
+
 def test_markdown_has_the_same_figures(runs: list[Path], tmp_path: Path) -> None:
     text = write_report(runs[:2], tmp_path / "report.md").read_text()
     assert "| bm25 | 1.000 [1.000 – 1.000] |" in text
     assert "All systems can be told apart by database recall@1" in text
+
+
+def test_questions_and_titles_are_no_markup(request_: RunRequest, tmp_path: Path) -> None:
+    file = request_.data_dir / "small" / "queries_test.parquet"
+    rows = [{**row, "query": f"<script>\n\n# {row['query']}"} for row in pq.read_table(file).to_pylist()]
+    pq.write_table(pa.Table.from_pylist(rows), file)
+    run(replace(request_, retriever=f"{__name__}:Same"))
+    for name in ("page.md", "page.html"):
+        page = write_report([request_.out], tmp_path / name).read_text()
+        assert "&lt;script>" in page.replace("&gt;", ">")
+        assert "<script" not in page
+    assert "&lt;script> # what is item" in (tmp_path / "page.md").read_text()
 
 
 def test_a_run_without_replies_yet_stands_beside_others(runs: list[Path], tmp_path: Path) -> None:
@@ -138,7 +171,7 @@ def test_reports_that_cannot_be_written(runs: list[Path], tmp_path: Path) -> Non
 shares = st.floats(0, 1)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.text(max_size=30), st.lists(shares, min_size=1, max_size=6)), min_size=1, max_size=12))
 def test_lines_stay_inside_their_figure(lines) -> None:
     svg = lines_figure([Line(n, range(1, len(y) + 1), y) for n, y in lines], x_label="k", y_label="recall")
@@ -156,3 +189,9 @@ def test_points_stay_inside_their_figure(points, log: bool) -> None:
     for x, y in re.findall(r'cx="([^"]+)" cy="([^"]+)"', svg):
         assert 0 <= float(x) <= 640
         assert 0 <= float(y) <= 320
+
+
+def test_thirty_lines_look_thirty_ways() -> None:
+    lines = [Line(f"run {number}", (1, 10), (0.1, 0.9)) for number in range(30)]
+    drawn = re.findall(r"<polyline[^>]* (stroke=[^>]*)/>", lines_figure(lines, x_label="k", y_label="recall"))
+    assert len(set(drawn)) == len(drawn) == 30

@@ -79,6 +79,8 @@ def test_a_haystack_among_the_datasets_and_the_size_of_batches(folder: Path) -> 
     assert found.sizes == [10, 10, 7]
     with pytest.raises(UsageError, match="batch_size must be 1 or more"):
         target.run(found, batch_size=0)
+    with pytest.raises(UsageError, match="top_k must be 1 or more"):
+        target.run(found, top_k=0)
     with pytest.raises(UsageError, match="needs a dataset that is asked about"):
         TARGET(("Table Retrieval Task", "gittables"), data_dir=folder)
 

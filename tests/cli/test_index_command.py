@@ -81,8 +81,9 @@ def test_an_index_with_vectors(folder: Path, tmp_path: Path) -> None:
         ("index", "x", "--out", "y", "--update", "--language", "german"),
         ("index", "x", "--out", "y", "--update", "--embedder", "static"),
         ("find", "q", "--corpus", "x", "--index", "y"),
+        ("find", "q", "--corpus", "x", "--retriever", "oracle"),
         ("find", "q", "--index", "y", "--fields", "title"),
-        ("find", "q", "--index", "y", "--explain"),
+        ("find", "q", "--index", "y", "--explain", "--json"),
         ("find", "q", "--corpus", "x", "--retriever", "target-bm25", "--fields", "title"),
     ],
 )
@@ -90,9 +91,31 @@ def test_wrong_usage(arguments: tuple[str, ...]) -> None:
     assert isinstance(run(*arguments).exception, UsageError)
 
 
+def test_a_question_that_is_no_unicode_is_asked_all_the_same(folder: Path) -> None:
+    for retriever in ("hybrid", "random"):
+        asked = ("find", "\udcff Nile", "--corpus", str(folder), "--retriever", retriever, "--embedder", "lexical")
+        assert "rivers" in run(*asked).stdout
+
+
 def test_find_explains_what_matched(folder: Path) -> None:
     shown = run("find", "Nile", "--corpus", str(folder), "--retriever", "bm25", "--explain").stdout
     assert "row 1, river: Nile" in shown
+
+
+def test_find_explains_what_an_index_holds(folder: Path, tmp_path: Path) -> None:
+    (folder / "orte.csv").write_text("Stadt,Häuser\nKöln,viele\n")
+    for name, more in (("english", ()), ("german", ("--language", "german", "--fields", "header,cells"))):
+        run("index", str(folder), "--out", str(tmp_path / name), *more)
+    asked = ("find", "Rashomon film of 1950", "--explain", "--retriever", "bm25")
+    in_memory = run(*asked, "--corpus", str(folder)).stdout.partition("\n\n1.")[2]
+    for path in folder.iterdir():
+        path.unlink()  # an index needs its tables no more
+    assert in_memory
+    assert run(*asked, "--index", str(tmp_path / "english")).stdout.partition("\n\n1.")[2] == in_memory
+    shown = run("find", "Haus in Köln", "--index", str(tmp_path / "german"), "--explain", "--nearest").stdout
+    lines = ("header: Stadt | Häuser", "  matched: haus", "cells: Köln | viele", "  matched: koln")
+    assert "\n".join(f"   {line}" for line in lines) in shown
+    assert "title:" not in shown
 
 
 def test_no_index_there(tmp_path: Path, folder: Path) -> None:

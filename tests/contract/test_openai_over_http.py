@@ -117,7 +117,7 @@ def test_a_deadline_interrupts_a_model_that_never_replies(almanaq, places, refus
     with StandInServer(dogs, faults=Faults(rates={"hang": 1.0})) as server:
         started = time.monotonic()
         refused(ask(almanaq, server, places, "--deadline", "1"), 1, "1")
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 60  # and not the hour that the server takes
 
 
 def test_a_wrong_key_names_the_setting_and_not_the_key(almanaq, places, refused):

@@ -31,7 +31,7 @@ def numbers(database: Database, rows: int, alias: str) -> str:
 
 def many(database: Database) -> int:
     """Give more rows than a stream can bring at once; through ibis they are copied first, and are fewer here."""
-    return 100_000 if isinstance(database, IbisDatabase) else 50_000_000
+    return 100_000 if isinstance(database, IbisDatabase) else 1_000_000_000
 
 
 def endless(database: Database) -> str:
@@ -91,7 +91,7 @@ def test_a_stream_is_lazy_and_stops_at_once_when_closed(database: Database) -> N
                 batch = next(stream)
                 assert 0 < batch.num_rows <= 10_000
                 assert batch.column(0)[0].as_py() == 0
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 60  # five times all rows would take minutes
 
 
 def test_a_stream_gives_every_row_once(database: Database) -> None:
@@ -175,7 +175,7 @@ def test_the_deadline_ends_the_work(database: Database, call: str) -> None:
             }[call](endless(database))
         with pytest.raises(DeadlineExceeded):
             session.fetch("SELECT 1 AS a")
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 60  # the query has no end
 
 
 def test_the_deadline_ends_a_stream_between_batches(database: Database) -> None:

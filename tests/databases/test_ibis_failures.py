@@ -72,7 +72,7 @@ def test_a_connection_lost_in_the_middle_is_an_error_and_not_fewer_rows(url: str
         if len(calls) == 5:
             with psycopg.connect(url, autocommit=True) as other:
                 other.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
                     "WHERE datname = current_database() AND pid <> pg_backend_pid()"
                 )
         return "Yes"

@@ -141,7 +141,7 @@ def test_a_connection_that_was_lost_while_it_lay_idle_is_replaced(database: Post
             assert session.fetch("SELECT 1 AS x").num_rows == 1
         with psycopg.connect(url, autocommit=True) as other:
             other.execute(
-                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'almanaq'"
+                "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'almanaq'"
             )
 
 

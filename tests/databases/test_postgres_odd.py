@@ -183,7 +183,7 @@ def test_a_relation_that_fails_hides_no_other(
 
 
 def test_a_locked_table_and_an_endless_view_hide_no_other(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_catalog, "_LOOK_SECONDS", 0.3)
+    monkeypatch.setattr(postgres_catalog, "_LOOK_SECONDS", 1)
     run(url, "CREATE VIEW endless AS SELECT count(*) FROM generate_series(1, 10000000000) a")
     started = time.monotonic()
     try:
@@ -192,8 +192,8 @@ def test_a_locked_table_and_an_endless_view_hide_no_other(url: str, monkeypatch:
             catalog = PostgresDatabase(url).catalog()
     finally:
         run(url, "DROP VIEW endless")
-    assert time.monotonic() - started < 20
-    assert catalog.relation("endless").unread == catalog.relation("orders").unread == "no answer within 0.3 s"
+    assert time.monotonic() - started < 60
+    assert catalog.relation("endless").unread == catalog.relation("orders").unread == "no answer within 1 s"
     assert catalog.relation("odd").unread == ""
 
 
@@ -277,7 +277,7 @@ def test_a_server_that_goes_while_it_is_asked_for_its_set_up_is_our_error(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost(connection: object) -> tuple[()]:
-        run(url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'almanaq'")
+        run(url, "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'almanaq'")
         return tuple(connection.execute("SELECT 1"))  # type: ignore[attr-defined]
 
     monkeypatch.setattr("almanaq.suql.databases.postgres.read_arrays", lost)

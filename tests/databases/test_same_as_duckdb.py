@@ -12,6 +12,7 @@ import pytest
 import almanaq
 from almanaq import sample
 from almanaq.encode import plain
+from almanaq.errors import DatabaseError, UnsupportedError
 from almanaq.testing import FunctionModel
 from engines import PostgresServer
 
@@ -54,6 +55,66 @@ EXPRESSIONS = (
     *("array_length(l, 1)", "cardinality(l)", "l[1]", "l[0]", "l[-1]", "l[3]"),
     *("name < 'b'", "name COLLATE \"C\" > 'Z'", "name ~ '^[A-Z]'", "name ~* '^a'", "name LIKE 'a%'"),
     *("z", "z AT TIME ZONE 'Europe/Paris'", "z::date", "at::text"),
+    *(
+        "round(2.5)",
+        "round(id / 2.0)",
+        "(id / 2.0)::int",
+        "f::text",
+        "'f ' || f",
+        "concat(f, name)",
+        "(f / 3)::numeric > 0.8",
+    ),
+    *(
+        "(SELECT round(avg(x)) FROM unnest(ARRAY[2, 3]) AS u(x))",
+        "(SELECT avg(x)::int FROM unnest(ARRAY[2, 3]) AS u(x))",
+    ),
+    *("'0.1'::numeric + '0.2'::numeric = 0.3", "'3.14159'::numeric", "name::varchar(2)", "name::char(9)::text"),
+    *(
+        "substring(name, 0, 2)",
+        "substring(name, -1, 4)",
+        "substring(name, id::int - 2, 2)",
+        "substring(name FROM '[a-z]+$')",
+    ),
+    *(
+        "substring(name FROM 'n(.)')",
+        "initcap('o''neil of ' || name)",
+        "btrim(name, 'a')",
+        "octet_length(name)",
+        "to_hex(255)",
+    ),
+    *("format('%s is %s%%', name, l[3])", "string_to_array('', ',')", "regexp_like(name, 'A', 'i')"),
+    *(r"name ~ '^\w+$'", "name ~ '^[[:lower:]]'", r"name ~ '[\w]{5}'", "name LIKE ANY (ARRAY['Z%', '%a'])"),
+    *("to_char(at, 'FMDay, DD Mon YYYY')", "to_char(at, 'HH12:MI AM')", "to_char(at, 'Month|Dy|Q|\"T\"|YY')"),
+    *("to_date('3 Feb 2020', 'DD Mon YYYY')", "to_timestamp('2020/02/03 04:05', 'YYYY/MM/DD HH24:MI')::timestamp"),
+    *(
+        "l || 'z'::text",
+        "l || ARRAY['z']",
+        "l || NULL::text[]",
+        "array_remove(l || l, 'x')",
+        "array_to_string(l, '-', '*')",
+    ),
+    *("array_to_string(ARRAY[NULL]::text[], ',')", "'{a,\"b c\",NULL}'::text[]", "l @> '{x}'", "ARRAY[NULL] <@ l"),
+    *("'x' <> ALL (l)", "'x' < ANY (l)", "id = ALL (ARRAY[1, NULL])", "id = ANY (ARRAY(SELECT 2))"),
+    *("id / 2 / 2 * 3", "(7 + id) / (5 / 2)", "(SELECT 7 / 2) / 2", "extract(year FROM at) / 100", "sign(id) / 2"),
+    *(
+        "(at::date - '2020-01-01'::date) / 7",
+        "cardinality(l) / 2",
+        "octet_length(name) / 2",
+        "regexp_count('aaa', 'a') / 2",
+    ),
+    *("(SELECT max(x / 2) FROM generate_series(1, 7) AS t(x))", "extract(hour FROM z)", "z::time"),
+    *(
+        "(id, name) = (1, 'b')",
+        "(id, f) < (2, 0)",
+        "ROW(l[1], id) <> ROW('y', 2)",
+        "(id, name) NOT IN ((1, 'Zoe'), (2, 'b'))",
+    ),
+    *("(l[1], at) IS NULL", "(l[1], at) IS NOT NULL", "NOT ((l[1], at) IS NULL)"),
+    *("'{\"a\": {\"b\": [1]}}'::jsonb #>> '{a,b,0}'", "jsonb_array_length('[1, 2]'::jsonb)"),
+)
+NOT_IN_DUCKDB = (
+    *("to_char(id, '000')", "to_char(at, 'DDth')", "format('%L', name)", "date_trunc('century', at)"),
+    *("string_to_array(name, '')", "'{{1,2},{3,4}}'::int[]"),
 )
 
 
@@ -102,6 +163,19 @@ def test_same_rows_and_calls(both: tuple[Any, Any], sql: str) -> None:
     assert rows[0]
     assert rows[1] == rows[0]
     assert results[0].trace.text_calls == results[1].trace.text_calls > 0
+
+
+@pytest.mark.parametrize("expression", NOT_IN_DUCKDB)
+def test_what_duckdb_cannot_say_is_an_error_with_a_name(both: tuple[Any, Any], expression: str) -> None:
+    with pytest.raises(UnsupportedError):
+        both[0][0].sql(f"SELECT {expression} AS v FROM odd")
+    assert both[1][0].sql(f"SELECT {expression} AS v FROM odd").rows
+
+
+def test_a_date_that_python_has_none_for_is_an_error_with_a_name(both: tuple[Any, Any]) -> None:
+    for con, _ in both:
+        with pytest.raises(DatabaseError, match="text"):
+            con.sql("SELECT '99999-01-01'::date AS day")
 
 
 def test_expressions_mean_the_same(both: tuple[Any, Any]) -> None:

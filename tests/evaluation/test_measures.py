@@ -18,7 +18,7 @@ cutoffs = st.integers(1, 15)
 THEIRS = {"recall": "R", "precision": "P", "mrr": "RR", "ndcg": "nDCG", "map": "AP"}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(runs, cutoffs)
 def test_measures_equal_ir_measures(run: list[tuple[list, list]], k: int) -> None:
     import ir_measures

@@ -51,7 +51,6 @@ def test_equal_systems_are_never_told_apart_and_all_draws_are_seeded() -> None:
     assert p_values(np.ones((30, 1)))[0] == pytest.approx(1 / 10_001)
 
 
-@settings(deadline=None)
 @given(chances)
 def test_holm_keeps_the_order_and_lies_between_the_plain_and_bonferroni(p: list[float]) -> None:
     corrected = holm(p)
@@ -62,7 +61,7 @@ def test_holm_keeps_the_order_and_lies_between_the_plain_and_bonferroni(p: list[
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 6), st.randoms(use_true_random=False))
 def test_groups_hold_all_pairs_that_are_alike_and_no_pair_that_differs(size: int, random) -> None:
     names = [f"s{number}" for number in range(size)]

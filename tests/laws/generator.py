@@ -237,7 +237,8 @@ class Maker:
         key_out: tuple[str, ...] = ()
         if not want and not distinct and scope.keys and self.draw.chance(0.4):
             names = [self.draw.alias("k") for _ in scope.keys]
-            items += [(k, Out(n, "int")) for k, n in zip(scope.keys, names, strict=True)]
+            types_of = {c.sql: (c.type, c.free) for c in scope.columns}  # the keys of a grouped source may be text
+            items += [(k, Out(n, *types_of.get(k, ("int",)))) for k, n in zip(scope.keys, names, strict=True)]
             key_out = tuple(names)
         ordinals = len(items)
         made = self._element(scope) if not want and not distinct and self.draw.chance(0.15) else None

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
+from virtual_time import run
 
 from almanaq.errors import ModelCallError
 from almanaq.models.batching import Batching, BatchingReader
@@ -129,7 +130,7 @@ def test_one_that_leaves_does_not_take_the_others_along() -> None:
         await asyncio.gather(*last, return_exceptions=True)
         return kept, len(asyncio.all_tasks()) - 1
 
-    kept, left = asyncio.run(leave())
+    kept, left = run(leave())
     assert [r.value for r in kept] == ["Yes", "No"]
     assert left <= 1
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from virtual_time import run
 
 from almanaq.errors import ModelCallError, SourceError
 from almanaq.models.cached import CachedModel, request_key
@@ -54,7 +55,7 @@ def test_a_waiter_outlives_the_leader_that_was_cancelled(prompt: Prompt) -> None
         leader.cancel()
         return (await waiter).text
 
-    assert asyncio.run(cancelled()) == "kept"
+    assert run(cancelled()) == "kept"
     assert inner.calls == 2
 
 

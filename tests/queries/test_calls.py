@@ -50,6 +50,15 @@ def rows(engine: str) -> Asked:
         ("SELECT city, count(*) FROM t GROUP BY city HAVING count(*) > 99 AND summary(array_agg(body)) <> ''", 0),
         ("SELECT CASE WHEN city = 'Rome' THEN answer(body, 'n?') END FROM t", 10),
         ("SELECT coalesce(city, answer(body, 'n?')) FROM t", 0),
+        (f"SELECT CASE WHEN {YES} THEN answer(body, 'n?') END FROM t", 25),
+        (f"SELECT city = 'Oslo' AND {YES} AND answer(body, 'loud?') = 'Yes' FROM t", 10),
+        (f"SELECT {YES} OR answer(body, 'loud?') = 'Yes' FROM t", 35),
+        ("SELECT coalesce(answer(body, 'n?'), answer(body, 'loud?')) FROM t", 20),
+        (f"SELECT max(CASE WHEN {YES} THEN answer(body, 'n?') END) FROM t", 25),
+        ("SELECT count(*) OVER (PARTITION BY CASE WHEN stars = 1 THEN answer(body, 'n?') END) FROM t", 4),
+        ("SELECT city, max(answer(body, 'n?')) FILTER (WHERE stars = 1) FROM t GROUP BY city", 4),
+        ("SELECT DISTINCT CASE WHEN stars = 1 THEN answer(answer(body, 'calm?'), 'n?') END FROM t", 6),
+        ("SELECT id FROM t WHERE stars < 4 OR answer(body || answer(body, 'n?'), 'calm?') = 'Yes'", 8),
     ],
 )
 def test_calls(rows: Asked, sql: str, calls: int) -> None:
@@ -71,6 +80,23 @@ def test_calls(rows: Asked, sql: str, calls: int) -> None:
 def test_an_outer_join_asks_for_the_rows_that_matter(rows: Asked, joined: str, calls: int) -> None:
     """Rows that WHERE drops, or the rest of ON finds no match for, are not asked."""
     joined = joined.replace("t.answer(", "answer(t.").replace("u.answer(", "answer(u.")
+    assert rows.calls(f"SELECT t.id, u.id FROM t {joined}") == calls
+
+
+@pytest.mark.parametrize(
+    ("joined", "calls"),
+    [
+        ("JOIN t AS u ON {t} = {u} WHERE t.id < 4", 20),
+        ("JOIN t AS u ON {t} = {u} WHERE t.id < 4 AND u.city = 'Bonn'", 0),
+        ("JOIN t AS u ON {t} = {u} WHERE t.id < 4 AND u.id = 8 AND answer(u.body, 'calm?') = 'No'", 4),
+        ("JOIN t AS u ON {t} = {u} AND answer(t.body, 'calm?') = 'Yes' WHERE t.id < 9 AND u.id = 20", 11),
+        ("LEFT JOIN t AS u ON {t} = {u} AND u.city = 'Bonn'", 0),
+        ("RIGHT JOIN t AS u ON {t} = {u} WHERE u.city = 'Bonn'", 0),
+    ],
+)
+def test_a_join_on_answers_asks_for_the_rows_that_matter(rows: Asked, joined: str, calls: int) -> None:
+    """Nothing where the other side has no row, and of rows with a condition of their own those that meet it."""
+    joined = joined.format(t="answer(t.body, 'n?')", u="answer(u.body, 'n?')")
     assert rows.calls(f"SELECT t.id, u.id FROM t {joined}") == calls
 
 

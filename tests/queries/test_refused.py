@@ -201,6 +201,19 @@ def test_operators_point_at_what_they_do_not_take(town: Asked, condition: str, a
     assert sql[error.start : error.end + 1] in (at, at.removeprefix("q."))
 
 
+@pytest.mark.parametrize(
+    "condition", ["'x' = ANY(stars)", "stars @> ARRAY['x'] AND id = 1", "id IN (SELECT unnest(stars))"]
+)
+def test_operators_on_arrays_point_at_what_is_none(town: Asked, condition: str) -> None:
+    sql = f"SELECT id FROM places WHERE {condition}"
+    with pytest.raises(QueryTypeError, match=r"takes an array: stars is a number") as caught:
+        town.con.sql(sql)
+    error = caught.value
+    assert error.start is not None
+    assert error.end is not None
+    assert sql[error.start : error.end + 1] == "stars"
+
+
 def test_operators_over_what_they_take_are_left_alone(town: Asked) -> None:
     condition = "stars > '2' AND id + 0.5 > 1 AND body LIKE 'calm%' AND DATE '2020-01-01' + 1 > DATE '2019-01-01'"
     assert town.rows(f"SELECT id FROM places WHERE {condition} ORDER BY id") == [(1,), (2,)]

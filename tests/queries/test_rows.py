@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
+
+import almanaq
+from almanaq.errors import UnknownNameError, UsageError
+from almanaq.suql.catalog.relations import Catalog, Relation
 
 from .support import Asked, arrays, texts
 
@@ -394,3 +400,116 @@ def test_a_computed_key_of_a_derived_table_is_found_in_other_clauses() -> None:
         ("Ann!",),
         ("Bob!",),
     ]
+    same = "answer(d.who, 'who' || d.who) = d.who"
+    inner = "SELECT answer(body, 'who') || '=1' AS who FROM t"
+    grouped = f"FROM ({inner}) AS d GROUP BY {same} HAVING count(*) > 0"
+    sql = f"SELECT {same} AS s, max(answer(d.who, 'Ann')) {grouped} ORDER BY 2"
+    assert asked.rows(sql) == [(False, "1")]
+
+
+def test_a_verdict_on_the_key_may_stand_in_a_filter() -> None:
+    asked = Asked(t={"id": [1, 2, 3], "body": texts("calm=Yes", "calm=No", "calm=No")})
+    key = "answer(body, 'calm?')"
+    sql = f"SELECT {key}, count(*) FILTER (WHERE {key} = 'No'), {key} = 'No' FROM t GROUP BY {key} ORDER BY 1"
+    assert asked.rows(sql) == [("No", 2, True), ("Yes", 0, False)]
+
+
+def test_a_position_is_that_output_although_another_has_its_name(town: Asked) -> None:
+    pairs = "FROM places AS a JOIN places AS b ON b.id = 9 - a.id WHERE a.stars > 3"
+    expected = [(7, 2), (4, 5), (3, 6), (2, 7)]
+    assert town.rows(f"SELECT a.id, b.id {pairs} ORDER BY 2") == expected
+    assert town.rows(f"SELECT a.id, b.id {pairs} AND answer(b.body, 'what?') IS NULL ORDER BY 1") == (expected[::-1])
+    assert town.rows(f"SELECT a.*, b.id {pairs} ORDER BY 5")[0][0] == 7
+    assert town.con.sql(f"SELECT a.id, b.id {pairs} ORDER BY 2").columns == ("id", "id")
+    assert town.rows("SELECT city AS k, count(*) AS k FROM places GROUP BY city ORDER BY city")[0] == ("Oslo", 4)
+    assert town.rows("SELECT stars AS k, id AS k FROM places UNION SELECT 9, 9 ORDER BY 1 LIMIT 1") == [(1, 5)]
+
+
+def test_filter_of_a_window_s_function(town: Asked) -> None:
+    running = f"SELECT id, count(*) FILTER (WHERE {CALM}) OVER (ORDER BY id) FROM places ORDER BY id LIMIT 4"
+    assert town.rows(running) == [(1, 1), (2, 1), (3, 2), (4, 3)]
+    over_groups = (
+        "SELECT city, sum(count(*)) FILTER (WHERE answer(city, 'x?') IS NULL) OVER (ORDER BY city) FROM places"
+    )
+    assert town.rows(f"{over_groups} GROUP BY city ORDER BY city") == [("Oslo", 4), ("Rome", 7), (None, 8)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "ids"),
+    [
+        ("(answer(body, 'calm?'), city) = ('Yes', 'Rome')", [3, 4]),
+        ("(answer(body, 'calm?'), city) <> ('Yes', 'Rome')", [1, 2, 6, 7, 8]),
+        ("NOT ((answer(body, 'calm?'), city) = ('Yes', 'Rome'))", [1, 2, 6, 7, 8]),
+        ("(answer(body, 'calm?'), city) IN (('Yes', 'Rome'), ('No', 'Oslo'))", [2, 3, 4]),
+        ("ROW(stars, answer(body, 'calm?')) >= ROW(4, 'Yes')", [2, 3, 4, 7]),
+        ("(city, answer(body, 'calm?')) IS NOT NULL", [1, 2, 3, 4, 6]),
+        ("answer(body, 'calm?') <> ALL (ARRAY['Yes', 'Maybe'])", [2, 7]),
+        ("answer(body, 'calm?') <> ALL (SELECT answer(body, 'calm?') FROM places WHERE id < 2)", [2, 7]),
+        ("id = ANY (ARRAY(SELECT id FROM places WHERE answer(body, 'calm?') = 'No'))", [2, 7]),
+        ("answer(body, 'calm?') LIKE ANY (ARRAY['N%', 'x%'])", [2, 7]),
+        ("answer(body, 'calm?') NOT LIKE ALL (ARRAY['N%', 'x%'])", [1, 3, 4, 6]),
+        ("answer(body, 'seats?') IN (SELECT 7 UNION SELECT 30)", [2, 5]),
+    ],
+)
+def test_rows_and_arrays_compared(town: Asked, condition: str, ids: list[int]) -> None:
+    assert [i for (i,) in town.rows(f"SELECT id FROM places WHERE {condition} ORDER BY id")] == ids
+
+
+@pytest.mark.parametrize("type_", ["smallint", "int", "numeric(5, 2)", "numeric", "real"])
+def test_an_answer_too_large_for_its_type_is_one_that_could_not_be_read(type_: str) -> None:
+    large = Asked(reply=lambda text, _: text, t={"id": [1, 2], "body": texts("1e39", "12")})
+    result = large.con.sql(f"SELECT answer(body, 'how many?')::{type_} AS n FROM t ORDER BY id")
+    assert [n for (n,) in result.rows] == [None, 12]
+    assert "1 answer(s) could not be read" in result.trace.warnings[0]
+
+
+def test_an_answer_may_be_larger_than_what_it_is_compared_with() -> None:
+    large = Asked(reply=lambda text, _: text, t={"id": [1, 2], "body": texts("US$3bn", "12")})
+    assert large.rows("SELECT id FROM t WHERE answer(body, 'how many?') > 100") == [(1,)]
+    assert large.rows("SELECT answer(body, 'how many?') + 1 FROM t ORDER BY id") == [(3_000_000_001,), (13,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "expected"),
+    [
+        (
+            "SELECT id FROM places WHERE id IN (?,?,?) AND answer(body,?)=? ORDER BY id",
+            [1, 2, 3, "calm?", "Yes"],
+            [1, 3],
+        ),
+        ("SELECT ?::int + id FROM places WHERE id=?and id<? ORDER BY 1", ["10", 1, 5], [11]),
+        ("SELECT ?||city||? FROM places WHERE id = 1", ["<", "?>"], ["<Oslo?>"]),
+        ("SELECT ?+?*?", [1, 2, 3], [7]),
+        ("SELECT extract(hour FROM ?)", [datetime.datetime(2020, 1, 1, 2, tzinfo=datetime.UTC)], [2]),
+        ("SELECT ? > 1", [float("inf")], [True]),
+        ("SELECT ? = 'NaN'", [decimal.Decimal("NaN")], [True]),
+        ("SELECT ?", [np.int64(3)], [3]),
+    ],
+)
+def test_parameters_stand_anywhere(town: Asked, sql: str, values: list[object], expected: list[object]) -> None:
+    assert [v for (v,) in town.rows(sql, values)] == expected
+
+
+@pytest.mark.parametrize("values", ["ab", {0: 1}, ["\ud800"], [object()]])
+def test_parameters_that_cannot_be_written(town: Asked, values: object) -> None:
+    with pytest.raises(UsageError):
+        town.con.sql("SELECT ?", values)
+
+
+def test_names_that_differ_only_in_case(engine: str, town: Asked) -> None:
+    with pytest.raises(UsageError, match="'A' and 'a'"):
+        almanaq.connect({"t": pa.table({"A": [1], "a": [2]})})
+    alike = Catalog((Relation("T", ("x", "T"), ()), Relation("t", ("x", "t"), ())))
+    assert "'T' and 't'" in alike.confused(alike.relation("t"))
+    if engine == "postgres":
+        with pytest.raises(UnknownNameError, match="'A' and 'a'"):
+            Asked(p=pa.table({"A": [1], "a": [2], "b": ["x"]})).rows("SELECT b FROM p")
+
+
+def test_chance_decides_once() -> None:
+    asked = Asked(t={"id": list(range(2000)), "body": texts(*["x=1"] * 2000)})
+    derived = "(SELECT DISTINCT id, answer(body, 'x') AS x FROM t) AS d"
+    [(kept,)] = asked.rows(f"SELECT count(*) FROM {derived} WHERE random() < 0.5 AND d.id >= 0 * random()")
+    assert 750 < kept < 1250  # of 1,000 to be expected 250 is eleven standard deviations; decided twice it would be 500
+    [(kept,)] = asked.rows(f"SELECT count(*) FROM {derived} WHERE random() + 0 * d.id < 0.5")
+    assert 750 < kept < 1250

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
-from almanaq.errors import SourceError, UsageError
+from almanaq.corpus.table import TableId
+from almanaq.errors import BenchmarkError, SourceError, UsageError
 from almanaq.retrieval.adapters import TableText, adapt
 from almanaq.retrieval.bm25 import BM25
+from almanaq.retrieval.protocols import Hit
 from almanaq.retrieval.registry import Parts, open_retriever
 
 FIELDS = ["title", "header", "cells"]
@@ -169,13 +171,19 @@ def gives(found):
 
 @pytest.mark.parametrize(
     ("found", "message"),
+    [(object(), "is no retriever"), (NeedsArguments, "cannot be made"), (lambda documents: make, "gave a function")],
+)
+def test_what_is_no_retriever(found, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        adapt(found, "x").index(CORPUS, FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
     [
-        (object(), "is no retriever"),
-        (NeedsArguments, "cannot be made without arguments"),
         (LlamaIndexShaped([SimpleNamespace(node=SimpleNamespace(metadata={}), score=1)]), "must hold database_id"),
         (SimpleNamespace(embed_corpus=lambda corpus: None, retrieve=lambda query, top_k: ["films"]), "gave 'films'"),
         (SimpleNamespace(embed_corpus=lambda corpus: None, retrieve=lambda query, top_k: [5]), "gave 5"),
-        (lambda documents: make, "gave a function"),
         (gives([("d", "a"), ("d", "b"), ("d", "a")]), "question 'q': it lists d/a twice"),
         (gives([("d", "a", 0.5), ("d", "b", float("nan"))]), r"question 'q': it gave d/b a score that is no number"),
         (LlamaIndexShaped([scored(FILMS, float("inf"))]), "no number"),
@@ -185,9 +193,15 @@ def gives(found):
         ),
     ],
 )
-def test_bad_input(found, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+def test_what_is_no_ranking(found, message: str) -> None:
+    with pytest.raises(BenchmarkError, match=message):
         adapt(found, "x").index(CORPUS, FIELDS).search(["q"], 3)
+
+
+def test_a_score_may_stand_after_the_table_or_beside_it() -> None:
+    for found in ([("d", "a", 2.0), ["d", "b", 1]], [(("d", "a"), 2.0), (["d", "b"], 1)]):
+        (ranking,) = adapt(gives(found), "x").index(CORPUS, FIELDS).search(["q"], 3)
+        assert ranking == (Hit(TableId("d", "a"), 2.0), Hit(TableId("d", "b"), 1.0))
 
 
 def test_an_empty_corpus_is_refused() -> None:

@@ -1,7 +1,7 @@
 import bm25s
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_corpora import CORPUS, FILMS, RIVERS, TEAMS, table
 
@@ -21,7 +21,6 @@ def found(question: str, fields: str = "title,header,cells", corpus=CORPUS) -> l
     return [hit.id for hit in ranking]
 
 
-@settings(deadline=None)
 @given(texts, st.lists(st.sampled_from(["ant", "bee", "cow", "dog"]), min_size=1, max_size=4))
 def test_one_field_scores_as_bm25s_does(documents: list[str], question: list[str]) -> None:
     tables = [table(str(number), text) for number, text in enumerate(documents)]

@@ -122,7 +122,7 @@ def test_a_summary_that_fails_fails_the_index_and_the_rest_is_kept(
     def broken(request):
         return "no" if "Nile" in request["messages"][1]["content"] else reply(request)
 
-    with StandInServer(broken, faults=Faults()) as bad:
+    with StandInServer(broken, faults=Faults(["slow", None, "slow"], slow=0.3)) as bad:
         monkeypatch.setenv("OPENAI_BASE_URL", bad.url)
         with pytest.raises(ModelError, match="llm-summary: a table has no summary"):
             open_retriever("llm-summary", parts(tmp_path, [])).retriever.index(CORPUS, [])

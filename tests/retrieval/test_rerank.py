@@ -99,6 +99,7 @@ def test_the_learned_weights_name_what_there_is(kind: str, sight: str) -> None:
     for weights in (styles.questions, styles.statements):
         assert set(weights.worth) <= (known | {"dense_row"} if sight == "rows" else known)
         assert weights.doubt is not None
+        assert (weights.kin is not None) == (kind == "untitled")
         assert set(weights.doubt.worth) <= {*FEATURES, *MORE_FIGURES}
 
 

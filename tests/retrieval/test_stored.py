@@ -1,4 +1,3 @@
-import json
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_corpora import CORPUS, FILMS, RIVERS, TEAMS, table
 
+from almanaq.corpus.serialize import Field
 from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval import stored
 from almanaq.retrieval.bm25 import BM25
@@ -46,6 +46,22 @@ def test_it_keeps_what_is_shown(tmp_path: Path) -> None:
     assert (named.id, named.title, named.header) == (FILMS.id, FILMS.title, FILMS.header)
 
 
+def test_it_keeps_what_was_indexed_of_each_table(tmp_path: Path) -> None:
+    odd = table("odd", "Größe", ("", "b"), [("x\n\u2028y", "\ud800"), ("", '"')], description="of it", keys=("b",))
+    long = tuple(table(f"long{n}", header=("a",), rows=[(f"{n} " * 9_000,)]) for n in range(4))
+    corpus = (*MANY, odd, *long)
+    build_index(corpus, tmp_path / "all", list(Field))
+    changed = (*MANY[1:], odd, *long, replace(FILMS, keys=("Year",)))
+    for expected, index in (
+        (corpus, open_index(tmp_path / "all")),
+        (changed, update_index(changed, tmp_path / "all")[0]),
+    ):
+        kept = [index.table(place) for place in np.setdiff1d(np.arange(index.size), index.gone())]
+        assert kept == list(expected)
+    less = build_index([odd], tmp_path / "less", ["title", "header"])
+    assert less.table(0) == replace(odd, rows=(), description="", keys=())
+
+
 def test_an_update_writes_what_changed_only(tmp_path: Path) -> None:
     build_index(MANY, tmp_path / "i", FIELDS)
     before = {path.name for path in (tmp_path / "i").glob("segment-*")}
@@ -71,9 +87,11 @@ def test_a_value_that_moves_to_another_column_is_a_change(tmp_path: Path) -> Non
 def test_an_update_without_change_writes_nothing(tmp_path: Path) -> None:
     build_index(CORPUS, tmp_path / "i", FIELDS)
     before = (tmp_path / "i" / MANIFEST).stat().st_mtime_ns
+    (tmp_path / "i" / "segment-killed").mkdir()
     _, change = update_index(CORPUS, tmp_path / "i")
     assert change == Change(kept=3)
     assert (tmp_path / "i" / MANIFEST).stat().st_mtime_ns == before
+    assert len(list((tmp_path / "i").glob("segment-*"))) == 1  # what a killed one left is gone all the same
 
 
 def test_much_change_builds_anew(tmp_path: Path) -> None:
@@ -84,7 +102,7 @@ def test_much_change_builds_anew(tmp_path: Path) -> None:
     assert found(index, "walrus") == ["x"]
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.lists(st.sets(st.integers(0, 39)), min_size=1, max_size=4))
 def test_updates_end_where_a_fresh_build_does(tmp_path_factory, steps: list[set[int]]) -> None:
     folder = tmp_path_factory.mktemp("index")
@@ -173,8 +191,8 @@ def test_bad_input(tmp_path: Path) -> None:
         ("{", "cannot read"),
         ("[]", "is not an index"),
         ('{"format": "else"}', "is not an index"),
-        ('{"format": "almanaq-table-index", "version": 99}', "version 99, this almanaq reads 3"),
-        ('{"format": "almanaq-table-index", "version": 3}', "is damaged"),
+        ('{"format": "almanaq-table-index", "version": 99}', "version 99, this almanaq reads 4"),
+        ('{"format": "almanaq-table-index", "version": 4}', "is damaged"),
     ],
 )
 def test_foreign_and_damaged_indexes(tmp_path: Path, manifest: str, message: str) -> None:
@@ -200,12 +218,23 @@ def test_a_manifest_of_something_else_is_left_alone(tmp_path: Path, manifest: st
         build_index(CORPUS, tmp_path, FIELDS)
 
 
-def test_a_segment_that_is_cut_off_is_damaged(tmp_path: Path) -> None:
-    build_index((RIVERS, TEAMS), tmp_path / "i", FIELDS)
-    (entry,) = json.loads((tmp_path / "i" / MANIFEST).read_text())["segments"]
-    (tmp_path / "i" / entry["name"] / "names.jsonl").write_bytes(b"")
-    with pytest.raises(SourceError, match=r"damaged .*names are cut off"):
+@pytest.mark.parametrize(("file", "what"), [("names.jsonl", "names"), ("texts.bin", "texts")])
+def test_a_segment_that_is_cut_off_is_damaged(tmp_path: Path, file: str, what: str) -> None:
+    index = build_index((RIVERS, TEAMS), tmp_path / "i", FIELDS)
+    (index.segments[0].folder / file).write_bytes(b"")
+    with pytest.raises(SourceError, match=rf"damaged .*{what} are cut off"):
         open_index(tmp_path / "i")
+
+
+@pytest.mark.parametrize("file", ["texts.bin", "names.jsonl"])
+def test_what_is_damaged_inside_is_told_when_it_is_read(tmp_path: Path, file: str) -> None:
+    index = build_index((RIVERS, TEAMS), tmp_path / "i", FIELDS)
+    damaged = index.segments[0].folder / file
+    damaged.write_bytes(bytes(damaged.stat().st_size))
+    opened = open_index(tmp_path / "i")
+    for read in (opened.table, *([opened.named] if file == "names.jsonl" else [])):
+        with pytest.raises(SourceError, match="damaged"):
+            read(0)
 
 
 _UPDATING = """

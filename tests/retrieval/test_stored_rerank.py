@@ -9,6 +9,7 @@ from almanaq.corpus.serialize import parse_fields
 from almanaq.errors import UsageError
 from almanaq.retrieval.abstain import find
 from almanaq.retrieval.features import Featurizer
+from almanaq.retrieval.kinship import kinship
 from almanaq.retrieval.stored import StoredIndex, build_index, open_index, update_index
 from almanaq.retrieval.stored_hybrid import StoredHybrid
 from almanaq.retrieval.stored_rerank import StoredRerank, candidate_streams
@@ -48,9 +49,10 @@ def test_candidates_have_the_figures_of_the_index_in_memory_in_one_segment_and_i
     assert not change.rebuilt
     assert len(index.segments) == 2
     chosen = np.array([62, 0, 3, 51, 17])
-    mine = Featurizer(candidate_streams(index, chosen, question))
+    kin = kinship(statements=False)
+    mine = Featurizer(candidate_streams(index, chosen, question, kin.named))
     np.testing.assert_allclose(
-        mine.features(question, range(len(chosen))), memory.features(question, chosen.tolist()), atol=1e-6
+        mine.features(question, range(len(chosen)), kin), memory.features(question, chosen.tolist(), kin), atol=1e-6
     )
     assert mine.unknown(question) == memory.unknown(question)
 

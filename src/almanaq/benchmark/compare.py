@@ -14,7 +14,7 @@ from almanaq.benchmark.config import RunConfig
 from almanaq.benchmark.generation.score import score_replies
 from almanaq.benchmark.records import Record
 from almanaq.benchmark.score import measured, read_run, read_run_replies
-from almanaq.errors import BenchmarkError
+from almanaq.errors import BenchmarkError, UsageError
 from almanaq.evaluation.evaluate import PerQuery
 from almanaq.evaluation.measures import Measure
 from almanaq.evaluation.significance import groups, holm, intervals, p_values, pairs
@@ -98,11 +98,12 @@ def compare(folders: Sequence[Path]) -> Comparison:
     """Compare runs.
 
     Raises:
-        BenchmarkError: there are fewer than two, a folder is no whole run, or they did not ask the same of the same.
+        UsageError: there are fewer than two.
+        BenchmarkError: a folder is no whole run, or they did not ask the same of the same.
     """
     names = [str(folder) for folder in folders]
     if len(set(names)) < 2:
-        raise BenchmarkError("a comparison takes two run folders or more, each of them once")
+        raise UsageError("a comparison takes two run folders or more, each of them once")
     read = {name: read_run(Path(name)) for name in names}
     runs = {name: config for name, (config, _) in read.items()}
     cutoffs = _common_cutoffs(runs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from random import Random
 
 from almanaq.benchmark.cards import DATASETS, Card, find_card
 from almanaq.benchmark.hub import read_source
+from almanaq.benchmark.records import TIMINGS, Appender, whole_lines
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.restaurants.dataset import bundled_restaurants, is_restaurants_folder, open_restaurants
 from almanaq.benchmark.tasks import find_task
@@ -18,6 +20,8 @@ from almanaq.corpus.linked import DescribedByPassages, LinkedTables
 from almanaq.corpus.own_dataset import CARD_SUFFIXES, open_card
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import BenchmarkError, SourceError, UsageError, suggest
+
+_PLACE = "data"  # the stage that notes where a run's data lie
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,24 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
     if card is not None and card.source is not None:
         hint += f"; `almanaq bench fetch {card.name} --data-dir {data_dir}` downloads it"
     raise UsageError(f"dataset {name!r} {'is not in' if card else 'is unknown, and not in'} {data_dir}{hint}")
+
+
+def keep_place(run: Path, data_dir: Path) -> None:
+    """Note in a run folder where its data lie, beside what it took: two equal runs may have theirs in two places."""
+    place = data_dir.resolve()
+    if kept_place(run) != place:
+        Appender(run / TIMINGS).add([json.dumps({"stage": _PLACE, "folder": str(place)})])
+
+
+def kept_place(run: Path) -> Path | None:
+    """Give the folder that a run's data lay in; None where that was not noted."""
+    lines = [line for line in whole_lines(run / TIMINGS) if f'"{_PLACE}"'.encode() in line]
+    return Path(json.loads(lines[-1])["folder"]) if lines else None
+
+
+def is_unchanged(dataset: Dataset, split: str, hashes: Mapping[str, str]) -> bool:
+    """Say whether a dataset's files are those whose hashes a run has kept."""
+    return all(hashes.get(_name(file, dataset.path)) == _sha256(file) for file in dataset.files(split))
 
 
 def datasets_in(data_dir: Path) -> list[str]:

@@ -68,10 +68,10 @@ class Appender:
             os.truncate(file, whole)
 
     def add(self, lines: Iterable[str]) -> None:
-        """Append lines. Raises BenchmarkError when the disk is full or the file cannot be written."""
+        """Append lines, "?" for what is no Unicode. Raises BenchmarkError when they cannot be written (a full disk)."""
         try:
             with self._file.open("ab") as out:
-                out.write("".join(f"{line}\n" for line in lines).encode())
+                out.write("".join(f"{line}\n" for line in lines).encode(errors="replace"))
                 out.flush()
                 os.fsync(out.fileno())
         except OSError as error:

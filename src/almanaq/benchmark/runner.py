@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from almanaq.benchmark.config import RunConfig, read_config, versions
-from almanaq.benchmark.data import Data, open_data
+from almanaq.benchmark.data import Data, keep_place, open_data
 from almanaq.benchmark.generation.protocol import Generator
 from almanaq.benchmark.generation.registry import open_generator
 from almanaq.benchmark.generation.run import ROLES, Databases, Generation
@@ -49,6 +49,7 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     replying = _replying(request, data)
     config = _config(request, data, opened, replying)
     _prepare(request, config)
+    keep_place(request.out, request.data_dir)
     search = Search(request.out, config, data.ids, progress)
     search.run(opened.retriever, data.corpus, data.questions)
     if replying is not None:

@@ -150,6 +150,8 @@ class TARGET:
             UsageError: there is no such split or retriever, or a number is out of its range.
             BenchmarkError, SourceError: as `almanaq bench run`.
         """
+        if top_k < 1:
+            raise UsageError(f"top_k must be 1 or more, not {top_k}")
         results: Results = {}
         kept: dict[str, list[str]] = {RECORDS: [], REPLIES: []}
         with _folder(out) as root:

@@ -16,15 +16,19 @@ from almanaq.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from almanaq.corpus.table import Corpus, TableId
+    from almanaq.corpus.serialize import Field
+    from almanaq.corpus.table import Corpus, Table
     from almanaq.models.budget import Budget
     from almanaq.models.protocols import Embedder, LanguageModel
     from almanaq.retrieval.abstain import Found
     from almanaq.retrieval.protocols import Ranking
     from almanaq.retrieval.segments import Named
+    from almanaq.retrieval.stored import StoredIndex
+    from almanaq.retrieval.words import Analyzer
 
 DEFAULT_FIELDS = "title,section,header,cells"
 INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
+BOUNDS = ("none", "oracle")
 
 
 def register(app: typer.Typer) -> None:
@@ -63,38 +67,52 @@ def find(
     """List the tables of a corpus that fit a question best, with scores (higher is better)."""
     from almanaq.retrieval.registry import sees_its_own
 
+    question = question.encode(errors="replace").decode()  # bytes of the command line that are no text
     if not question.strip():
         raise UsageError("the question is empty")
     if k < 1:
         raise UsageError(f"-k must be 1 or more, not {k}")
     if (corpus is None) == (index is None):
         raise UsageError("name the tables: either --corpus SOURCE or --index DIR")
-    if explain and (as_json or index is not None):
-        raise UsageError("--explain goes with --corpus, and without --json")
+    if retriever in BOUNDS:
+        raise UsageError(f"{retriever} finds nothing here: it is a bound that `almanaq bench run` sets beside others")
+    if explain and as_json:
+        raise UsageError("--explain is for people: leave --json out")
     if explain and sees_its_own(retriever):
         raise UsageError(f"--explain shows declared fields, and {retriever} sees a text of its own")
     how = _How(retriever, fields, embedder, max_calls, nearest)
-    if index is None:
-        found = _search(question, str(corpus), k, how)
-    elif fields is not None:
-        raise UsageError("--fields does not go with --index: they were chosen when the index was made")
-    else:
-        found = _search_index(question, index, k, how)
+    opened = None if index is None else _open_index(index, how)
+    found = _search(question, str(corpus), k, how) if opened is None else _search_index(question, opened, k, how)
     _print(found, as_json)
     if explain:
-        _explain(question, str(corpus), [table.id for table, _ in found], DEFAULT_FIELDS if fields is None else fields)
+        named = [table for table, _ in found]
+        if opened is None:
+            _explain(question, _read_again(str(corpus), named), _chosen_fields(how))
+        else:
+            tables = [opened.table(table.place) for table in named]
+            _explain(question, tables, opened.recipe.fields, opened.analyzer)
 
 
-def _explain(question: str, corpus: str, ids: Sequence[TableId], fields: str) -> None:
+def _explain(question: str, found: Sequence[Table], fields: Sequence[Field], analyzer: Analyzer | None = None) -> None:
     """Print of each table, best first, what is indexed of it and which words, fields and cells matched."""
-    from almanaq.corpus.serialize import parse_fields
     from almanaq.retrieval.explain import explained
 
-    chosen = parse_fields(fields)
-    by_id = {table.id: table for table in read_tables(corpus) if table.id in ids}
-    for rank, name in enumerate(ids, 1):
-        print(f"\n{rank}. {name}")
-        print("\n".join(f"   {line}" for line in explained(question, by_id[name], chosen)))
+    for rank, table in enumerate(found, 1):
+        print(f"\n{rank}. {table.id}")
+        print("\n".join(f"   {line}" for line in explained(question, table, fields, analyzer)))
+
+
+def _read_again(corpus: str, found: Sequence[Named]) -> list[Table]:
+    """Read the tables that were found, in their order."""
+    ids = {table.id for table in found}
+    by_id = {table.id: table for table in read_tables(corpus) if table.id in ids} if ids else {}
+    return [by_id[table.id] for table in found]
+
+
+def _chosen_fields(how: _How) -> tuple[Field, ...]:
+    from almanaq.corpus.serialize import parse_fields
+
+    return parse_fields(DEFAULT_FIELDS if how.fields is None else how.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +126,25 @@ class _How:
     nearest: bool
 
 
-def _search_index(question: str, folder: Path, k: int, how: _How) -> list[tuple[Named, float]]:
-    """Search by words, by vectors too where the index has them, and rank anew unless told otherwise."""
+def _open_index(folder: Path, how: _How) -> StoredIndex:
+    """Open an index, where the flags go with one."""
     from almanaq.retrieval.stored import open_index
-    from almanaq.retrieval.stored_hybrid import StoredHybrid
-    from almanaq.retrieval.stored_rerank import StoredRerank
 
+    if how.fields is not None:
+        raise UsageError("--fields does not go with --index: they were chosen when the index was made")
     if how.retriever not in INDEX_RETRIEVERS:
         known = ", ".join(INDEX_RETRIEVERS)
         raise UsageError(f"--index is searched by one of {known}, not by {how.retriever}: use --corpus for others")
     if how.embedder is not None:
         raise UsageError("--embedder does not go with --index: it was chosen when the index was made")
-    index = open_index(folder)
+    return open_index(folder)
+
+
+def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[tuple[Named, float]]:
+    """Search by words, by vectors too where the index has them, and rank anew unless told otherwise."""
+    from almanaq.retrieval.stored_hybrid import StoredHybrid
+    from almanaq.retrieval.stored_rerank import StoredRerank
+
     embedder = index.recipe.embedder
     if how.retriever == "bm25" or (how.retriever == "hybrid-untuned" and not embedder):
         return index.best(question, k)
@@ -144,7 +169,6 @@ def _fitting(found: Found, *, nearest: bool) -> Ranking:
 
 
 def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:
-    from almanaq.corpus.serialize import parse_fields
     from almanaq.retrieval.abstain import find as find_in
     from almanaq.retrieval.registry import Parts, check_fields_apply, open_retriever
     from almanaq.retrieval.segments import Named
@@ -152,7 +176,7 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
 
     if how.fields is not None:
         check_fields_apply(how.retriever)
-    chosen = parse_fields(DEFAULT_FIELDS if how.fields is None else how.fields)
+    chosen = _chosen_fields(how)
 
     def tell(message: str) -> None:
         print(f"almanaq: {message}", file=sys.stderr)

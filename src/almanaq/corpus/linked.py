@@ -49,8 +49,9 @@ class LinkedTables:
         table = self._tables.get(table_id)
         if table is None:
             raise SourceError(f"{self._path}: no table {table_id}")
-        links = self._links.get(table_id, ())
         shape = [len(row) for row in table.rows]
+        # A table of which nothing is said links nothing.
+        links = self._links.get(table_id) or tuple(((),) * width for width in shape)
         if [len(row) for row in links] != shape:
             raise SourceError(f"{self._path}: the links of table {table_id} do not have the shape of its cells")
         return LinkedTable(table, links, self._passages.get(table_id.table, {}))
@@ -75,8 +76,8 @@ def _links(file: Path) -> dict[TableId, tuple[tuple[CellLinks, ...], ...]]:
     return {key: tuple(map(_row, rows or ())) for key, rows in zip(ids, columns["links"], strict=True)}
 
 
-def _row(cells: Sequence[Sequence[str] | None]) -> tuple[CellLinks, ...]:
-    return tuple(tuple(dict.fromkeys(links or ())) for links in cells)
+def _row(cells: Sequence[Sequence[str] | None] | None) -> tuple[CellLinks, ...]:
+    return tuple(tuple(dict.fromkeys(links or ())) for links in cells or ())
 
 
 def _passages(file: Path) -> dict[str, dict[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Sequence
 
@@ -37,11 +36,11 @@ class HedgedModel:
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Give the first reply; its usage counts all calls. Raises the failure of the first call when all fail."""
-        started = time.monotonic()
+        started = _now()
         calls = [asyncio.ensure_future(self._timed(prompt))]
         try:
             while _undecided(calls):
-                left = self._left(len(calls), time.monotonic() - started)
+                left = self._left(len(calls), _now() - started)
                 if left <= 0:
                     calls.append(asyncio.ensure_future(self._timed(prompt)))
                     continue
@@ -65,9 +64,9 @@ class HedgedModel:
 
     async def _timed(self, prompt: Prompt) -> Completion:
         # Each physical call by itself: with those that they replaced, they would all seem slow.
-        started = time.monotonic()
+        started = _now()
         completion = await self._model.complete(prompt)
-        self._learn(time.monotonic() - started)
+        self._learn(_now() - started)
         return completion
 
     def _learn(self, seconds: float) -> None:
@@ -77,6 +76,11 @@ class HedgedModel:
             self._until_learning = _LEAST
             slow = sorted(self._seconds)[int(len(self._seconds) * 0.95)]
             self._learned = max(_SHORTEST, _TIMES * slow)
+
+
+def _now() -> float:
+    """Give the time of the clock by which the loop waits."""
+    return asyncio.get_running_loop().time()
 
 
 def _undecided(calls: Sequence[asyncio.Future[Completion]]) -> bool:

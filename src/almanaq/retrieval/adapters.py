@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import parse_fields, table_text
 from almanaq.corpus.table import Corpus, Table, TableId, distinct
-from almanaq.errors import SourceError, UsageError
+from almanaq.errors import BenchmarkError, SourceError, UsageError
 from almanaq.models.vectors import normalised
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 from almanaq.retrieval.ranking import check_k, top_k
@@ -118,7 +118,7 @@ class PaperEmbedder:
     def _finite(self, vector: Any, of: str) -> NDArray[np.float32]:
         flat = np.ravel(np.asarray(vector, dtype=np.float32))
         if not np.isfinite(flat).all():
-            raise UsageError(f"retriever {self.name!r} gave a vector with values that are no number, for {of}")
+            raise BenchmarkError(f"retriever {self.name!r} gave a vector with values that are no number, for {of}")
         return flat
 
 
@@ -176,7 +176,7 @@ class _Asked:
         """Give the rankings.
 
         Raises:
-            UsageError: it gave something that is no table, a table twice, or a score that is no number.
+            BenchmarkError: it gave something that is no table, a table twice, or a score that is no number.
         """
         check_k(k)
         return [self._ranking(question, k) for question in questions]
@@ -191,7 +191,7 @@ class _Asked:
             elif table in listed and not self.pieces:
                 fault = f"it lists {table} twice"
             if fault:
-                raise UsageError(f"retriever {self.name!r}, question {question[:80]!r}: {fault}")
+                raise BenchmarkError(f"retriever {self.name!r}, question {question[:80]!r}: {fault}")
             listed.setdefault(table, score)
         return _best(listed, k)
 
@@ -206,13 +206,16 @@ def _best(listed: Mapping[TableId, float | None], k: int) -> Ranking:
 
 
 def _identified(item: Any, name: str) -> tuple[TableId, float | None]:
+    """Give the table and the score of an item: (database_id, table_id), with a score after it, or beside the pair."""
     try:
         if isinstance(item, str):
             raise TypeError
         database, table, *score = item
+        if isinstance(database, tuple | list):
+            (database, table), score = database, [table]
         return TableId(str(database), str(table)), float(score[0]) if score else None
     except (TypeError, ValueError, LookupError):
-        raise UsageError(
+        raise BenchmarkError(
             f"retriever {name!r} gave {item!r} for a table: give (database_id, table_id), or with its score after it"
         ) from None
 
@@ -240,7 +243,7 @@ def _of_node(found: Any) -> tuple[object, ...]:
     """Give a node or document as (database id, table id, score)."""
     metadata = getattr(getattr(found, "node", found), "metadata", None)
     if not isinstance(metadata, Mapping) or not {"database_id", "table_id"} <= metadata.keys():
-        raise UsageError(
+        raise BenchmarkError(
             f"a node of the retriever does not say which table it is ({str(found)[:80]!r}): "
             "its metadata must hold database_id and table_id"
         )

@@ -80,7 +80,9 @@ class _Gold:
     gold: Mapping[str, Sequence[TableId]]
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        return [
-            tuple(Hit(table, 1.0 / rank) for rank, table in enumerate(self.gold.get(question, ())[:k], 1))
-            for question in questions
-        ]
+        return [gold_ranking(self.gold.get(question, ()), k) for question in questions]
+
+
+def gold_ranking(gold: Sequence[TableId], k: int) -> Ranking:
+    """Rank gold tables, in their order."""
+    return tuple(Hit(table, 1.0 / rank) for rank, table in enumerate(gold[:k], 1))

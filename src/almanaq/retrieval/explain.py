@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from almanaq.corpus.serialize import Field, field_text
 from almanaq.corpus.table import Table
@@ -12,9 +13,13 @@ _CHARS = 160  # of a field's text that are shown
 _CELLS = 6  # matching cells that are shown
 
 
-def explained(question: str, table: Table, fields: Sequence[Field]) -> list[str]:
-    """Give lines: each declared field's text with the question's terms in it, then the cells of the rows with most."""
-    analyzer = Analyzer()
+def explained(question: str, table: Table, fields: Sequence[Field], analyzer: Analyzer | None = None) -> list[str]:
+    """Give lines: each declared field's text with the question's terms in it, then the cells of the rows with most.
+
+    Args:
+        analyzer: makes terms as the index does; None: as an index does of which nothing else was said.
+    """
+    analyzer = analyzer or Analyzer()
     asked = dict.fromkeys(analyzer.terms(question))
     lines = []
     for name in fields:
@@ -31,14 +36,26 @@ def explained(question: str, table: Table, fields: Sequence[Field]) -> list[str]
     return lines
 
 
-def matching_cells(asked: Sequence[str] | dict[str, None], table: Table, analyzer: Analyzer) -> list[str]:
+def matching_cells(asked: Mapping[str, None], table: Table, analyzer: Analyzer) -> list[str]:
     """Give cells as `row 3, column: text`: those of the row with most of the asked terms first, and row by row."""
-    scored: list[tuple[int, int, int, str]] = []
+    scored: list[tuple[int, int, int, str, str]] = []
     for number, row in enumerate(table.rows, 1):
         found = [{term for term in analyzer.terms(cell) if term in asked} for cell in row]
         together = len(set().union(*found))
         for column, cell, shared in zip(table.header, row, found, strict=True):
             if shared:
-                text = f"row {number}, {column or 'unnamed column'}: {cell[:_CHARS]}"
-                scored.append((-together, number, -len(shared), text))
-    return [text for _, _, _, text in sorted(scored)[:_CELLS]]
+                scored.append((-together, number, -len(shared), column or "unnamed column", cell))
+    return [
+        f"row {number}, {column}: {_around(cell, asked, analyzer)}"
+        for _, number, _, column, cell in sorted(scored)[:_CELLS]
+    ]
+
+
+def _around(text: str, asked: Mapping[str, None], analyzer: Analyzer) -> str:
+    """Give a text; of a long one the piece in which the first of the asked terms stands."""
+    if len(text) <= _CHARS:
+        return text
+    words = re.finditer(r"\S+", text)
+    found = next((word.start() for word in words if not asked.keys().isdisjoint(analyzer.terms(word.group()))), 0)
+    start = max(0, min(found - _CHARS // 4, len(text) - _CHARS))
+    return f"{'…' if start else ''}{text[start : start + _CHARS]}{'…' if start + _CHARS < len(text) else ''}"

@@ -1,11 +1,12 @@
-"""What a question and a table have in common: figures between 0 and 1 that a linear reranker weighs.
+"""What a question and a table have in common: figures, most between 0 and 1, that a linear reranker weighs.
 
 Computed for all candidates of a question at once, from their term streams: no model, about a millisecond for 100.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field
+from almanaq.retrieval.kinship import Kinship, asked_words
 from almanaq.retrieval.streams import CELL, FIELD_MARKS, FIRST_FIELD, LOWEST_MARK, ROW, TermStreams
 
 Floats = NDArray[np.float32]
@@ -40,6 +42,7 @@ FEATURES = (
     "values",  # as entities, cells of one word included
     "columns",  # share of the question's idf mass covered by column names that stand in it whole
     "size",  # logarithm of the table's length over 10
+    "kin",  # how well the question's words go with those of the header (`kinship`), below and above 0; 0 without it
 )
 
 _TITLE, _HEADER, _PROSE, _CELLS = range(4)
@@ -71,16 +74,35 @@ class Featurizer:
         # Marks are negative, so they index from the end: one slot for each of them, never a term.
         self._place = np.full(len(self._rarity) - LOWEST_MARK + 1, -1, dtype=np.int64)
 
-    def features(self, question: str, tables: Sequence[int]) -> Floats:
+    def features(self, question: str, tables: Sequence[int], kin: Kinship | None = None) -> Floats:
         """Give the features of the tables of these numbers, shape (tables, FEATURES)."""
         asked = self._asked(question)
         if asked is None or not len(tables):
             return np.zeros((len(tables), len(FEATURES)), dtype=np.float32)
-        self._place[asked.numbers] = np.arange(len(asked.numbers))
+        texts = _gather(self._streams, tables)
+        with self._placed(asked.numbers):
+            shared = _compare(asked, texts, self._place, self._rarity)
+        akin = np.zeros(len(tables)) if kin is None else self._kin(kin, question, texts, len(tables))
+        return np.column_stack([shared, akin]).astype(np.float32)
+
+    def _kin(self, kin: Kinship, question: str, texts: _Texts, size: int) -> Floats:
+        known = self._streams.terms
+        held = [(number, column) for column, word in enumerate(kin.named) if (number := known.get(word)) is not None]
+        numbers, columns = np.array(held, dtype=np.int64).reshape(-1, 2).T
+        with self._placed(numbers):
+            names = np.flatnonzero((texts.groups == _HEADER) & (self._place[texts.tokens] >= 0))
+            headers = np.zeros((size, len(kin.named)), dtype=bool)
+            headers[texts.tables[names], columns[self._place[texts.tokens[names]]]] = True
+        return kin.scores(asked_words(question, self._streams.analyzer), headers)
+
+    @contextmanager
+    def _placed(self, numbers: Ints) -> Iterator[None]:
+        """Let `_place` give for terms their places among these."""
+        self._place[numbers] = np.arange(len(numbers))
         try:
-            return _compare(asked, _gather(self._streams, tables), self._place, self._rarity)
+            yield
         finally:
-            self._place[asked.numbers] = -1
+            self._place[numbers] = -1
 
     def unknown(self, question: str) -> float:
         """Give the share of a question's words that stand in no table; 1 where it has none."""

@@ -101,7 +101,12 @@ class Summaries:
     async def _texts(self, prompts: Sequence[Prompt]) -> list[str]:
         texts: list[str] = []
         for start in range(0, len(prompts), _AT_ONCE):
-            texts.extend(await asyncio.gather(*map(self._text, prompts[start : start + _AT_ONCE])))
+            # Where one fails, the others under way are paid for: they are waited for, and kept.
+            written = map(self._text, prompts[start : start + _AT_ONCE])
+            for text in await asyncio.gather(*written, return_exceptions=True):
+                if isinstance(text, BaseException):
+                    raise text
+                texts.append(text)
         return texts
 
     async def _text(self, prompt: Prompt) -> str:

@@ -3,7 +3,8 @@
 Files: `terms.npy` hashes of terms, sorted; `starts.npy`, `tables.npy`, `weights.npy` the postings of each, `sums.npy`
 the sums of their weights and of the squares; `names.jsonl` with `offsets.npy` the tables' ids, titles and columns;
 `tokens.npy` with `streams.npy` their streams, in which a term's number is its place in `terms.npy`; `digests.npy` the
-hashes of their contents; `vectors.npy` their vectors in half precision, where the index has any.
+hashes of their contents; `texts.bin` with `blocks.npy` what was indexed of them (`kept_texts.py`); `vectors.npy` their
+vectors in half precision, where the index has any.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from almanaq.corpus.serialize import Field, field_text
 from almanaq.corpus.table import Table, TableId
 from almanaq.retrieval.aspects import main_text
 from almanaq.retrieval.bm25 import BM25Options, PostingsWriter
+from almanaq.retrieval.kept_texts import TextPacker, unpacked
 from almanaq.retrieval.pruning import Part
 from almanaq.retrieval.streams import StreamWriter
 from almanaq.retrieval.vectors import VectorStore
@@ -33,18 +35,23 @@ from almanaq.retrieval.words import Analyzer
 DIGEST_BYTES = 16
 _RANGES = 10_000
 _BLOCK = 4_000_000  # tokens renumbered at once
-_ARRAYS = ("terms", "starts", "tables", "weights", "sums", "offsets", "digests", "tokens", "streams")
+_ARRAYS = ("terms", "starts", "tables", "weights", "sums", "offsets", "digests", "tokens", "streams", "blocks")
 _EMBEDDED = 512  # texts embedded at once while tables are added
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a ranking shows of a table."""
+    """What a ranking shows of a table.
+
+    Attributes:
+        place: where the table lies in the index on disk that found it; -1 for one of a corpus in memory.
+    """
 
     id: TableId
     title: str
     section: str
     header: tuple[str, ...]
+    place: int = -1
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,9 @@ class Segment:
     digests: NDArray[np.uint8]
     tokens: NDArray[np.int32]
     streams: NDArray[np.int64]
+    blocks: NDArray[np.int64]
     names: NDArray[np.uint8]
+    texts: NDArray[np.uint8]
     vectors: NDArray[np.float16] | None = None
 
     def __len__(self) -> int:
@@ -92,6 +101,14 @@ class Segment:
         database, table, title, section, header = json.loads(line)
         return Named(TableId(database, table), title, section, tuple(header))
 
+    def table(self, number: int) -> Table:
+        """Give a table as far as it was indexed. Raises ValueError where its text is damaged."""
+        named = self.named(number)
+        description, keys, rows = unpacked(self.texts, self.blocks, number)
+        return Table(
+            named.id, named.header, tuple(map(tuple, rows)), named.title, named.section, description, tuple(keys)
+        )
+
     def ids(self) -> list[TableId]:
         """Give the ids of all tables, in order: read when the index is updated, not when it is searched."""
         with (self.folder / "names.jsonl").open("rb") as names:
@@ -121,6 +138,7 @@ class SegmentWriter:
         self._vectors: list[NDArray[np.float16]] = []
         self._postings = PostingsWriter(fields, Analyzer(options.language))
         self._streams = StreamWriter(fields, self._postings.analyzer, self._postings.terms)
+        self._kept = TextPacker(fields)
         self._names: list[bytes] = []
         self._digests: list[bytes] = []
 
@@ -131,6 +149,7 @@ class SegmentWriter:
         """Add a table."""
         self._postings.add(table)
         self._streams.add(table)
+        self._kept.add(table)
         shown = [table.id.database, table.id.table, table.title, table.section, list(table.header)]
         self._names.append(json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
         self._digests.append(digest(table, self.fields))
@@ -165,6 +184,7 @@ class SegmentWriter:
             "digests": np.frombuffer(b"".join(self._digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES),
             "tokens": _renumbered(self._streams.tokens, order),
             "streams": np.frombuffer(self._streams.starts, dtype=np.int64),
+            "blocks": self._kept.blocks(),
         }
         if self._vectors:
             arrays["vectors"] = np.concatenate(self._vectors)
@@ -172,9 +192,10 @@ class SegmentWriter:
             with (folder / f"{name}.npy").open("wb") as file:
                 np.save(file, values)
                 _flush(file)
-        with (folder / "names.jsonl").open("wb") as file:
-            file.writelines(self._names)
-            _flush(file)
+        for name, pieces in (("names.jsonl", self._names), ("texts.bin", [self._kept.packed])):
+            with (folder / name).open("wb") as file:
+                file.writelines(pieces)
+                _flush(file)
         return means
 
 
@@ -187,9 +208,14 @@ def open_segment(folder: Path) -> Segment:
         raise ValueError(f"{folder.name}: the streams are cut off")
     if (folder / "names.jsonl").stat().st_size != mapped["offsets"][-1]:
         raise ValueError(f"{folder.name}: the names are cut off")
+    if (folder / "texts.bin").stat().st_size != mapped["blocks"][-1, 1] or mapped["blocks"][-1, 0] != len(
+        mapped["digests"]
+    ):
+        raise ValueError(f"{folder.name}: the texts are cut off")
     # Plain arrays over the maps: each look into a memmap object costs as much as a short list of postings.
     mapped = {name: np.asarray(array) for name, array in mapped.items()}
-    mapped["names"] = np.asarray(np.memmap(folder / "names.jsonl", dtype=np.uint8, mode="r"))
+    for name, file in (("names", "names.jsonl"), ("texts", "texts.bin")):
+        mapped[name] = np.asarray(np.memmap(folder / file, dtype=np.uint8, mode="r"))
     if (folder / "vectors.npy").exists():
         mapped["vectors"] = np.asarray(np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False))
         if len(mapped["vectors"]) != len(mapped["digests"]):

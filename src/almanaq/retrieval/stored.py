@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, parse_fields
-from almanaq.corpus.table import Corpus, TableId, distinct
+from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval.bm25 import BM25Options
 from almanaq.retrieval.protocols import Hit, Ranking
@@ -30,7 +30,7 @@ from almanaq.retrieval.vectors import VectorStore
 from almanaq.retrieval.words import Analyzer
 from almanaq.retrieval.writing import LOCK, alone, replace_file
 
-FORMAT, VERSION = "almanaq-table-index", 3
+FORMAT, VERSION = "almanaq-table-index", 4
 MANIFEST = "manifest.json"
 _MOST_SEGMENTS = 16
 _MUCH = 0.25  # share of changed tables from which building anew is no dearer than keeping the dead
@@ -113,10 +113,26 @@ class StoredIndex:
         return np.concatenate([base + dead for base, dead in zip(self.bases(), self.dead, strict=True)])
 
     def named(self, place: int) -> Named:
-        """Give what is shown of the table at a place."""
+        """Give what is shown of the table at a place. Raises SourceError where that is damaged."""
+        segment, number = self._lies(place)
+        try:
+            return replace(segment.named(number), place=place)
+        except ValueError as error:
+            raise _damaged(self.folder, error) from error
+
+    def table(self, place: int) -> Table:
+        """Give the table at a place, as far as it was indexed. Raises SourceError where its text is damaged."""
+        segment, number = self._lies(place)
+        try:
+            return segment.table(number)
+        except ValueError as error:
+            raise _damaged(self.folder, error) from error
+
+    def _lies(self, place: int) -> tuple[Segment, int]:
+        """Give the segment of a place, and the table's number there."""
         bases = self.bases()
         number = int(np.searchsorted(bases, place, side="right")) - 1
-        return self.segments[number].named(place - int(bases[number]))
+        return self.segments[number], place - int(bases[number])
 
     def terms(self, question: str) -> list[Term]:
         """Give the terms of a question that tables hold, with their postings."""
@@ -213,7 +229,9 @@ def _update(
         raise SourceError("the corpus holds no table")
     gone = [place[:2] for table, place in known.items() if table not in seen]
     change = Change(added, len(stale), len(gone), len(known) - len(stale) - len(gone))
+    names = [segment.folder.name for segment in index.segments]
     if len(writer) + len(gone) == 0:
+        _tidy(folder, names)
         return index, change
     if len(writer) + len(gone) > _MUCH * len(known) or len(index.segments) >= _MOST_SEGMENTS:
         return _build(corpus, folder, recipe, progress, store), replace(change, rebuilt=True)
@@ -221,7 +239,6 @@ def _update(
         np.union1d(old, [place for segment, place in (*stale, *gone) if segment == number]).astype(np.int64)
         for number, old in enumerate(index.dead)
     ]
-    names = [segment.folder.name for segment in index.segments]
     if len(writer):
         names.append(_write(writer, folder)[0])
         dead.append(np.zeros(0, np.int64))
@@ -244,9 +261,11 @@ def open_index(folder: Path) -> StoredIndex:
             # An update that ended meanwhile removed what the manifest before it named.
             before, told = told, _read_manifest(folder)
             if told == before:
-                raise SourceError(
-                    f"the index {folder} is damaged ({error}): build it again with `almanaq index`"
-                ) from error
+                raise _damaged(folder, error) from error
+
+
+def _damaged(folder: Path, error: Exception) -> SourceError:
+    return SourceError(f"the index {folder} is damaged ({error}): build it again with `almanaq index`")
 
 
 def _opened(folder: Path, told: Mapping[str, Any]) -> StoredIndex:
@@ -342,6 +361,11 @@ def _write_manifest(
         "segments": [{"name": n, "dead": d.tolist()} for n, d in zip(names, dead, strict=True)],
     }
     replace_file(folder / MANIFEST, json.dumps(told))
+    _tidy(folder, names)
+
+
+def _tidy(folder: Path, names: Sequence[str]) -> None:
+    """Remove what changes before left, and segments that are not named."""
     for left in folder.glob(f".{MANIFEST}.*"):
         left.unlink(missing_ok=True)
     for path in folder.glob("segment-*"):

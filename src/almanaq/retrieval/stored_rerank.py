@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +34,13 @@ class StoredRerank:
 
     Args:
         candidates: how many tables are ranked anew; those behind them keep the order of the search before.
+        own: weights in the place of the learned ones that suit the index.
     """
 
     index: StoredIndex
     dense: StoredHybrid | None = None
     candidates: int = CANDIDATES
+    own: Styles | None = None
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
         """Give for each question the k tables of the highest score; none where the question is without words."""
@@ -67,9 +70,11 @@ class StoredRerank:
             best.append((found, named))
         return best
 
-    @property
+    @cached_property
     def weights(self) -> Styles:
-        """The learned weights that suit the index."""
+        """The learned weights that suit the index, or its own."""
+        if self.own:
+            return self.own
         sight: Sight = "stored" if self.dense else "stored-words"
         return choose_weights(self.index.recipe.fields, several=self.index.several, sight=sight)
 
@@ -82,9 +87,10 @@ class StoredRerank:
             own["company"] = databases.pooled(fused(own)[None])[0]
             order = top_k(fused(own), max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
             chosen, rest = order[: self.candidates], order[self.candidates :]
-            streams = candidate_streams(self.index, places[chosen], question)
+            weights = self.weights.of(question)
+            streams = candidate_streams(self.index, places[chosen], question, weights.kin.named if weights.kin else ())
             among = Databases(databases.of[chosen], databases.order, databases.starts)
-            weighed = Weighed(self.weights.of(question), Featurizer(streams), among)
+            weighed = Weighed(weights, Featurizer(streams), among)
             found = weighed.scored(question, np.arange(len(chosen)), {name: own[name][chosen] for name in own})
             yield replace(found, tables=places[chosen][found.tables]), places[rest]
 
@@ -106,8 +112,13 @@ class StoredRerank:
         return group_by_database([self.index.named(int(place)).id for place in places])
 
 
-def candidate_streams(index: StoredIndex, places: NDArray[np.intp], question: str) -> TermStreams:
-    """Give the streams of some tables, with the rarity that their terms and the question's have in the whole index."""
+def candidate_streams(
+    index: StoredIndex, places: NDArray[np.intp], question: str, more: tuple[str, ...] = ()
+) -> TermStreams:
+    """Give the streams of some tables, with the rarity that their terms and the question's have in the whole index.
+
+    The question's terms, and `more`, are named.
+    """
     bases = index.bases()
     numbers = np.searchsorted(bases, places, side="right") - 1
     parts = [index.segments[n].stream(int(place - bases[n])) for n, place in zip(numbers, places, strict=True)]
@@ -116,14 +127,19 @@ def candidate_streams(index: StoredIndex, places: NDArray[np.intp], question: st
     real = tokens >= 0
     owners = np.repeat(numbers, lengths)[real]
     asked = list(dict.fromkeys(index.analyzer.terms(question)))
-    hashes = np.zeros(len(owners) + len(asked), dtype=np.uint64)
-    hashes[len(owners) :] = [term_hash(term) for term in asked]
+    hashes = np.zeros(len(owners) + len(asked) + len(more), dtype=np.uint64)
+    hashes[len(owners) :] = [*map(term_hash, asked), *_hashes(more)]
     for number in np.unique(owners):
         own = np.flatnonzero(owners == number)
         hashes[own] = index.segments[number].terms[tokens[real][own]]
     distinct, numbered = np.unique(hashes, return_inverse=True)
     held = np.sum([segment.held(distinct) for segment in index.segments], axis=0)
     tokens[real] = numbered[: len(owners)]
-    terms = {term: int(n) for term, n in zip(asked, numbered[len(owners) :], strict=True) if held[n]}
+    terms = {term: int(n) for term, n in zip((*asked, *more), numbered[len(owners) :], strict=True) if held[n]}
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return TermStreams(index.size, terms, starts, tokens, held.astype(np.int32), index.analyzer)
+
+
+@lru_cache(maxsize=4)
+def _hashes(terms: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(map(term_hash, terms))

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from almanaq.corpus.serialize import Field
 from almanaq.retrieval.abstain import Doubt
+from almanaq.retrieval.kinship import Kinship, kinship
 
 Sight = Literal["lexical", "short", "rows", "stored-words", "stored"]
 """What takes part beside words: no vectors, those of short views of each table, or those of its rows too.
@@ -24,12 +25,14 @@ Of an index on disk: its words, without a search of titles apart, and one vector
 class Weights:
     """A linear score: the worth of each feature and of each search's standardized score, by name; absent is 0.
 
-    `doubt` tells from the best table whether any fits; None where that was not learned.
+    `doubt` tells from the best table whether any fits; None where that was not learned. `kin` makes the feature of
+    that name, for tables whose titles are hidden; None leaves it 0.
     """
 
     name: str
     worth: Mapping[str, float]
     doubt: Doubt | None = None
+    kin: Kinship | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,8 @@ def provenance() -> Mapping[str, object]:
 def _weights(name: str) -> Weights:
     learned = _learned()
     doubt = learned["doubt"].get(name)
-    return Weights(name, learned["weights"][name], Doubt(**doubt) if doubt else None)
+    kin = kinship(statements="statements" in name) if "kin" in learned["weights"][name] else None
+    return Weights(name, learned["weights"][name], Doubt(**doubt) if doubt else None, kin)
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from almanaq.benchmark.compare import alike
 from almanaq.benchmark.config import RunConfig
-from almanaq.benchmark.data import find_dataset
+from almanaq.benchmark.data import find_dataset, is_unchanged, kept_place
 from almanaq.benchmark.generation.replies import ReplyRecord
 from almanaq.benchmark.generation.score import is_flawless, label
 from almanaq.benchmark.records import Record
@@ -36,7 +36,8 @@ def collect(folders: Sequence[Path], data_dir: Path | None = None) -> list[Group
     """Read run folders into groups of comparable runs.
 
     Args:
-        data_dir: where the datasets lie; with it there are slices by table, titles, and words that explain failures.
+        data_dir: where the datasets lie, from which slices by table, titles, and words that explain failures come;
+            None: where they lay when the runs ran, if they are there still and unchanged.
 
     Raises:
         BenchmarkError: a folder is no run folder, is damaged, or holds no record.
@@ -61,7 +62,7 @@ def _group(members: Sequence[_Read], data_dir: Path | None) -> Group:
     runs = [_run(member, name) for member, name in zip(members, _names(members), strict=True)]
     measure = "database_recall" if _many_databases(runs[0].records) else "recall"
     runs = [Run(r.name, r.folder, r.scores, r.records, r.replies, _curve(r, measure)) for r in runs]
-    tables = _tables(data_dir, first, runs) if data_dir is not None else {}
+    tables = _tables(data_dir, first, runs)
     parts = [first.task, f"{first.dataset} {first.split}", f"{runs[0].scores.queries:,} questions"]
     return Group(
         " · ".join([*parts, f"{first.tables:,} tables"]),
@@ -161,12 +162,18 @@ def _is_right(reply: ReplyRecord) -> bool:
     return exact_match(reply.text, reply.gold)
 
 
-def _tables(data_dir: Path, config: RunConfig, runs: Sequence[Run]) -> dict[TableId, Table]:
+def _tables(data_dir: Path | None, config: RunConfig, runs: Sequence[Run]) -> dict[TableId, Table]:
     """Give the tables that slices and failures speak of; {} where the dataset is not at hand."""
     wanted = {table for record in runs[0].records for table in record.gold}
     wanted |= {hit.id for run in runs for record in run.records for hit in record.hits[:ABOVE]}
+    place = data_dir or kept_place(runs[0].folder)
     try:
-        corpus: Corpus = find_dataset(data_dir, config.dataset).corpus(config.split)
+        if place is None:
+            return {}
+        dataset = find_dataset(place, config.dataset)
+        if data_dir is None and not is_unchanged(dataset, config.split, config.data):
+            return {}
+        corpus: Corpus = dataset.corpus(config.split)
     except AlmanaqError:
         return {}
     return {table.id: table for table in corpus if table.id in wanted}

@@ -94,7 +94,7 @@ def _up(share: float) -> float:
 
 
 def _stroke(number: int) -> str:
-    dash = _DASHES[number // 2 % len(_DASHES)]
+    dash = _DASHES[(number // 2 + number // len(_COLOURS)) % len(_DASHES)]
     return f'stroke="{_COLOURS[number % len(_COLOURS)]}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
 

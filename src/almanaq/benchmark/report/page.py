@@ -37,6 +37,11 @@ def write_report(folders: Sequence[Path], out: Path, *, data_dir: Path | None = 
     return out
 
 
+def _inline(text: str) -> str:
+    """Give text of others for one line of Markdown, none of it read as HTML."""
+    return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+
+
 def _rendered(groups: Sequence[Group], template: str) -> str:
     import jinja2
 
@@ -47,6 +52,7 @@ def _rendered(groups: Sequence[Group], template: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["inline"] = _inline
     shown = [_shown(group) for group in groups]
     return environment.from_string(source).render(groups=shown, version=almanaq.__version__)
 
@@ -67,6 +73,7 @@ def _shown(group: Group) -> dict[str, Any]:
         "slices": _by_kind(group.slices),
         "names": [run.name for run in group.runs],
         "failures": group.failures,
+        "explained": any(failure.gold_words for failure in group.failures),
         "errors": group.errors,
         "ends": list(dict.fromkeys(kind for counts in group.errors.values() for kind in counts)),
         "provenance": [_provenance(run) for run in group.runs],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from almanaq.benchmark.hybridqa.places import PLACES
 from almanaq.benchmark.records import Record
 from almanaq.benchmark.report.values import Failure, Run, Slice
 from almanaq.benchmark.score import measured
@@ -21,11 +22,11 @@ _WORDS = {"up to 9 words": 9, "10 to 15 words": 15, "16 words or more": math.inf
 _ROWS = {"up to 9 rows": 9, "10 to 29 rows": 29, "30 rows or more": math.inf}
 _SHARES = {"none of them": 0, "up to half": 0.5, "more than half": 1}
 _DIFFICULTIES = ("easy", "simple", "medium", "moderate", "hard", "extra", "challenging")
-_ORDER = (*_WORDS, *_ROWS, *_SHARES, *_DIFFICULTIES)
+_ORDER = (*_WORDS, *_ROWS, *_SHARES, *_DIFFICULTIES, *PLACES)
 
 
 def slices_of(runs: Sequence[Run], measure: str, tables: Mapping[TableId, Table]) -> list[Slice]:
-    """Cut the questions by their length, by difficulty, and by their gold table's size and title."""
+    """Cut the questions by their length, their gold table's size and title, and by what the dataset says of them."""
     per_query = {run.name: measured(run.records, [1]) for run in runs}
     cuts: dict[str, dict[str, list[str]]] = {}
     analyzer = Analyzer()
@@ -35,7 +36,8 @@ def slices_of(runs: Sequence[Run], measure: str, tables: Mapping[TableId, Table]
     for record in runs[0].records:
         reply = next((run.replies[record.query_id] for run in runs if record.query_id in run.replies), None)
         if reply is not None and reply.slice:
-            cuts.setdefault("difficulty", {}).setdefault(reply.slice, []).append(record.query_id)
+            by = "where the answer lies" if reply.slice in PLACES else "difficulty"
+            cuts.setdefault(by, {}).setdefault(reply.slice, []).append(record.query_id)
     return [
         Slice(by, name, len(ids), {run.name: _mean(per_query[run.name], measure, ids) for run in runs})
         for by, parts in cuts.items()

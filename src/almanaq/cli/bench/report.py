@@ -19,7 +19,9 @@ def report(
     data_dir: Annotated[
         Path | None,
         typer.Option(
-            "--data-dir", metavar="DIR", help="With the datasets: slices by table, and words behind failures."
+            "--data-dir",
+            metavar="DIR",
+            help="Where the datasets lie now, for slices by table and the words behind failures.",
         ),
     ] = None,
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from sqlglot import exp
 
 from almanaq.models.protocols import AnswerType
@@ -25,26 +27,45 @@ def answer_type(data_type: exp.DataType | None) -> AnswerType:
     return _BY_NAME.get(data_type.this.value.lower(), "text") if data_type is not None else "text"
 
 
+_INTEGERS = {"smallint": 2**15, "int": 2**31}
+_WIDEST = 29
+"""Digits before the point that a number may have in every engine."""
+
+
+def bound_of(data_type: exp.DataType) -> Decimal | None:
+    """Give what the size of a number of a SQL type stays below; None where any number that is read fits.
+
+    An answer beyond it is none that can be read as the type asked for, and no reason to fail the query.
+    """
+    name = data_type.this.value.lower()
+    if name in _INTEGERS:
+        return Decimal(_INTEGERS[name])
+    if answer_type(data_type) != "number" or name == "double":
+        return None
+    if name == "float":
+        return Decimal("3.4e38")
+    precision, scale, *_ = [*(int(part.name) for part in data_type.expressions), 0, 0]
+    if not precision:
+        return Decimal(10) ** _WIDEST
+    return Decimal(10) ** (precision - scale) - Decimal(5).scaleb(-scale - 1)
+
+
 def cast_answers(tree: exp.Query) -> exp.Query:
     """Write the implied cast of each `answer` that is compared or computed with something typed.
 
-    `answer(t, q) > 3` becomes `answer(t, q)::int > 3`; a `CASE answer(t, q) WHEN 'a' …` becomes comparisons.
+    `answer(t, q) > 3` becomes `answer(t, q)::bigint > 3`: what an answer may say is not bounded by what it is compared
+    with; a `CASE answer(t, q) WHEN 'a' …` becomes comparisons.
     """
     for case in list(tree.find_all(exp.Case)):
-        if case.this is not None and is_text_call(_bare(case.this)):
+        if case.this is not None and is_text_call(case.this.unnest()):
             _search_case(case)
     for call in list(tree.find_all(exp.Anonymous)):
         if is_text_call(call) and call.name.lower() == "answer":
             wanted = _implied_type(call)
-            if wanted is not None and answer_type(wanted) != "text":
-                call.replace(exp.cast(call.copy(), wanted.copy()))
+            kind = answer_type(wanted)
+            if wanted is not None and kind != "text":
+                call.replace(exp.cast(call.copy(), "bigint" if kind == "integer" else wanted.copy()))
     return tree
-
-
-def _bare(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
 
 
 def _search_case(case: exp.Case) -> None:
@@ -64,14 +85,17 @@ def _implied_type(call: exp.Expr) -> exp.DataType | None:
     if isinstance(parent, exp.Between):
         others = [parent.args["low"], parent.args["high"]] if parent.this is node else [parent.this]
         return _type_of(others[0])
-    if isinstance(parent, exp.In) and parent.this is node and parent.expressions:
-        return _type_of(parent.expressions[0])
+    if isinstance(parent, exp.In) and parent.this is node:
+        query = parent.args.get("query")
+        return _type_of(query if query is not None else parent.expressions[0])
     return None
 
 
 def _type_of(node: exp.Expr) -> exp.DataType | None:
-    bare = _bare(node)
-    if isinstance(bare, exp.Any):
-        array = _bare(bare.this).type
+    bare = node.unnest()
+    if isinstance(bare, exp.Any | exp.All) and not isinstance(bare.this.unnest(), exp.Query):
+        array = bare.this.unnest().type
         return array.expressions[0] if array is not None and array.expressions else None
+    while isinstance(bare, exp.Any | exp.All | exp.Query):
+        bare = (bare.selects[0].unalias() if isinstance(bare, exp.Query) else bare.this).unnest()
     return None if is_text_call(bare) else bare.type

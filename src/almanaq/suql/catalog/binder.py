@@ -7,16 +7,16 @@ from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import OptimizeError
-from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify_columns import qualify_columns
 from sqlglot.optimizer.qualify_tables import qualify_tables
 from sqlglot.schema import MappingSchema
 
 from almanaq.errors import QueryError, QueryTypeError, UnknownNameError, suggest
 from almanaq.suql.catalog.operator_types import check_operators
-from almanaq.suql.catalog.output_names import output_names
+from almanaq.suql.catalog.output_names import output_names, tell_outputs_apart
 from almanaq.suql.catalog.relations import Catalog, Column
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
+from almanaq.suql.catalog.types import typed
 from almanaq.suql.syntax.text_functions import is_text_call
 
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
@@ -45,9 +45,10 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     """
     spelled, tree = tree, _lower_names(tree)
     _alias_subqueries(tree)
-    _number_output_names(tree)
     _check_tables(tree, catalog, text)
     schema = _schema(tree, catalog)
+    tell_outputs_apart(tree, schema)
+    _number_output_names(tree)
     try:
         tree = qualify_tables(tree, dialect="postgres")
         tree = qualify_columns(tree, schema, dialect="postgres", allow_partial_qualification=True)
@@ -56,9 +57,8 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     _quote_odd_names(tree)
     _restore_ordinality(tree)
     _check_columns(tree, catalog, text)
-    typed = annotate_types(tree, schema=schema, dialect="postgres").transform(_mark_integer_division, copy=False)
-    assert isinstance(typed, exp.Query)
-    tree = typed
+    tree = typed(tree, schema)
+    _mark_integer_divisions(tree)
     _free_further_subscripts(tree)
     for call in tree.find_all(exp.Anonymous):
         if is_text_call(call):
@@ -74,13 +74,13 @@ def _quote_odd_names(tree: exp.Query) -> None:
             identifier.set("quoted", True)
 
 
-def _mark_integer_division(node: exp.Expr) -> exp.Expr:
-    """Write PostgreSQL's division of integers as such while types are known; every engine writes it its own way."""
-    if isinstance(node, exp.Div) and all(_is_integer(part) for part in (node.this, node.expression)):
-        marked = exp.IntDiv(this=node.this, expression=node.expression)
-        marked.type = node.this.type
-        return marked
-    return node
+def _mark_integer_divisions(tree: exp.Query) -> None:
+    """Write PostgreSQL's divisions of integers as such while types are known; every engine writes them its own way."""
+    for node in reversed(list(tree.find_all(exp.Div))):  # what is divided comes before what it is divided in
+        if all(_is_integer(part) for part in (node.this, node.expression)):
+            marked = exp.IntDiv(this=node.this, expression=node.expression)
+            marked.type = node.this.type
+            node.replace(marked)
 
 
 def _free_further_subscripts(tree: exp.Query) -> None:
@@ -97,11 +97,15 @@ def _is_integer(node: exp.Expr) -> bool:
     """Say whether an expression is an integer, looking into derived tables whose columns carry no type."""
     if node.type is not None and not node.is_type("unknown"):
         return bool(node.is_type(*exp.DataType.INTEGER_TYPES))
+    if isinstance(node, exp.IntDiv):
+        return True
     if isinstance(node, exp.Paren | exp.Neg | exp.Max | exp.Min | exp.Sum):
         return _is_integer(node.this)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod):
         return _is_integer(node.this) and _is_integer(node.expression)
     item = find_source(node.table, node) if isinstance(node, exp.Column) and node.table else None
+    if isinstance(item, exp.Table) and isinstance(item.this, exp.GenerateSeries):
+        return _is_integer(item.this.args["start"])
     inner = item.this if isinstance(item, exp.Subquery | exp.Lateral) else None
     while isinstance(inner, exp.Subquery):
         inner = inner.this
@@ -198,6 +202,8 @@ def _check_tables(tree: exp.Query, catalog: Catalog, text: str) -> None:
         found = catalog.find(name)
         if found is None:
             raise UnknownNameError(catalog.unknown(name), **_place(table.this, text))
+        if confused := catalog.confused(found):
+            raise UnknownNameError(confused + " that gives it another name", **_place(table.this, text))
         if len(table.parts) > 1:
             block = table.find_ancestor(exp.Select)
             beside = [t.alias_or_name for t in (block.find_all(exp.Table) if block else ()) if t is not table]

@@ -8,6 +8,10 @@ from almanaq.errors import QueryTypeError
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_OF_ARRAYS: dict[type[exp.Expr], str] = {
+    **{exp.Any: "ANY", exp.Unnest: "unnest", exp.Explode: "unnest"},
+    **{exp.ArrayContainsAll: "@>", exp.ArrayContainedBy: "<@", exp.ArrayOverlaps: "&&"},
+}
 _FAMILIES = {
     "a number": exp.DataType.NUMERIC_TYPES,
     "text": exp.DataType.TEXT_TYPES,
@@ -20,8 +24,10 @@ def check_operators(tree: exp.Query, text: str) -> None:
     """Check the operators of a typed query whose operands' types are certain; others are left to the database.
 
     Raises:
-        QueryTypeError: arithmetic on text, a number compared with a date, LIKE on a number and the like; points at it.
+        QueryTypeError: arithmetic on text, a number compared with a date, LIKE on a number, ANY of no array and the
+            like; points at it.
     """
+    _check_arrays(tree, text)
     for node in tree.find_all(*_ARITHMETIC, *_COMPARISONS, exp.Between, exp.Like, exp.ILike):
         others = [node.args[name] for name in ("expression", "low", "high") if node.args.get(name) is not None]
         for other in others:
@@ -31,6 +37,16 @@ def check_operators(tree: exp.Query, text: str) -> None:
                 name = _NAMES.get(type(node), node.key.upper())
                 start, end = _extent(node)
                 message = f"{name} does not take this: {', '.join(known)}; cast it if that is what you mean"
+                raise QueryTypeError(message, query=text, start=start, end=end)
+
+
+def _check_arrays(tree: exp.Query, text: str) -> None:
+    for node in tree.find_all(*_OF_ARRAYS):
+        for operand in [*node.args.values()] if isinstance(node, exp.Binary) else [node.this, *node.expressions]:
+            kind = _family(operand) if isinstance(operand, exp.Expr) else None
+            if kind is not None:
+                start, end = _extent(operand)
+                message = f"{_OF_ARRAYS[type(node)]} takes an array: {_written(operand.unnest())} is {kind}"
                 raise QueryTypeError(message, query=text, start=start, end=end)
 
 

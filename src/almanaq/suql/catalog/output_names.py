@@ -2,9 +2,53 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from sqlglot import exp
+from sqlglot.errors import OptimizeError
+from sqlglot.optimizer.qualify_columns import qualify_columns
+from sqlglot.optimizer.qualify_tables import qualify_tables
+from sqlglot.schema import MappingSchema
 
 from almanaq.suql.catalog.relations import Catalog
+
+_APART = "\u2063"
+"""Stands between a number and the name of an output that shares its name with another: nobody sees it."""
+
+
+def tell_outputs_apart(tree: exp.Query, schema: MappingSchema) -> None:
+    """Give outputs of an ordered query that share a name aliases of their own, in place: positions are kept by name.
+
+    `SELECT x.a, y.a … ORDER BY 1` means x.a, although the result has two columns named a.
+    """
+    _expand_ordered_stars(tree, schema)
+    ordered = [query for query in tree.find_all(exp.Query) if query.args.get("order") or query.args.get("distinct")]
+    for select in map(_first_select, ordered):
+        shared = Counter(item.alias_or_name for item in select.expressions if not item.is_star)
+        for i, item in enumerate(list(select.expressions)):
+            if item.alias_or_name and shared[item.alias_or_name] > 1 and not isinstance(item, exp.Subquery):
+                name = exp.to_identifier(f"_{i}{_APART}{item.alias_or_name}", quoted=True)
+                item.replace(exp.Alias(this=item.unalias().copy(), alias=name))
+
+
+def _expand_ordered_stars(tree: exp.Query, schema: MappingSchema) -> None:
+    """Write the columns of each star under an ORDER BY by position, in place; what is at fault is left as it is."""
+    starred = [s.is_star and any(o.this.is_int for o in _order(s)) for s in tree.find_all(exp.Select)]
+    if any(starred):
+        try:
+            known = qualify_columns(qualify_tables(tree.copy(), dialect="postgres"), schema, dialect="postgres")
+        except OptimizeError:
+            return
+        for select, expanded, star in zip(
+            list(tree.find_all(exp.Select)), list(known.find_all(exp.Select)), starred, strict=True
+        ):
+            if star:
+                select.set("expressions", [item.copy() for item in expanded.expressions])
+
+
+def _order(select: exp.Select) -> list[exp.Expr]:
+    order = select.args.get("order")
+    return order.expressions if order is not None else []
 
 
 def output_names(spelled: exp.Query, bound: exp.Query, catalog: Catalog) -> tuple[str, ...]:
@@ -31,7 +75,7 @@ def _first_select(query: exp.Query) -> exp.Select:
 
 def _name(item: exp.Expr, catalog: Catalog) -> str:
     if isinstance(item, exp.Alias):
-        return item.alias
+        return item.alias.rpartition(_APART)[2]
     at = item
     while isinstance(at, exp.Cast | exp.Paren):
         at = at.this
@@ -52,6 +96,7 @@ def _name(item: exp.Expr, catalog: Catalog) -> str:
 
 def _spelling(name: str, catalog: Catalog) -> str:
     """Give a column's name as the catalog spells it."""
+    name = name.rpartition(_APART)[2]
     for relation in catalog.relations:
         column = relation.column(name)
         if column is not None:

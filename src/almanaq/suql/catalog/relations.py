@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -99,8 +100,11 @@ class Catalog:
     hidden: tuple[str, ...] = ()
     separate: bool = False
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
+    _alike: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        places = Counter(".".join(relation.location).casefold() for relation in self.relations)
+        object.__setattr__(self, "_alike", frozenset(place for place, count in places.items() if count > 1))
         by_place = {name: relation for relation in self.relations for name in _qualified(relation)}
         object.__setattr__(self, "_by_name", by_place | {r.name.casefold(): r for r in self.relations})
 
@@ -115,6 +119,18 @@ class Catalog:
             raise UnknownNameError(self.unknown(name))
         return found
 
+    def confused(self, relation: Relation) -> str:
+        """Say what a relation cannot be told from, since names match whatever their case; "" where all is clear."""
+        place = ".".join(relation.location).casefold()
+        if place in self._alike:
+            names = [r.name for r in self.relations if ".".join(r.location).casefold() == place]
+            return f"the relations {' and '.join(map(repr, names))} differ only in case: read one through a view"
+        alike = alike_but_for_case([column.name for column in relation.columns])
+        if alike:
+            both = " and ".join(map(repr, alike))
+            return f"the columns {both} of {relation.name!r} differ only in case: read it through a view"
+        return ""
+
     def unknown(self, name: str) -> str:
         """Say that there is no relation of that name, and what to do."""
         if name.casefold() in {part for hidden in self.hidden for part in _endings(hidden.split("."))}:
@@ -128,6 +144,16 @@ class Catalog:
                 f"this role may read none of the {len(self.hidden)} tables and views: "
                 "GRANT USAGE ON SCHEMA … and GRANT SELECT ON … to it"
             )
+
+
+def alike_but_for_case(names: Sequence[str]) -> tuple[str, str] | None:
+    """Give the first two names that differ only in case, or not at all; None where there are none."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.casefold() in seen:
+            return seen[name.casefold()], name
+        seen[name.casefold()] = name
+    return None
 
 
 def _qualified(relation: Relation) -> list[str]:

@@ -13,7 +13,7 @@ import duckdb
 
 from almanaq.corpus.inference import LoadReport
 from almanaq.errors import SourceError, UsageError
-from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation, alike_but_for_case
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.databases.duckdb_catalog import CatalogReader
 from almanaq.suql.databases.duckdb_session import DuckDBSession, quote
@@ -202,6 +202,9 @@ def _as_arrow(name: str, table: Any) -> Any:
         raise UsageError(f"{name!r} is a {type(table).__name__}, not an Arrow table or a DataFrame")
     if not table.num_columns:
         raise UsageError(f"the table {name!r} has no columns")
+    alike = alike_but_for_case(table.column_names)
+    if alike:
+        raise UsageError(f"the table {name!r} has two columns of one name, {alike[0]!r} and {alike[1]!r}: rename one")
     return table
 
 

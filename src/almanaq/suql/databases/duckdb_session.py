@@ -167,7 +167,8 @@ class DuckDBSession:
             except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
                 raise self._named(error) from error
             finally:
-                work.busy = False
+                with self._lock:  # whoever interrupts it is done before it is closed
+                    work.busy = False
 
     def _end(self, work: _Work) -> None:
         with work.lock:

@@ -59,7 +59,7 @@ class IbisSession:
         self, link: Link, engine: Engine, give_back: Callable[[Link, bool], None], deadline: float | None = None
     ) -> None:
         self._link, self._engine, self._give_back = link, engine, give_back
-        self._ends = None if deadline is None else time.monotonic() + deadline
+        self._ends: float | None = None
         self._prefix = f"t{uuid.uuid4().hex[:12]}_"
         self._numbers = count(1)
         self._using = threading.RLock()  # held while the connection works for somebody
@@ -70,12 +70,14 @@ class IbisSession:
         self._usable = True
         self._tables: list[str] = []
         self._written: dict[str, str] = {}
-        self._timer = None if deadline is None else threading.Timer(deadline, self._insist)
-        if self._timer is not None:  # the engine's own limit does not hold for all that it does
-            self._timer.daemon = True
-            self._timer.start()
         for statement in engine.begin:
             self._execute(statement)
+        self._timer: threading.Timer | None = None
+        if deadline is not None:
+            self._ends = time.monotonic() + deadline
+            self._timer = threading.Timer(deadline, self._insist)  # the engine's own limit is not for all that it does
+            self._timer.daemon = True
+            self._timer.start()
 
     def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily; closing the iterator leaves nothing behind."""

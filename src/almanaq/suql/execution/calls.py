@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from almanaq.errors import BudgetExceeded, ModelCallError
 from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextReply, Usage
@@ -79,6 +80,13 @@ class TextCalls:
             self.made += 1
             task = self._replies[identity] = asyncio.ensure_future(self._read(call))
         return await asyncio.shield(task) if not task.done() else task.result()
+
+    def within(self, bound: Decimal | None, outcome: Outcome) -> Outcome:
+        """Give an outcome, without its value where that is a number too large for the SQL type asked for."""
+        if bound is None or outcome.value is None or abs(Decimal(outcome.value)) < bound:
+            return outcome
+        self.unparsed += 1
+        return replace(outcome, value=None)
 
     def spell(self, value: str) -> str:
         """Give the spelling that stands for all equals of a value: the first one asked for (semantics 4)."""

@@ -87,7 +87,7 @@ def explain_plan(
                 StageLine(
                     kind,
                     stage.name,
-                    "\n".join(filter(None, (_describe(stage, plan.links), order(stage)))),
+                    "\n".join(filter(None, (_describe(stage, plan), order(stage)))),
                     figures,
                     done.get(stage.name),
                     approximate=approximate,
@@ -131,11 +131,12 @@ def _needed(site: Site, sites: dict[str, Site]) -> str:
     return f" where {_written(site.needed, sites)}" if site.needed is not None else ""
 
 
-def _describe(stage: TextStage, links: tuple[Link, ...]) -> str:
-    sites = {item.site.id: item.site for item in stage.inputs}
-    lines = [f"rows: {_sql(stage.source, links)}"]
+def _describe(stage: TextStage, plan: Plan) -> str:
+    texts = [other for other in plan.stages if isinstance(other, TextStage) and other.block == stage.block]
+    sites = {item.site.id: item.site for other in texts for item in other.inputs}
+    lines = [f"rows: {_sql(stage.source, plan.links)}"]
     if stage.predicate is None:
-        lines += [f"ask: {_call(site)}{_needed(site, sites)}" for site in sites.values()]
+        lines += [f"ask: {_call(item.site)}{_needed(item.site, sites)}" for item in stage.inputs]
     else:
         lines.append(f"keep: {describe_predicate(stage.predicate, sites)}")
     if stage.one_per is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from almanaq.errors import DatabaseError
 from almanaq.models.spending import Line
 
 
@@ -80,7 +81,7 @@ class Result:
     _rows: list[tuple[Any, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        columns = [column.to_pylist() for column in self.table.columns]
+        columns = [_python_values(name, column) for name, column in zip(self.columns, self.table.columns, strict=True)]
         object.__setattr__(self, "_rows", list(zip(*columns, strict=True)) if columns else [])
 
     @property
@@ -100,3 +101,13 @@ class Result:
     def df(self) -> Any:
         """Give the rows as a pandas DataFrame."""
         return self.table.to_pandas()
+
+
+def _python_values(name: str, column: pa.ChunkedArray) -> list[Any]:
+    """Give the values of a column; raise DatabaseError for dates that Python has none for, as infinity."""
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except (OverflowError, ValueError) as error:
+        raise DatabaseError(
+            f"the column {name!r} holds a date or time outside the years 1 to 9999: write {name}::text"
+        ) from error

@@ -266,8 +266,9 @@ class _Asking:
             if found is None:
                 self._outcomes[site] = NOTHING
             else:
-                self._count_cell(self._run._inputs[site])
-                self._outcomes[site] = await self._run._calls.ask(*found)
+                item = self._run._inputs[site]
+                self._count_cell(item)
+                self._outcomes[site] = self._run._calls.within(item.site.bound, await self._run._calls.ask(*found))
         return self._outcomes[site]
 
     def _count_cell(self, item: SiteInput) -> None:

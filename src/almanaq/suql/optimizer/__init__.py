@@ -16,6 +16,7 @@ from almanaq.suql.optimizer.lazy_branches import lazy_branches
 from almanaq.suql.optimizer.limit_stop import limit_stop
 from almanaq.suql.optimizer.merged_derived_tables import merged_derived_tables
 from almanaq.suql.optimizer.preserved_derived_tables import preserved_derived_tables
+from almanaq.suql.optimizer.pushed_conditions import pushed_conditions
 from almanaq.suql.optimizer.text_filter import text_filter
 from almanaq.suql.optimizer.unused_outputs import unused_outputs
 from almanaq.suql.optimizer.weakest_condition import weakest_condition
@@ -30,6 +31,7 @@ QUERY_RULES: tuple[QueryRule, ...] = (
     inner_joins,
     merged_derived_tables,
     preserved_derived_tables,
+    pushed_conditions,
 )
 """Rewrites of the bound query, before it is planned."""
 

@@ -38,7 +38,7 @@ def _drop_parentheses(tree: exp.Query) -> None:
     the other clauses by its form."""
     for paren in list(tree.find_all(exp.Paren)):
         within = paren.parent
-        alone = isinstance(within, exp.Alias | exp.Group | exp.Ordered | exp.Select | exp.Func)
+        alone = isinstance(within, exp.Alias | exp.Group | exp.Ordered | exp.Select | exp.Func | exp.Paren)
         if alone and not isinstance(within, exp.Binary):
             paren.replace(paren.this)
 

@@ -20,6 +20,7 @@ from almanaq.suql.plan.references import (
     where_of,
 )
 from almanaq.suql.plan.sites import is_nested_call, text_unit
+from almanaq.suql.plan.uses import ask_lazily
 from almanaq.suql.syntax.text_functions import has_text, is_text_call, nested_queries, own_nodes, own_text_calls
 
 _AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup)
@@ -109,7 +110,7 @@ def split_nested_calls(block: exp.Select, name: str) -> bool:
     above = [part for part in conjuncts(where_of(block)) if any(is_nested_call(call) for call in own_text_calls(part))]
     calls = [inner for call in nested for argument in call.expressions for inner in own_text_calls(argument)]
     innermost = [text_unit(call) for call in calls if not is_nested_call(call)]
-    derive(block, name, innermost, above)
+    derive(block, name, ask_lazily(innermost, block), above)
     return True
 
 
@@ -232,10 +233,18 @@ def _reads_groups(block: exp.Select) -> bool:
 def _below_grouping(node: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> bool:
     at: exp.Expr | None = node
     while at is not None and at is not block:
-        if (isinstance(at, _AGGREGATES) and not isinstance(at.parent, exp.Window)) or at in keys:
+        if (isinstance(at, _AGGREGATES) and not _is_of_window(at)) or at in keys:
             return True
         at = at.parent
     return False
+
+
+def _is_of_window(node: exp.Expr) -> bool:
+    """Say whether an aggregate, or its FILTER, is the function of a window."""
+    parent = node.parent
+    while isinstance(parent, exp.Filter | exp.WithinGroup) and parent.this is node:
+        node, parent = parent, parent.parent
+    return isinstance(parent, exp.Window) and parent.this is node
 
 
 def _group_keys(block: exp.Select) -> list[exp.Expr]:
@@ -257,7 +266,7 @@ def keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> None
     for call in calls:
         unit = text_unit(call)
         compared = unit is not call and not isinstance(unit, exp.Cast) and call in keys
-        above = unit.find_ancestor(exp.Group, exp.AggFunc, exp.Query) is block and not in_where(unit, block)
+        above = unit.find_ancestor(exp.Group, *_AGGREGATES, exp.Query) is block and not in_where(unit, block)
         if compared and above:
             verdict: exp.Expr = exp.LogicalOr(this=unit.copy())
             if call in sometimes:
@@ -283,14 +292,14 @@ def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
     """Give the outermost aggregates of a block's own expressions; a window's own function is none."""
     found: list[exp.Expr] = []
 
-    def visit(node: exp.Expr, *, of_window: bool = False) -> None:
+    def visit(node: exp.Expr) -> None:
         if isinstance(node, exp.Query) and node is not tree:
             return
-        if isinstance(node, _AGGREGATES) and not of_window:
+        if isinstance(node, _AGGREGATES) and not _is_of_window(node):
             found.append(node)
             return
         for child in node.iter_expressions():
-            visit(child, of_window=isinstance(node, exp.Window) and child is node.this)
+            visit(child)
 
     visit(tree)
     return found

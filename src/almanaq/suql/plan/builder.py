@@ -15,7 +15,7 @@ from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan import blocks, joins
 from almanaq.suql.plan.common_tables import CommonTables
 from almanaq.suql.plan.outputs import number_outputs
-from almanaq.suql.plan.predicates import conjuncts, matters_under, weakest
+from almanaq.suql.plan.predicates import conjuncts, weakest
 from almanaq.suql.plan.references import (
     aliased,
     carried_name,
@@ -41,7 +41,8 @@ from almanaq.suql.plan.stages import (
     Output,
 )
 from almanaq.suql.plan.text_blocks import text_block
-from almanaq.suql.syntax.text_functions import has_text, nested_queries, own_text_calls
+from almanaq.suql.plan.uses import any_of, ask_lazily, matters_under
+from almanaq.suql.syntax.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 
 OUTER = "_outer"
 """The column of a derived table that holds the row of the enclosing block it belongs to."""
@@ -102,7 +103,8 @@ class _Builder:
             return self._text_block(block)
         blocks.keep_grouped_verdicts(block, calls)
         outside = [call for call in own_text_calls(block) if not in_where(call, block)]
-        inner = blocks.derive(block, self._name("rows"), [text_unit(call) for call in outside])
+        units = ask_lazily([text_unit(call) for call in outside], block)
+        inner = blocks.derive(block, self._name("rows"), units)
         inner.replace(self.query(inner))
         return block
 
@@ -171,9 +173,9 @@ class _Builder:
             for first, *others in alike.values():  # equal ones stay equal: one may be a key of GROUP BY
                 within = first.this if isinstance(first, exp.Subquery) else first
                 matters = [matters_under(query, block) for query in (first, *others)]
-                if isinstance(within, exp.Select) and all(matters):
-                    either = {condition.sql(): condition for condition in (exp.and_(*each) for each in matters)}
-                    within.where(exp.or_(*either.values()), copy=False)
+                needed = any_of(matters)
+                if isinstance(within, exp.Select) and needed is not None:
+                    within.where(needed, copy=False)
                 self._correlate(first, rows)
                 for other in others:
                     other.replace(first.copy())
@@ -278,7 +280,7 @@ class _Builder:
         aliases = {item.alias_or_name for item in items}
         if any(joins.side_of(join) in ("RIGHT", "FULL") for join in all_joins[cut:]):
             parts = []
-        parts = [part for part in parts if is_of_block(part, block)]
+        parts = [part for part in parts if is_of_block(part, block) and not is_by_chance(part)]
         usable = [p for p in parts if before is None or {c.table for c in own_columns(block, p)} <= aliases]
         condition = weakest(exp.and_(*usable)) if usable else None
         repoint(references, lambda c: column(name, carried_name(c)))
@@ -319,7 +321,8 @@ class _Builder:
         outside = [call for call in own_text_calls(block) if not in_where(call, block)]
         outside += [call for part in above for call in own_text_calls(part)]
         one_will_do = isinstance(block.parent, exp.Exists) and not above and not blocks.is_cut_or_grouped(block)
-        inner = blocks.derive(block, name, [text_unit(call) for call in outside], above)
+        units = ask_lazily([text_unit(call) for call in outside], block)
+        inner = blocks.derive(block, name, units, above)
         hand_down(block, inner, rows)
         first = inner.args.get("from_")
         moved = [exp.Join(this=_lateral_if_correlated(first.this.pop()), kind="CROSS")] if first is not None else []

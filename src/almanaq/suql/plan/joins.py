@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.references import aliased, column, own_columns, quoted, where_of
+from almanaq.suql.plan.references import aliased, column, is_of_block, own_columns, quoted, where_of
 from almanaq.suql.plan.sites import text_unit
-from almanaq.suql.syntax.text_functions import has_text, outermost_text_calls, own_text_calls
+from almanaq.suql.syntax.text_functions import has_text, nested_queries, outermost_text_calls, own_text_calls
 
 
 def move_conditions_to_where(block: exp.Select) -> None:
@@ -58,28 +60,44 @@ def push_outer_join_text(block: exp.Select) -> None:
 
 
 def _has_matches(block: exp.Select, join: exp.Join, alias: str) -> list[exp.Expr]:
-    """Give conditions without which a row of one side of a join has no match, whatever text says: for each table of
-    the other side, that a row of it meets what ON says about the two without text.
-    """
+    """Give conditions without which a row of one side of a join has no match that counts, whatever text says."""
     own, items = join.this.alias_or_name, list(from_items(block))
     before = items[: [item.alias_or_name for item in items].index(own)]
-    others = before if alias == own else [join.this]
-    parts = [part for part in conjuncts(join.args["on"]) if not has_text(part) and not part.find(exp.Query)]
     found: list[exp.Expr] = []
-    for other in others:
-        both = {alias, other.alias_or_name}
-        about = [part.copy() for part in parts if {c.table for c in part.find_all(exp.Column)} == both]
-        if about and isinstance(other, exp.Table):
-            matches = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=other.copy()))
-            found.append(exp.Exists(this=matches.where(*about, copy=False)))
+    for other in before if alias == own else [join.this]:
+        name = other.alias_or_name
+        kept = [part for part in conjuncts(where_of(block)) if _tables(part) == {name}]
+        parts = [*conjuncts(join.args["on"]), *(kept if keeps_rows(block, name) else [])]
+        found += _has_partner(alias, other, parts)
     return found
+
+
+def _has_partner(alias: str, other: exp.Expr, parts: list[exp.Expr]) -> list[exp.Expr]:
+    """Give the condition that a table has a row that meets those conditions which are about it, or about it and a row
+    of the item `alias`, without text; none if none are, or it is no table.
+    """
+    both = {alias, other.alias_or_name}
+    about = [
+        part.copy()
+        for part in parts
+        if {alias} != _tables(part) <= both and part != exp.true() and not has_text(part) and not part.find(exp.Query)
+    ]
+    if not about or not isinstance(other, exp.Table):
+        return []
+    rows = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=other.copy()))
+    return [exp.Exists(this=rows.where(*about, copy=False))]
+
+
+def _tables(part: exp.Expr) -> set[str]:
+    return {reference.table for reference in part.find_all(exp.Column)}
 
 
 def push_joining_answers(block: exp.Select) -> None:
     """Compute answers that are all that joins two relations before the join, so that the database joins on them.
 
     `FROM a, b WHERE f(a.x) = b.y` becomes `FROM (SELECT …, f(a.x) AS u0 FROM a) AS a, b WHERE a.u0 = b.y`:
-    each text is asked once, instead of once for each pair of rows.
+    each text is asked once, instead of once for each pair of rows; only of rows that meet what WHERE says of them
+    alone, and only if the other tables have a row to join.
     """
     where = block.args.get("where")
     items = [item.alias_or_name for item in from_items(block)]
@@ -87,8 +105,10 @@ def push_joining_answers(block: exp.Select) -> None:
         return
     structured = [join.args["on"] for join in block.args.get("joins") or () if join.args.get("on") is not None]
     parts = conjuncts(where.this)
+    tables = list(from_items(block))
     movable = {i.alias_or_name for i in from_items(block) if isinstance(i, exp.Table | exp.Subquery)}
-    groups = _connected(block, items, [*structured, *(part for part in parts if not has_text(part))])
+    known = [*structured, *(part for part in parts if not has_text(part))]
+    groups = _connected(block, items, known)
     for part in [part for part in parts if own_text_calls(part)]:
         aliases = {reference.table for reference in own_columns(block, part)}
         if len({groups[alias] for alias in aliases}) < 2:
@@ -96,24 +116,42 @@ def push_joining_answers(block: exp.Select) -> None:
         units = [text_unit(call) for call in outermost_text_calls(part)]
         readers = [{reference.table for reference in own_columns(block, unit)} for unit in units]
         if all(len(reader) == 1 and next(iter(reader)) in movable for reader in readers):
-            single = [p for p in conjuncts(where.this) if not has_text(p)]
             for unit, reader in zip(units, readers, strict=True):
-                push_to_item(block, next(iter(reader)), [unit], single)
+                alias = next(iter(reader))
+                others = [item for item in tables if item.alias_or_name != alias]
+                partners = [found for other in others for found in _has_partner(alias, other, known)]
+                push_to_item(block, alias, [unit], known, [*partners, *_take_conditions(block, alias)])
 
 
-def push_to_item(block: exp.Select, alias: str, units: list[exp.Expr], conditions: list[exp.Expr]) -> None:
+def _take_conditions(block: exp.Select, alias: str) -> list[exp.Expr]:
+    """Take the conjuncts of WHERE with text that read one FROM item alone out of it."""
+    found = [part for part in conjuncts(where_of(block)) if own_text_calls(part)]
+    found = [
+        part for part in found if {c.table for c in own_columns(block, part)} == {alias} and is_of_block(part, block)
+    ]
+    taken = [part for part in found if not any(map(has_text, nested_queries(part)))]
+    for part in taken:
+        part.replace(exp.true())
+    return taken
+
+
+def push_to_item(
+    block: exp.Select, alias: str, units: list[exp.Expr], conditions: list[exp.Expr], partners: Sequence[exp.Expr] = ()
+) -> None:
     """Put a FROM item into a derived table that also computes expressions over it.
 
     Args:
         conditions: conjuncts that every row of the item must meet to count; those that read only the item and hold
             no text are repeated inside, so that fewer rows are asked.
+        partners: conditions over the item that every row of it must meet to count.
     """
     item = next(i for i in from_items(block) if i.alias_or_name == alias)
     keep = [
         part.copy()
         for part in conditions
-        if not has_text(part) and {c.table for c in part.find_all(exp.Column)} == {alias} and not part.find(exp.Query)
+        if not has_text(part) and _tables(part) == {alias} and not part.find(exp.Query)
     ]
+    keep += partners
     inner_alias = f"{alias}_{len(list(block.find_all(exp.Subquery)))}"
     outputs: dict[str, exp.Expr] = {}
     for unit in units:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms
 from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.shown import shown_columns
-from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site
+from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of, text_columns
 from almanaq.suql.plan.stages import (
     ORDINAL,
     ROW,
@@ -78,7 +78,7 @@ class _Lowering:
         self._from = block.source
         self._row = block.row_id if block.row_id is not None else exp.Literal.number(0)
         self._kept: str | None = None
-        self._text: str | None = None
+        self._texts: dict[str, str] = {}
         self._where, self._order = block.where, block.order
         self._limit, self._offset = block.limit, block.offset
 
@@ -92,8 +92,8 @@ class _Lowering:
         asked = block.output_sites if block.filtered else block.sites
         if asked and block.late:
             yield self._page(asked)
-        if asked:
-            yield self._project(asked)
+        for number, layer in enumerate(self._layers(asked)):
+            yield self._project(layer, number)
         yield self._finish()
 
     # The steps
@@ -118,7 +118,7 @@ class _Lowering:
         if ordered:
             keys = [self._resolve(node) for node in block.order]
             select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=self._row.copy())]))
-        inputs = self._inputs(select, block.where_sites)
+        inputs = self._inputs(select, tuple(replace(site, needed=None) for site in block.where_sites))
         predicate = self._predicate(select, block.residual)
         one_per = None
         if block.first_only and block.one_per is not None:
@@ -161,13 +161,29 @@ class _Lowering:
         self._move_to(name)
         return Materialize(name, select, "rows that are returned")
 
-    def _project(self, asked: tuple[Site, ...]) -> TextStage:
-        name = f"{self._block.name}_text"
+    def _layers(self, asked: tuple[Site, ...]) -> Iterator[tuple[Site, ...]]:
+        """Yield the sites in the order in which they are to be asked: those that hang on what others say after them."""
+        waiting = {site.id: site for site in asked}
+        while waiting:
+            hanging = {site.id for site in waiting.values() if self._asked_first(site) & waiting.keys()}
+            yield tuple(site for site in waiting.values() if site.id not in hanging)
+            waiting = {name: site for name, site in waiting.items() if name in hanging}
+
+    def _asked_first(self, site: Site) -> set[str]:
+        needed = self._asked_under(site)
+        return {site_of(name) for name in text_columns(needed)} if needed is not None else set()
+
+    def _asked_under(self, site: Site) -> exp.Expr | None:
+        """Give the condition under which a site is asked; where the database decides WHERE by it, always."""
+        return None if site in self._block.where_sites and not self._block.filtered else site.needed
+
+    def _project(self, asked: tuple[Site, ...], number: int) -> TextStage:
+        name = f"{self._block.name}_text" + (f"_{number + 1}" if number else "")
         select = self._rows(aliased(self._row.copy(), ROW))
         if not self._block.where_sites:
             self._restrict(select)
         inputs = self._inputs(select, asked)
-        self._text = name
+        self._texts |= {site.id: name for site in asked}
         return TextStage(name, self._block.name, select, inputs)
 
     def _finish(self) -> Materialize:
@@ -189,7 +205,7 @@ class _Lowering:
         select = self._from.copy()
         assert isinstance(select, exp.Select)
         select.set("expressions", list(outputs))
-        for name in (self._kept, self._text):
+        for name in dict.fromkeys((self._kept, *self._texts.values())):
             if name is not None:
                 on = exp.EQ(this=column(name, ROW), expression=self._row.copy())
                 select.append("joins", exp.Join(this=table(name), on=on))
@@ -208,8 +224,8 @@ class _Lowering:
         def resolve(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Column) and part.table == FROM_ALIAS:
                 return column(self._carrier, part.name) if self._carrier else self._columns[part.name].copy()
-            if isinstance(part, exp.Column) and part.table == TEXT_ALIAS and self._text is not None:
-                return column(self._text, part.name)
+            if isinstance(part, exp.Column) and part.table == TEXT_ALIAS and site_of(part.name) in self._texts:
+                return column(self._texts[site_of(part.name)], part.name)
             return part
 
         return node.transform(resolve)
@@ -242,9 +258,8 @@ class _Lowering:
             return labels[key]
 
         def document(site: Site) -> exp.Expr:
-            if site.needed is None or site in self._block.where_sites:
-                return site.document
-            return exp.Case(ifs=[exp.If(this=site.needed, true=site.document)])
+            needed = self._asked_under(site)
+            return site.document if needed is None else exp.Case(ifs=[exp.If(this=needed, true=site.document)])
 
         places = {source.site: source for source in self._block.evidence}
         inputs = []

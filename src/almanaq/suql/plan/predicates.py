@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from almanaq.suql.plan.references import is_of_block
 from almanaq.suql.plan.sites import is_text_column, text_columns
-from almanaq.suql.syntax.text_functions import has_text
+from almanaq.suql.syntax.text_functions import has_text, is_by_chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +134,7 @@ def weakest(node: exp.Expr | None) -> exp.Expr | None:
 
     Each part with text is replaced by TRUE (by FALSE under a NOT). AND and OR are monotone in the order
     FALSE < NULL < TRUE and NOT reverses it, so a row that the whole condition accepts is accepted by this one too.
+    So is what chance decides beside text: it would be decided twice.
     """
     implied = _bound(node, upper=True) if node is not None else True
     return None if implied is True else exp.false() if implied is False else implied
@@ -146,35 +146,14 @@ def _bound(node: exp.Expr, *, upper: bool) -> exp.Expr | bool:
         node = node.this
     if not (text_columns(node) or has_text(node)):
         return node.copy()
+    if not isinstance(node, exp.And) and is_by_chance(node):
+        return upper
     if isinstance(node, exp.And | exp.Or):
         return _combine(type(node), _bound(node.this, upper=upper), _bound(node.expression, upper=upper))
     if isinstance(node, exp.Not):
         inner = _bound(node.this, upper=not upper)
         return (not inner) if isinstance(inner, bool) else exp.not_(inner)
     return upper
-
-
-def matters_under(node: exp.Expr, block: exp.Select) -> list[exp.Expr]:
-    """Give structured conditions of a block without which the value of a part of it comes to nothing.
-
-    In `s OR x` nothing hangs on x where s is true, and in `s AND x` nothing where s is false, whatever is around them.
-    The conjuncts of WHERE itself are left out: its rows meet them already.
-    """
-    found: list[exp.Expr] = []
-    conjuncts_around: list[exp.Expr] = []
-    at = node
-    while at.parent is not None and at.parent is not block:
-        parent = at.parent
-        if isinstance(parent, exp.And | exp.Or):
-            other = parent.expression if at is parent.this else parent.this
-            decisive = exp.true() if isinstance(parent, exp.Or) else exp.false()
-            if not has_text(other) and is_of_block(other, block):
-                matters = exp.not_(exp.Is(this=exp.paren(other.copy(), copy=False), expression=decisive))
-                (conjuncts_around if isinstance(parent, exp.And) else found).append(matters)
-        if not isinstance(parent, exp.And | exp.Paren | exp.Where):
-            found, conjuncts_around = found + conjuncts_around, []
-        at = parent
-    return found if isinstance(at, exp.Where) else found + conjuncts_around
 
 
 def _combine(kind: type[exp.Expr], left: exp.Expr | bool, right: exp.Expr | bool) -> exp.Expr | bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from sqlglot import exp
 
 from almanaq.errors import QueryTypeError
 from almanaq.models.protocols import AnswerType
-from almanaq.suql.catalog.answer_types import answer_type
+from almanaq.suql.catalog.answer_types import answer_type, bound_of
 from almanaq.suql.syntax.text_functions import SUMMARY_QUESTION, is_text_call, own_text_calls
 
 TEXT_ALIAS = "_text"
@@ -19,12 +20,13 @@ FROM_ALIAS = "_from"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One distinct text function of a block.
+    """One distinct text function of a block, read as one SQL type.
 
     Attributes:
         document, question: expressions over the block's FROM.
         compared: the literals it is compared with here; the i-th has the verdict column `{id}_{i}`.
-        needed: condition without text under which the output looks at it; None: always.
+        needed: condition under which the output looks at it, which may hang on other sites; None: always.
+        bound: what the size of a number stays below to be one of the SQL type; None: there is no bound.
     """
 
     id: str
@@ -35,6 +37,7 @@ class Site:
     options: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     needed: exp.Expr | None = None
+    bound: Decimal | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -82,7 +85,7 @@ class SiteCollector:
 
     def _replace_call(self, call: exp.Anonymous) -> None:
         unit, type_ = typed_unit(call)
-        key = self._key(call, type_)
+        key = self._key(call, type_, bound_of(unit.to) if isinstance(unit, exp.Cast) else None)
         literals, comparison = compared_literals(unit, type_)
         site = self._sites[key]
         if comparison is None:
@@ -100,15 +103,15 @@ class SiteCollector:
             verdict = exp.not_(verdict)
         comparison.replace(exp.paren(verdict) if len(verdicts) > 1 else verdict)
 
-    def _key(self, call: exp.Anonymous, type_: AnswerType) -> tuple[str, ...]:
+    def _key(self, call: exp.Anonymous, type_: AnswerType, bound: Decimal | None) -> tuple[str, ...]:
         arguments = call.expressions
         function = call.name.lower()
         question = arguments[1] if function == "answer" else exp.Literal.string(SUMMARY_QUESTION)
         options = literal_options(arguments[2]) if len(arguments) > 2 else ()
-        key = (function, arguments[0].sql(), question.sql(), type_, *options)
+        key = (function, arguments[0].sql(), question.sql(), type_, str(bound), *options)
         if key not in self._sites:
             document, asked = arguments[0].copy(), question.copy()
-            self._sites[key] = Site(f"t{len(self._sites)}", function, document, asked, type_, options)
+            self._sites[key] = Site(f"t{len(self._sites)}", function, document, asked, type_, options, bound=bound)
         return key
 
 

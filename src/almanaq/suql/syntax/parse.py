@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import math
+import numbers
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -16,6 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UnsupportedError, UsageError
 from almanaq.suql.syntax.allowlist import check_allowed
 from almanaq.suql.syntax.dialect import suql_dialect
+from almanaq.suql.syntax.normal_forms import write_normal_forms
 
 _OTHER_STATEMENTS = frozenset(
     [
@@ -85,6 +88,10 @@ def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
         UsageError: the number of parameters differs from the number of `?`.
     """
     dialect = suql_dialect()
+    if not _is_text(text):
+        raise QuerySyntaxError("the query holds half a character (a lone surrogate); write it in whole ones")
+    if isinstance(parameters, str | bytes | Mapping):
+        raise UsageError("parameters are given as a list, one value for each ? in order")
     try:
         tokens = dialect.tokenize(text)
         _refuse_other_statements(tokens)
@@ -105,24 +112,36 @@ def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
         raise RefusedQueryError(f"the text holds {len(trees)} statements; give one SELECT at a time")
     tree = trees[0]
     _fetch_as_limit(tree)
+    tree = write_normal_forms(tree)
     check_allowed(tree, numbered)
     assert isinstance(tree, exp.Query)
     return _fill(tree, parameters) if parameters else tree
 
 
 def literal(value: object) -> exp.Expr:
-    """Give the SQL literal of a Python value: None, bool, int, float, Decimal, str, date, datetime, time, or a list."""
+    """Give the SQL literal of a Python value: None, bool, a number, str, date, datetime, time, or a list of those.
+
+    Raises:
+        UsageError: a value of another type, or text that cannot be written in UTF-8.
+    """
     match value:
         case None:
             return exp.null()
         case bool():
             return exp.true() if value else exp.false()
-        case int() | float() | decimal.Decimal():
-            return exp.Literal.number(str(value)) if value >= 0 else exp.Neg(this=exp.Literal.number(str(-value)))
+        case numbers.Integral():
+            return _number(str(int(value)))
+        case float() | decimal.Decimal():
+            if math.isfinite(value):
+                return _number(str(value))
+            return exp.cast(exp.Literal.string(str(float(value))), "double precision")
         case str():
+            if not _is_text(value):
+                raise UsageError(f"the parameter {value!r} holds half a character (a lone surrogate)")
             return exp.Literal.string(value)
         case datetime.datetime():
-            return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), "timestamp")
+            kind = "timestamp" if value.tzinfo is None else "timestamptz"
+            return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), kind)
         case datetime.date():
             return exp.cast(exp.Literal.string(value.isoformat()), "date")
         case datetime.time():
@@ -132,15 +151,38 @@ def literal(value: object) -> exp.Expr:
     raise UsageError(f"a parameter of type {type(value).__name__} cannot be put into a query")
 
 
+def _number(digits: str) -> exp.Expr:
+    positive = exp.Literal.number(digits.removeprefix("-"))
+    return exp.Neg(this=positive) if digits.startswith("-") else positive
+
+
+def _is_text(text: str) -> bool:
+    """Say whether a text can be written in UTF-8: halves of surrogate pairs cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _number_placeholders(text: str, tokens: list[Token]) -> tuple[str, int]:
-    """Write each `?` as `$1`, `$2`, …: PostgreSQL's own `?` is an operator, and a number keeps them apart."""
+    """Write each `?` as `$1`, `$2`, …: PostgreSQL's own `?` is an operator, and a number keeps them apart.
+
+    A space follows: what stands between `$` and `$` without one would be taken for the tag of a `$tag$text$tag$`.
+    """
     pieces, last, count = [], 0, 0
     for token in tokens:
-        if token.token_type == TokenType.PLACEHOLDER and token.text == "?":
+        if (token.token_type == TokenType.PLACEHOLDER and token.text == "?") or _is_cast_or_joined(token, text):
             count += 1
-            pieces += [text[last : token.start], f"${count}"]
-            last = token.end + 1
+            pieces += [text[last : token.start], f"${count} "]
+            last = token.start + 1
     return "".join([*pieces, text[last:]]) if count else text, count
+
+
+def _is_cast_or_joined(token: Token, text: str) -> bool:
+    """Say whether a token is the `?` of `?::int` or `?||x`, which are operators elsewhere."""
+    joined = token.token_type == TokenType.QMARK_PIPE and text[token.end + 1 : token.end + 2] == "|"
+    return token.token_type == TokenType.QDCOLON or joined
 
 
 def _end_grouping_sets(text: str, tokens: list[Token], dialect: Dialect) -> str:
@@ -207,7 +249,7 @@ def _first_line(error: Exception) -> str:
 
 def _syntax_error(error: ParseError, text: str) -> QueryError:
     details = error.errors[0] if error.errors else {}
-    message = str(details.get("description") or _first_line(error)).rstrip(".")
+    message = str(details.get("description") or _first_line(error)).partition(" but got <Token")[0].rstrip(".")
     if message.startswith("Required keyword"):
         message = "something is missing"
     highlight = details.get("highlight")

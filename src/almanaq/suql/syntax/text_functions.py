@@ -23,6 +23,14 @@ def has_text(node: exp.Expr) -> bool:
     return any(is_text_call(child) for child in node.find_all(exp.Anonymous))
 
 
+def is_by_chance(node: exp.Expr) -> bool:
+    """Say whether an expression may come to something else each time it is computed, as an unknown function may.
+
+    What is computed at two places has to leave it out: `random() < 0.5` would be true at one and false at the other.
+    """
+    return any(not is_text_call(part) for part in node.find_all(exp.Rand, exp.Randn, exp.Uuid, exp.Anonymous))
+
+
 def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
     """Walk an expression or a SELECT block in pre-order; nested queries are given, but not gone into."""
     yield node

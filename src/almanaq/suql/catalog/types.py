@@ -1,0 +1,46 @@
+"""Types of a query's expressions as PostgreSQL has them; sqlglot takes some parts of dates for integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.schema import MappingSchema
+
+_WHOLE = frozenset(
+    [
+        *("array_position", "cardinality", "json_array_length", "jsonb_array_length", "octet_length"),
+        *("regexp_count", "width_bucket"),
+    ]
+)
+"""Functions without a class of sqlglot's own that give integers."""
+
+
+def typed(tree: exp.Query, schema: MappingSchema) -> exp.Query:
+    """Give a qualified query, which is changed, with the type of every expression that is known."""
+    known = Dialect.get_or_raise("postgres").EXPRESSION_METADATA
+    own: dict[Any, Any] = {
+        exp.Extract: {"returns": exp.DType.DECIMAL},
+        exp.Sign: {"returns": exp.DType.DOUBLE},
+        exp.RegexpCount: {"returns": exp.DType.INT},
+        exp.ArrayPosition: {"returns": exp.DType.INT},
+        exp.Anonymous: {"annotator": _annotate_function},
+        exp.Sub: {"annotator": _annotate_difference},
+    }
+    return annotate_types(tree, schema=schema, expression_metadata={**known, **own}, dialect="postgres")
+
+
+def _annotate_function(annotator: Any, node: exp.Expr) -> exp.Expr:
+    whole = node.name.lower() in _WHOLE
+    annotator._set_type(node, exp.DType.INT if whole else exp.DType.UNKNOWN)
+    return node
+
+
+def _annotate_difference(annotator: Any, node: exp.Expr) -> exp.Expr:
+    """A day less a day is a number of days."""
+    annotator._annotate_binary(node)
+    if node.this.is_type("date") and node.expression.is_type("date"):
+        annotator._set_type(node, exp.DType.INT)
+    return node

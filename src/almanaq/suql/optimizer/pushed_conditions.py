@@ -1,0 +1,110 @@
+"""Filter derived tables by what is said about them outside."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from almanaq.suql.catalog.sources import find_cte, from_items
+from almanaq.suql.plan.blocks import is_aggregated, sets_in
+from almanaq.suql.plan.joins import keeps_rows, side_of
+from almanaq.suql.plan.predicates import conjuncts
+from almanaq.suql.plan.references import where_of
+from almanaq.suql.syntax.text_functions import has_text, is_by_chance, own_nodes
+
+_CUTS = ("limit", "offset", "rollup", "cube", "grouping_sets")
+
+
+def pushed_conditions(tree: exp.Query) -> exp.Query:
+    """Repeat conditions about a derived table, or about a member of WITH that is read once, inside of it.
+
+    Before: `SELECT * FROM (SELECT DISTINCT city, answer(…) AS a FROM t) AS d WHERE d.city = 'Rome'` asks for every row.
+    After: the derived table has `WHERE city = 'Rome'`, and so do both sides of a UNION; the condition outside stays.
+
+    A row that fails the condition outside is dropped there anyway, and no other row hangs on it. Below a LIMIT, a
+    window or an aggregate one would, so conditions are pushed past grouping only where they are about its keys.
+    """
+    for block in tree.find_all(exp.Select) if has_text(tree) else ():
+        parts = [part for part in _conditions(block) if not (has_text(part) or part.find(exp.Query))]
+        for item in from_items(block):
+            inner = _read_only_by(item, tree)
+            if inner is not None and has_text(inner) and keeps_rows(block, item.alias_or_name):
+                for part in (part for part in parts if not is_by_chance(part)):
+                    if {column.table for column in part.find_all(exp.Column)} == {item.alias_or_name}:
+                        _push(inner, part, [output.alias_or_name for output in inner.selects])
+    return tree
+
+
+def _conditions(block: exp.Select) -> list[exp.Expr]:
+    joined = block.args.get("joins") or []
+    joined = [] if any(map(side_of, joined)) else joined
+    return [part for node in (where_of(block), *(join.args.get("on") for join in joined)) for part in conjuncts(node)]
+
+
+def _read_only_by(item: exp.Expr, tree: exp.Query) -> exp.Query | None:
+    """Give the query behind a FROM item, if nothing else reads it and its columns keep their names."""
+    holder: exp.Expr | None = item if isinstance(item, exp.Subquery) else None
+    if isinstance(item, exp.Table):
+        holder = find_cte(item)
+        readers = [table for table in tree.find_all(exp.Table) if holder is not None and find_cte(table) is holder]
+        recursive = holder is not None and holder.parent is not None and holder.parent.args.get("recursive")
+        holder = None if len(readers) != 1 or recursive else holder
+    for node in (item, holder):
+        alias = node.args.get("alias") if node is not None else None
+        if alias is not None and alias.args.get("columns"):
+            return None
+    return holder.this if holder is not None and isinstance(holder.this, exp.Query) else None
+
+
+def _push(query: exp.Expr, part: exp.Expr, names: list[str]) -> None:
+    """Put a condition over the named outputs of a query into the query's blocks where it may stand."""
+    if any(query.args.get(clause) for clause in _CUTS):
+        return
+    if isinstance(query, exp.Subquery):
+        _push(query.this, part, names)
+    elif isinstance(query, exp.SetOperation):
+        if all(_has_one_type(query, names.index(column.name)) for column in part.find_all(exp.Column)):
+            _push(query.this, part, names)
+            _push(query.expression, part, names)
+    elif isinstance(query, exp.Select):
+        outputs = dict(zip(names, (item.unalias() for item in query.expressions), strict=False))
+        read = [outputs.get(column.name) for column in part.find_all(exp.Column)]
+        if all(node is not None and _may_filter(node, query) for node in read) and _is_open(query):
+            query.where(_over(part, outputs), copy=False)
+
+
+def _has_one_type(query: exp.Query, number: int) -> bool:
+    """Say whether an output of a set operation has one type on both sides: otherwise it is cast on its way out."""
+    sides = (query.this, query.expression) if isinstance(query, exp.SetOperation) else ()
+    outputs = [side.selects[number].unalias() for side in sides if len(side.selects) > number]
+    known = {output.type.sql() for output in outputs if output.type is not None}
+    return len(outputs) == 2 and len(known) == 1 and all(output.type is not None for output in outputs)
+
+
+def _is_open(block: exp.Select) -> bool:
+    """Say whether rows of a block may be left out before it is computed."""
+    distinct = block.args.get("distinct")
+    if (distinct is not None and distinct.args.get("on") is not None) or sets_in(block.expressions):
+        return False
+    if any(isinstance(node, exp.Window) for node in own_nodes(block)) or any(
+        isinstance(i, exp.Star) for i in block.expressions
+    ):
+        return False
+    group = block.args.get("group")
+    if group is not None and any(group.args.get(clause) for clause in _CUTS):
+        return False
+    return not is_aggregated(block) or (group is not None and bool(group.expressions))
+
+
+def _may_filter(node: exp.Expr, block: exp.Select) -> bool:
+    """Say whether an output is known before the block asks or groups."""
+    group = block.args.get("group")
+    key = not is_aggregated(block) or (group is not None and node in group.expressions)
+    return key and not has_text(node) and node.find(exp.Query) is None
+
+
+def _over(part: exp.Expr, outputs: dict[str, exp.Expr]) -> exp.Expr:
+    holder = exp.paren(part.copy(), copy=False)
+    for column in list(holder.find_all(exp.Column)):
+        output = outputs[column.name].copy()
+        column.replace(output if isinstance(output, exp.Column) else exp.paren(output, copy=False))
+    return holder

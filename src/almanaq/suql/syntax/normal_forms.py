@@ -1,0 +1,134 @@
+"""Forms of PostgreSQL that say the same as simpler ones, written as those: every later stage then knows one form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+from sqlglot import exp
+
+from almanaq.errors import UnsupportedError
+
+_NEGATED: dict[type[exp.Expr], type[exp.Binary]] = {
+    **{exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.GTE: exp.LT, exp.GT: exp.LTE, exp.LTE: exp.GT},
+}
+_ORDERS: dict[type[exp.Expr], type[exp.Binary]] = {exp.LT: exp.LT, exp.LTE: exp.LT, exp.GT: exp.GT, exp.GTE: exp.GT}
+
+
+def write_normal_forms(tree: exp.Expr) -> exp.Expr:
+    """Give a tree, which is changed, without comparisons of rows, ALL over an array, or LIKE ANY of patterns.
+
+    - `(a, b) < (c, d)` becomes `a < c OR a = c AND b < d`, and `(a, b) IN ((1, 2), …)` an OR of such comparisons;
+    - `x <> ALL (array)` becomes `NOT x = ANY (array)`, `x = ANY (ARRAY(SELECT …))` `x = ANY (SELECT …)`;
+    - `x LIKE ANY (ARRAY[p, q])` becomes `x LIKE p OR x LIKE q`;
+    - `regexp_like(x, p, 'i')` becomes `x ~* p`.
+    """
+    for node in reversed(list(tree.walk())):  # what a node is made of comes before it
+        written = _written(node)
+        if written is node:
+            continue
+        if node is tree:
+            tree = written
+        else:
+            node.replace(written)
+    return tree
+
+
+def _written(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, (*_NEGATED, exp.Is)):
+        _name_rows(node)
+    if isinstance(node, tuple(_NEGATED)):
+        return _all_of_array(_rows_compared(node))
+    if isinstance(node, exp.Like | exp.ILike):
+        return _like_each(node)
+    if isinstance(node, exp.In) and isinstance(node.this, exp.Tuple) and node.expressions:
+        if all(isinstance(item, exp.Tuple) for item in node.expressions):
+            return _each([exp.EQ(this=node.this.copy(), expression=item) for item in node.expressions], exp.or_)
+    elif isinstance(node, exp.Is) and isinstance(node.this, exp.Tuple):
+        return _joined([_with(node, this=part.copy()) for part in node.this.expressions])
+    elif isinstance(node, exp.Any) and (query := _query_of_array(node.this)) is not None:
+        return exp.Any(this=query)
+    elif isinstance(node, exp.RegexpLike) and node.args.get("flag") is not None:
+        flag = node.args["flag"]
+        if not isinstance(flag, exp.Literal) or flag.name not in ("", "i", "c", "s"):
+            raise UnsupportedError("regexp_like takes the flag 'i' or none: write the others into the pattern, as (?n)")
+        kind = exp.RegexpILike if flag.name == "i" else exp.RegexpLike
+        return kind(this=node.this, expression=node.expression)
+    return node
+
+
+def _name_rows(node: exp.Expr) -> None:
+    """Write `ROW(a, b)` as `(a, b)` where it is compared."""
+    for side in (node.this, node.expression):
+        if isinstance(side, exp.Anonymous) and side.name.lower() == "row" and len(side.expressions) > 1:
+            side.replace(exp.Tuple(expressions=side.expressions))
+
+
+def _rows_compared(node: exp.Expr) -> exp.Expr:
+    left, right = node.this.unnest(), node.expression.unnest()
+    if not (isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple)):
+        return node
+    if len(left.expressions) != len(right.expressions):
+        return node  # the database says what is wrong
+    return _each_pair(type(node), list(zip(left.expressions, right.expressions, strict=True)))
+
+
+def _each_pair(kind: type[exp.Expr], pairs: list[tuple[exp.Expr, exp.Expr]]) -> exp.Expr:
+    if kind in (exp.EQ, exp.NEQ):
+        compared: list[exp.Expr] = [kind(this=a.copy(), expression=b.copy()) for a, b in pairs]
+        return _joined(compared, exp.and_ if kind is exp.EQ else exp.or_)
+    *earlier, (a, b) = pairs
+    result: exp.Expr = kind(this=a.copy(), expression=b.copy())
+    for a, b in reversed(earlier):
+        before = _ORDERS[kind](this=a.copy(), expression=b.copy())
+        result = exp.or_(before, exp.and_(exp.EQ(this=a.copy(), expression=b.copy()), result))
+    return exp.paren(result, copy=False)
+
+
+def _each(rows: list[exp.EQ], joined: Callable[..., exp.Expr]) -> exp.Expr:
+    return _joined([_rows_compared(row) for row in rows], joined)
+
+
+def _joined(parts: list[exp.Expr], join: Callable[..., exp.Expr] = exp.and_) -> exp.Expr:
+    return exp.paren(reduce(lambda left, right: join(left, right, copy=False), parts), copy=False)
+
+
+def _all_of_array(node: exp.Expr) -> exp.Expr:
+    """`x < ALL (array)` is `NOT x >= ANY (array)`, NULLs included; ALL of a query stays."""
+    every = node.args.get("expression")
+    if not (isinstance(every, exp.Anonymous) and every.name.lower() == "all" and len(every.expressions) == 1):
+        return node
+    query = _query_of_array(every.expressions[0])
+    if query is not None:
+        return type(node)(this=node.this, expression=exp.All(this=query))
+    some = exp.Any(this=exp.paren(every.expressions[0], copy=False))
+    return exp.not_(exp.paren(_NEGATED[type(node)](this=node.this, expression=some), copy=False))
+
+
+def _query_of_array(node: exp.Expr) -> exp.Expr | None:
+    """Give the query of `ARRAY(SELECT …)`."""
+    items = array.expressions if isinstance(array := node.unnest(), exp.Array) else []
+    return items[0].copy() if len(items) == 1 and isinstance(items[0], exp.Query) else None
+
+
+def _like_each(node: exp.Expr) -> exp.Expr:
+    every = node.expression
+    named_all = isinstance(every, exp.Anonymous) and every.name.lower() == "all"
+    if isinstance(every, exp.Any | exp.All):
+        array = every.this.unnest()
+    elif named_all and len(every.expressions) == 1:
+        array = every.expressions[0].unnest()
+    else:
+        return node
+    if not isinstance(array, exp.Array) or not array.expressions:
+        return node
+    parts = [_with(node, this=node.this.copy(), expression=item.copy()) for item in array.expressions]
+    return _joined(parts, exp.and_ if named_all or isinstance(every, exp.All) else exp.or_)
+
+
+def _with(node: exp.Expr, **parts: exp.Expr) -> exp.Expr:
+    """Give a node with other parts; what else is said of it, as that it is negated, stays."""
+    changed = node.copy()
+    for name, part in parts.items():
+        changed.set(name, part)
+    return changed

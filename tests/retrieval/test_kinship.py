@@ -1,0 +1,77 @@
+"""Words of questions and of headers that go together."""
+
+import numpy as np
+import pytest
+from small_corpora import CORPUS, table
+
+from almanaq.corpus.serialize import parse_fields
+from almanaq.retrieval.features import FEATURES, Featurizer
+from almanaq.retrieval.kinship import Kinship, asked_words, kinship
+from almanaq.retrieval.streams import StreamWriter
+from almanaq.retrieval.words import Analyzer
+
+KIN = FEATURES.index("kin")
+RNG = np.random.default_rng(7)
+SMALL = Kinship(
+    {"who": 0, "film": 1, "longest": 2},
+    ("titl", "year", "nowher", "length"),
+    RNG.normal(size=(3, 5)).astype(np.float32),
+    RNG.normal(size=(4, 5)).astype(np.float32),
+)
+TABLES = (
+    table("films", header=("Title", "Year", "Year of title"), rows=[("Ran", "1985", "1984")]),
+    table("rivers", header=("River", "Length"), rows=[("Nile title", "6650")]),
+    table("bare", header=(), rows=[]),
+)
+
+
+def kin(question: str, tables=TABLES, known: Kinship | None = SMALL) -> list[float]:
+    writer = StreamWriter(parse_fields("header,cells"), Analyzer())
+    for each in tables:
+        writer.add(each)
+    return Featurizer(writer.finish()).features(question, range(len(tables)), known)[:, KIN].tolist()
+
+
+def test_the_product_of_the_means_of_the_words_of_a_question_and_of_a_header() -> None:
+    asked = (SMALL.asking[0] + SMALL.asking[1]) / np.sqrt(2)
+    films = (SMALL.naming[0] + SMALL.naming[1]) / np.sqrt(2)
+    # Nile: a word that some table has, as nothing is computed for a question of unknown words.
+    assert kin("Who made the films, Nile?") == pytest.approx([asked @ films, asked @ SMALL.naming[3], 0], abs=1e-5)
+
+
+@pytest.mark.parametrize("question", ["Nile", "rivers of title", "zzz", ""])
+def test_nothing_goes_with_unknown_words(question: str) -> None:
+    assert kin(question) == [0, 0, 0]
+
+
+def test_without_learned_words_it_is_nothing() -> None:
+    assert kin("Who made the films, Nile?", known=None) == [0, 0, 0]
+
+
+def test_a_featurizer_is_as_new_after_each_question() -> None:
+    alone = kin("longest Nile", TABLES)
+    writer = StreamWriter(parse_fields("header,cells"), Analyzer())
+    for each in TABLES:
+        writer.add(each)
+    made = Featurizer(writer.finish())
+    made.features("Who made the films, Nile?", range(3), SMALL)
+    assert made.features("longest Nile", range(3), SMALL)[:, KIN].tolist() == alone
+
+
+@pytest.mark.parametrize("statements", [True, False])
+def test_the_learned_words_are_words_of_the_analyzer(statements: bool) -> None:
+    known, analyzer = kinship(statements=statements), Analyzer()
+    assert known.asking.shape == (len(known.asked), known.asking.shape[1])
+    assert known.naming.shape == (len(known.named), known.asking.shape[1])
+    assert {"who", "when"} <= set(known.asked)
+    assert np.isfinite(known.asking).all()
+    assert asked_words("Who won the championships?", analyzer) == {"who", "won", "championship"}
+    assert len(set(known.named)) == len(known.named)
+
+
+def test_what_was_learned_tells_films_from_matches() -> None:
+    films = table("films", header=("Year", "Title", "Role", "Notes"), rows=[("2001", "x", "y", "z")])
+    matches = table("matches", header=("Date", "Opponent", "Result", "Attendance"), rows=[("2001", "x", "y", "z")])
+    roles, scores = kin("What role did she play in 2001?", (films, matches), kinship(statements=False))
+    assert roles > scores
+    assert len(kin("films", CORPUS, kinship(statements=False))) == len(CORPUS)
