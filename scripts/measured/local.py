@@ -69,7 +69,7 @@ def local_parser() -> str:
 
 
 def local_everyday() -> str:
-    """Everyday questions about small databases of ours: how many get the right rows, before the rules for them and now."""
+    """Everyday questions about small databases of ours: how many got the right rows at first, and do now."""
     rows = []
     for name, when in (("everyday_first", "before"), ("everyday", "now")):
         record = json.loads((EXPERIMENTS / "local" / f"{name}.json").read_text())
