@@ -95,6 +95,7 @@ def test_changed_data_is_another_configuration(request_: RunRequest) -> None:
         ({"task": "table-retreival"}, UsageError, "did you mean 'table-retrieval'"),
         ({"dataset": "smal"}, UsageError, "did you mean 'small'"),
         ({"dataset": "fetaqa"}, UsageError, "is not in"),
+        ({"dataset": ""}, SourceError, "is not a dataset folder"),
         ({"data_dir": Path("/no/such")}, SourceError, "no such folder"),
         ({"split": "tset"}, UsageError, "did you mean 'test'"),
         ({"retriever": "bm52"}, UsageError, "did you mean 'bm25'"),

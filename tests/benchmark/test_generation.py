@@ -240,7 +240,7 @@ def test_faults_of_a_generator_are_counted_and_the_rest_goes_on(qa: RunRequest) 
         "it gave int, not text",
         "it gave an object without sql_query: query",
     ]
-    assert found.fault == faults[0]
+    assert found.warnings == (f"3 of 20 replies cannot be used and count 0; the first: {faults[0]}",)
 
 
 class NoUnicode:

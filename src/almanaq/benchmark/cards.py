@@ -179,7 +179,7 @@ SEES = {
 def find_card(name: str) -> Card | None:
     """Give the card of a dataset by its name, as we, the paper or its code spell it; None where there is none."""
     wanted = name.lower().removesuffix("-validation").removesuffix("-test")  # TARGET's code has `bird-validation`
-    return next((card for card in DATASETS if wanted in (card.name, card.name_in_paper.lower())), None)
+    return next((card for card in DATASETS if wanted and wanted in (card.name, card.name_in_paper.lower())), None)
 
 
 def card_of(name: str) -> Card:

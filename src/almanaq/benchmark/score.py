@@ -47,8 +47,7 @@ class Scores:
         intervals: 95 % bootstrap intervals of the metrics that are means over queries.
         outcomes: how many replies ended how; {} for a task without replies.
         note: what exactly was computed of the replies.
-        fault: why the first reply that is none is none; "" where all are usable.
-        warnings: what the figures alone do not show, as questions that got no table.
+        warnings: what the figures alone do not show, as questions that got no table, or no usable reply.
     """
 
     config: RunConfig
@@ -58,7 +57,6 @@ class Scores:
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     outcomes: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
-    fault: str = ""
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,8 +116,7 @@ def scored(
         },
         of_replies.outcomes,
         of_replies.note,
-        next((reply.fault for reply in replies if reply.fault), ""),
-        tuple(_warnings(config, records)),
+        (*_warnings(config, records), *_warnings_of_replies(of_replies.outcomes, replies)),
     )
 
 
@@ -141,6 +138,15 @@ def _warnings(config: RunConfig, records: Sequence[Record]) -> Iterator[str]:
             f"{short:,} of {len(records):,} questions got fewer than the {wanted} tables asked for, the least {least}: "
             "what is not listed counts as not found"
         )
+
+
+def _warnings_of_replies(outcomes: Mapping[str, int], replies: Sequence[ReplyRecord]) -> Iterator[str]:
+    """Say how many questions count as wrong for another reason than a wrong reply."""
+    if faults := outcomes.get("fault"):
+        first = next(reply.fault for reply in replies if reply.fault)
+        yield f"{faults:,} of {sum(outcomes.values()):,} replies cannot be used and count 0; the first: {first}"
+    if outcomes.get("gold"):
+        yield f"{outcomes['gold']:,} gold queries fail: their questions count 0"
 
 
 def unfinished(run_dir: Path) -> str:

@@ -62,7 +62,7 @@ def print_scores(scores: Scores, as_json: bool) -> None:
     print(f"{scores.queries} questions, {config.tables} tables")
     if scores.outcomes:
         ended = ", ".join(f"{name} {count}" for name, count in scores.outcomes.items())
-        print(f"replies: {ended}" + (f"; the first fault: {scores.fault}" if scores.fault else ""))
+        print(f"replies: {ended}")
     width = max(map(len, told["metrics"]))
     for name, value in told["metrics"].items():
         bounds = scores.intervals.get(name)
