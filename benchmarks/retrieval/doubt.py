@@ -274,6 +274,8 @@ def main() -> None:
     asked = options.parse_args()
     store = VectorStore(asked.cache, open_embedder("local"))
     record = json.loads(asked.out.read_text())
+    if "untitled" in asked.kinds.split(",") and not asked.keep:
+        options.error("tables without titles need --keep: what learn.py kept of words that go together")
     kept: Kept = pickle.loads((asked.keep / KEPT_KIN).read_bytes()) if asked.keep else {}
     for kind in asked.kinds.split(","):
         for sight in asked.sights.split(","):

@@ -41,6 +41,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--datasets", default=",".join(DATASETS))
     options.add_argument("--retrievers", default=",".join(RETRIEVERS), help="the others' figures in the file stay")
+    options.add_argument("--fields", nargs="+", default=FIELDS, help="field sets; the figures of others stay")
     asked = options.parse_args()
     embedder = open_embedder("local")
     parts = Parts(lambda: embedder, default_cache_folder())
@@ -52,7 +53,7 @@ def main() -> None:
         questions = sorted(
             dataset.questions("validation"), key=lambda each: hashlib.sha256((each.id + each.text).encode()).digest()
         )[:QUESTIONS]
-        for fields in FIELDS:
+        for fields in asked.fields:
             for retriever in asked.retrievers.split(","):
                 if fields not in ONLY_FOR.get(retriever, FIELDS):
                     continue

@@ -68,6 +68,15 @@ def local_parser() -> str:
     return markdown(("half", "restaurants: precision / recall of conditions", "Spider: execution accuracy"), rows)
 
 
+def local_everyday() -> str:
+    """Everyday questions about small databases of ours: how many got the right rows at first, and do now."""
+    rows = []
+    for name, when in (("everyday_first", "before"), ("everyday", "now")):
+        record = json.loads((EXPERIMENTS / "local" / f"{name}.json").read_text())
+        rows.append((when, *(f"{record[h]['right']} of {record[h]['questions']}" for h in ("development", "report"))))
+    return markdown(("", "development half", "report half"), rows)
+
+
 def candidates() -> str:
     """The paper's cut-off on the sample: the share of the exact rows found when only k candidates are verified."""
     measured = json.loads((EXPERIMENTS / "candidates" / "recall.json").read_text())
@@ -81,5 +90,6 @@ TABLES = {
     "local-reader": local_reader,
     "local-yes-no": local_yes_no,
     "local-parser": local_parser,
+    "local-everyday": local_everyday,
     "candidates": candidates,
 }

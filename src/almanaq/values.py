@@ -20,6 +20,14 @@ def canonical(text: str) -> str:
     return _SPACE.sub(" ", text).strip().casefold()
 
 
+_UNWRITABLE = re.compile("[\\0\\ud800-\\udfff]")
+
+
+def writable(text: str) -> str:
+    """Give text that every database takes: NUL and halves of characters, as replies may have, become U+FFFD."""
+    return _UNWRITABLE.sub("\ufffd", text)
+
+
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 _CURRENCIES = (

@@ -506,10 +506,32 @@ def test_names_that_differ_only_in_case(engine: str, town: Asked) -> None:
             Asked(p=pa.table({"A": [1], "a": [2], "b": ["x"]})).rows("SELECT b FROM p")
 
 
-def test_chance_decides_once() -> None:
+HALF = "SELECT DISTINCT id, answer(body, 'x') AS x FROM t"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT 1 FROM ({HALF}) AS d WHERE random() < 0.5 AND d.id >= 0 * random()",
+        f"SELECT 1 FROM ({HALF}) AS d WHERE random() + 0 * d.id < 0.5",
+        "SELECT 1 FROM (SELECT answer(body, 'x') AS x, random() AS r FROM t) AS d WHERE r < 0.5 AND r < 0.6 AND r >= 0",
+        "SELECT answer(body, 'x') FROM t WHERE random() < 0.5",
+        "SELECT answer(body, 'x'), random() FROM t WHERE random() < 0.5 ORDER BY random() LIMIT 1999",
+        "SELECT 1 FROM t WHERE random() < 0.5 AND answer(answer(body, 'x'), 'y') IS NULL",
+        "SELECT 1 FROM t WHERE random() < 0.5 OR answer(body, 'x') = '2'",
+        "SELECT 1 FROM t AS a JOIN t AS b ON a.id = b.id AND random() < 0.5 WHERE answer(a.body, 'x') = '1'",
+        "SELECT 1 FROM (SELECT CASE WHEN random() < 0.5 THEN answer(body, 'x') ELSE '2' END AS x FROM t) AS d "
+        "WHERE x = '1' OR x IS NULL",
+    ],
+)
+def test_chance_decides_once(query: str) -> None:
     asked = Asked(t={"id": list(range(2000)), "body": texts(*["x=1"] * 2000)})
-    derived = "(SELECT DISTINCT id, answer(body, 'x') AS x FROM t) AS d"
-    [(kept,)] = asked.rows(f"SELECT count(*) FROM {derived} WHERE random() < 0.5 AND d.id >= 0 * random()")
-    assert 750 < kept < 1250  # of 1,000 to be expected 250 is eleven standard deviations; decided twice it would be 500
-    [(kept,)] = asked.rows(f"SELECT count(*) FROM {derived} WHERE random() + 0 * d.id < 0.5")
-    assert 750 < kept < 1250
+    kept = len(asked.rows(query))
+    assert 800 < kept < 1200  # of 1,000 to be expected 200 are nine standard deviations; decided twice it would be 500
+
+
+def test_rows_at_random_are_drawn_before_anything_is_asked() -> None:
+    asked = Asked(t={"id": list(range(100)), "body": texts(*["x=1"] * 100)})
+    result = asked.con.sql("SELECT id, answer(body, 'x') FROM t ORDER BY random() LIMIT 7 OFFSET 1")
+    assert (len({row[0] for row in result.rows}), result.trace.text_calls) == (7, 1)  # all texts are alike
+    assert sorted(row[0] for row in result.rows) != list(range(1, 8))

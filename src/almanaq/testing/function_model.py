@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from almanaq.errors import UsageError
 from almanaq.models.protocols import TextCall, TextReply, Usage
 from almanaq.values import canonical
 
@@ -41,6 +42,8 @@ class FunctionModel:
         if self._latency:
             await asyncio.sleep(self._latency)
         value = self._function(text, question)
+        if not isinstance(value, str | None):
+            raise UsageError(f"the function of a FunctionModel gave {value!r}: it has to give text, or None")
         verdicts = {
             literal: None if value is None else canonical(value) == canonical(literal) for literal in call.compared
         }

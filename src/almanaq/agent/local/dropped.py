@@ -51,6 +51,9 @@ def to_drop(question: str, base: exp.Select, main: Relation, index: SchemaIndex)
     gone = [c for c, score in zip(open_, scores, strict=True) if best and score >= best]
     if not gone and len(open_) == 1:
         gone = open_
+    if not open_:
+        nothing = "My last query has no condition that could be left out. What shall I look for?"
+        return Parsed("clarify", reply=nothing, kind="drop")
     if not gone:
         known = "; ".join(f"({i}) {condition_words(c)}" for i, c in enumerate(open_, 1))
         return Parsed("clarify", reply=f"Which condition shall I leave out: {known}?", kind="drop")

@@ -11,7 +11,7 @@ from decimal import Decimal
 from almanaq.errors import BudgetExceeded, ModelCallError
 from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextReply, Usage
 from almanaq.suql.plan.sites import Site
-from almanaq.values import canonical, parse_typed
+from almanaq.values import canonical, parse_typed, writable
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +123,21 @@ class TextCalls:
             self.made -= 1
             self.cached += 1
         value = reply.value
-        if value is not None and call.type != "text":
-            value = parse_typed(value, call.type)
+        if value is not None:
+            value = _read_as(call, writable(value))
             self.unparsed += value is None
+        if reply.value is not None and value is None and call.options:
+            return Outcome(quotes=reply.quotes)  # what is none of the options equals none of them
         verdicts = {literal: reply.verdicts.get(literal) for literal in call.compared}
         return Outcome(value, verdicts, reply.quotes)
+
+
+def _read_as(call: TextCall, value: str) -> str | None:
+    """Give a reply as the type asked for, or as one of the options in their spelling; None when it is neither."""
+    if call.options:
+        spelled = {canonical(option): option for option in reversed(call.options)}
+        return spelled.get(canonical(value))
+    return value if call.type == "text" else parse_typed(value, call.type)
 
 
 @dataclass(frozen=True, slots=True)

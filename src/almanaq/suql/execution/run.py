@@ -37,7 +37,7 @@ from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import ordered_by_vectors, tries_by_similarity
 from almanaq.suql.options import Options
-from almanaq.suql.plan.blocks import is_plain
+from almanaq.suql.plan.blocks import keeps_each_row
 from almanaq.suql.plan.sites import Site
 from almanaq.suql.plan.stages import ROW, Materialize, Plan, Stage, TextStage
 
@@ -223,7 +223,9 @@ class Run:
         texts = [other for other in self._plan.stages if isinstance(other, TextStage)]
         if stage.predicate is None or texts[-1] is not stage or not isinstance(output.select, exp.Select):
             return False
-        return [block for block, _ in output.evidence] == [stage.block] and is_plain(output.select)
+        made = {stage.block, *(other.name for other in self._plan.stages)}
+        alone = [block for block, _ in output.evidence] == [stage.block]
+        return alone and keeps_each_row(output.select, made, cut=stage.enough is not None)
 
     async def _ordered(self, stage: TextStage) -> CandidateStream | MostSimilarFirst | Listed:
         """Give a stage's candidates in the order in which they are to be tried (semantics 9)."""

@@ -7,7 +7,7 @@ from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
 from almanaq.suql.plan.blocks import drop_constant_keys, sets_in
 from almanaq.suql.plan.joins import has_outer_join
-from almanaq.suql.syntax.text_functions import has_text
+from almanaq.suql.syntax.text_functions import has_text, is_by_chance
 
 
 def merged_derived_tables(tree: exp.Query) -> exp.Query:
@@ -18,11 +18,14 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
 
     A block without grouping, DISTINCT, windows, ORDER BY or LIMIT gives the same rows in place as apart. Queries with
     an outer join are left alone: there, an output like `coalesce(a, 'x')` is NULL for rows without a match, and would
-    not be if it were computed after the join. So are recursive ones, and those whose outputs make rows (`unnest`).
+    not be if it were computed after the join. So are recursive ones, and those whose outputs make rows (`unnest`) or
+    are by chance, which would be drawn wherever they are read.
     """
     recursive = any(with_.args.get("recursive") for with_ in tree.find_all(exp.With))
-    sets = any(sets_in(block.expressions) for block in tree.find_all(exp.Select))
-    if recursive or sets or has_outer_join(tree) or not has_text(tree):
+    blocks = list(tree.find_all(exp.Select))
+    sets = any(sets_in(block.expressions) for block in blocks)
+    drawn = any(is_by_chance(item) for block in blocks if block is not tree for item in block.expressions)
+    if recursive or sets or drawn or has_outer_join(tree) or not has_text(tree):
         return tree
     merged = merge_subqueries(tree)
     _drop_parentheses(merged)

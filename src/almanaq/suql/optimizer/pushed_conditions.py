@@ -9,10 +9,8 @@ from almanaq.suql.plan.blocks import is_aggregated, sets_in
 from almanaq.suql.plan.joins import keeps_rows, side_of
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import where_of
-from almanaq.suql.syntax.text_functions import has_text, own_nodes
+from almanaq.suql.syntax.text_functions import has_text, is_by_chance, own_nodes
 
-_ONCE = (exp.Query, exp.Rand, exp.Uuid, exp.Anonymous)
-"""What is not said twice: a nested query, and what may come to something else each time, as an unknown function may."""
 _CUTS = ("limit", "offset", "rollup", "cube", "grouping_sets")
 
 
@@ -26,11 +24,11 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
     window or an aggregate one would, so conditions are pushed past grouping only where they are about its keys.
     """
     for block in tree.find_all(exp.Select) if has_text(tree) else ():
-        parts = [part for part in _conditions(block) if not has_text(part) and not part.find(*_ONCE)]
+        parts = [part for part in _conditions(block) if not (has_text(part) or part.find(exp.Query))]
         for item in from_items(block):
             inner = _read_only_by(item, tree)
             if inner is not None and has_text(inner) and keeps_rows(block, item.alias_or_name):
-                for part in parts:
+                for part in (part for part in parts if not is_by_chance(part)):
                     if {column.table for column in part.find_all(exp.Column)} == {item.alias_or_name}:
                         _push(inner, part, [output.alias_or_name for output in inner.selects])
     return tree
@@ -101,7 +99,7 @@ def _may_filter(node: exp.Expr, block: exp.Select) -> bool:
     """Say whether an output is known before the block asks or groups."""
     group = block.args.get("group")
     key = not is_aggregated(block) or (group is not None and node in group.expressions)
-    return key and not has_text(node) and node.find(exp.Query) is None
+    return key and not (has_text(node) or is_by_chance(node)) and node.find(exp.Query) is None
 
 
 def _over(part: exp.Expr, outputs: dict[str, exp.Expr]) -> exp.Expr:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import (
     aliased,
@@ -20,8 +21,17 @@ from almanaq.suql.plan.references import (
     where_of,
 )
 from almanaq.suql.plan.sites import is_nested_call, text_unit
+from almanaq.suql.plan.stages import ORDINAL
 from almanaq.suql.plan.uses import ask_lazily
-from almanaq.suql.syntax.text_functions import has_text, is_text_call, nested_queries, own_nodes, own_text_calls
+from almanaq.suql.syntax.text_functions import (
+    has_text,
+    is_by_chance,
+    is_drawn,
+    is_text_call,
+    nested_queries,
+    own_nodes,
+    own_text_calls,
+)
 
 _AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup)
 _GROUPED = ("group", "having", "distinct", "qualify")
@@ -34,6 +44,28 @@ def is_plain(block: exp.Select) -> bool:
     if any(block.args.get(clause) for clause in _GROUPED) or sets_in(block.expressions):
         return False
     return not any(isinstance(node, (*_AGGREGATES, exp.Window)) for node in own_nodes(block))
+
+
+def keeps_each_row(block: exp.Select, made: set[str], *, cut: bool) -> bool:
+    """Say whether more rows in a table could never take away a row that a block gives.
+
+    Args:
+        made: tables with such rows; nested queries may read others only.
+        cut: whether it is known elsewhere which rows a LIMIT keeps.
+    """
+    shown = [item for item in block.expressions if item.alias_or_name != ORDINAL]  # numbers in order stay in order
+    plain = block.copy()
+    plain.set("expressions", [item.copy() for item in shown])
+    if not is_plain(plain) or any(join.side for join in block.args.get("joins") or ()):
+        return False
+    if not cut and (block.args.get("limit") is not None or block.args.get("offset") is not None):
+        return False
+    items = {id(item.this) for item in from_items(block) if isinstance(item, exp.Subquery)}
+    inner = [item.this for item in from_items(block) if isinstance(item, exp.Subquery)]
+    if not all(isinstance(query, exp.Select) and keeps_each_row(query, made, cut=cut) for query in inner):
+        return False
+    nested = [query for query in nested_queries(block) if id(query) not in items and id(query.unnest()) not in items]
+    return not any(table.name in made for query in nested for table in query.find_all(exp.Table))
 
 
 def is_aggregated(block: exp.Select) -> bool:
@@ -100,6 +132,29 @@ def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.
     if kept:
         block.set("where", exp.Where(this=exp.and_(*kept, copy=False)))
     return inner
+
+
+def draw_first(block: exp.Select, name: str) -> None:
+    """Compute what chance decides in a plain block in a derived table, which is read once.
+
+    `SELECT f(a) FROM t ORDER BY random() LIMIT 3` becomes
+    `SELECT f(d.a) FROM (SELECT a, random() AS u0 FROM t) AS d ORDER BY d.u0 LIMIT 3`, with LIMIT inside too.
+    """
+    parts = conjuncts(where_of(block))
+    above = [part for part in parts if has_text(part)]
+    shown = [value for key, value in _clauses(block) if key not in ("from_", "joins", "laterals", "where")]
+    drawn = [node for part in (*above, *shown) for node in own_nodes(part) if is_drawn(node)]
+    if not drawn and not any(is_by_chance(part) for part in parts if not has_text(part)):
+        return
+    inner = derive(block, name, drawn, above)
+    order = block.args.get("order")
+    if order is not None and not above and not has_text(order):
+        page = exp.Select(
+            expressions=[exp.Star()], from_=exp.From(this=block.args["from_"].this.copy()), order=order.copy()
+        )
+        for clause in ("limit", "offset"):
+            page.set(clause, block.args.pop(clause, None))
+        inner.replace(page)
 
 
 def split_nested_calls(block: exp.Select, name: str) -> bool:

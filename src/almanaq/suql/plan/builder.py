@@ -42,7 +42,7 @@ from almanaq.suql.plan.stages import (
 )
 from almanaq.suql.plan.text_blocks import text_block
 from almanaq.suql.plan.uses import any_of, ask_lazily, matters_under
-from almanaq.suql.syntax.text_functions import has_text, nested_queries, own_text_calls
+from almanaq.suql.syntax.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 
 OUTER = "_outer"
 """The column of a derived table that holds the row of the enclosing block it belongs to."""
@@ -100,6 +100,8 @@ class _Builder:
         if not calls:
             return block
         if blocks.is_plain(block):
+            if is_by_chance(block):
+                blocks.draw_first(block, self._name("drawn"))
             return self._text_block(block)
         blocks.keep_grouped_verdicts(block, calls)
         outside = [call for call in own_text_calls(block) if not in_where(call, block)]
@@ -280,7 +282,7 @@ class _Builder:
         aliases = {item.alias_or_name for item in items}
         if any(joins.side_of(join) in ("RIGHT", "FULL") for join in all_joins[cut:]):
             parts = []
-        parts = [part for part in parts if is_of_block(part, block)]
+        parts = [part for part in parts if is_of_block(part, block) and not is_by_chance(part)]
         usable = [p for p in parts if before is None or {c.table for c in own_columns(block, p)} <= aliases]
         condition = weakest(exp.and_(*usable)) if usable else None
         repoint(references, lambda c: column(name, carried_name(c)))

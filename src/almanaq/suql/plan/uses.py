@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from almanaq.suql.plan.references import is_of_block
 from almanaq.suql.plan.sites import is_nested_call, text_columns
-from almanaq.suql.syntax.text_functions import has_text, nested_queries, own_nodes, own_text_calls
+from almanaq.suql.syntax.text_functions import has_text, is_by_chance, nested_queries, own_nodes, own_text_calls
 
 _ACROSS_ROWS = (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.Window)
 
@@ -34,7 +34,8 @@ def looked_at_under(
         parent = at.parent
         filtered = isinstance(parent, exp.Filter) and at is parent.this
         of_rows = of_rows and (filtered or not isinstance(at, _ACROSS_ROWS))
-        given = [made(part.copy()) for part, made in _conditions(at, parent) if usable(part)] if of_rows else []
+        told = _conditions(at, parent) if of_rows else []
+        given = [made(part.copy()) for part, made in told if usable(part) and not is_by_chance(part)]
         if isinstance(parent, exp.And):
             conjuncts += given
         elif isinstance(parent, exp.Query):  # what was found is about the rows of a nested query

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 TEXT_FUNCTIONS = ("answer", "summary")
+_DRAWN = ("clock_timestamp", "nextval", "random_normal", "timeofday")
 SUMMARY_QUESTION = "What is the summary of this document?"
 
 
@@ -21,6 +22,17 @@ def is_text_call(node: object) -> bool:
 def has_text(node: exp.Expr) -> bool:
     """Say whether a text function stands anywhere in a tree, nested queries included."""
     return any(is_text_call(child) for child in node.find_all(exp.Anonymous))
+
+
+def is_drawn(node: exp.Expr) -> bool:
+    """Say whether a node is a call that comes to something else each time: `random()`, a new UUID, the clock."""
+    named = isinstance(node, exp.Anonymous) and node.name.lower() in _DRAWN
+    return named or isinstance(node, exp.Rand | exp.Randn | exp.Uuid)
+
+
+def is_by_chance(node: exp.Expr) -> bool:
+    """Say whether an expression must not be computed at two places: it would be true at one and false at the other."""
+    return any(map(is_drawn, node.walk()))
 
 
 def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
