@@ -14,6 +14,7 @@ import pytest
 from small_datasets import files, write_dataset
 
 from almanaq.benchmark import search
+from almanaq.benchmark.records import held
 from almanaq.benchmark.report.page import write_report
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
@@ -62,6 +63,12 @@ def test_a_finished_run_is_not_asked_again(request_: RunRequest, monkeypatch: py
     first = run(request_)
     monkeypatch.setattr(search.Search, "_index", lambda *_: pytest.fail("asked again"))
     assert run(replace(request_, resume=True)) == first
+
+
+def test_a_run_folder_is_written_by_one_process_at_a_time(request_: RunRequest) -> None:
+    with held(request_.out), pytest.raises(BenchmarkError, match="another process is writing"):
+        run(replace(request_, resume=True))
+    assert run(request_).queries == 20
 
 
 @pytest.mark.parametrize(

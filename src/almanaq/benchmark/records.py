@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,14 +92,40 @@ def write_whole(file: Path, text: str) -> None:
         raise BenchmarkError(f"cannot write {file}: {error}; what it held before, if anything, is whole") from error
 
 
-def make_folder(out: Path) -> None:
-    """Make a run folder. Raises BenchmarkError when it cannot be made or holds anything else."""
+@contextmanager
+def held(out: Path) -> Iterator[None]:
+    """Make a run folder if need be, and hold it: two processes at once would each write every record.
+
+    The hold ends with the process, however that ends. Where the system has no such locks nothing is held.
+
+    Raises:
+        BenchmarkError: it cannot be made, or another process holds it.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        # What a stopped start left unfinished is nobody's.
-        foreign = next((entry.name for entry in out.iterdir() if entry.suffix != ".part"), None)
     except OSError as error:
         raise BenchmarkError(f"cannot make the run folder {out}: {error}") from error
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    folder = os.open(out, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise BenchmarkError(f"another process is writing {out}: wait until it is done") from error
+        yield
+    finally:
+        os.close(folder)
+
+
+def check_unused(out: Path) -> None:
+    """Raise BenchmarkError where a folder that is to hold a run holds anything else."""
+    # What a stopped start left unfinished is nobody's.
+    foreign = next((entry.name for entry in out.iterdir() if entry.suffix != ".part"), None)
     if foreign is not None:
         raise BenchmarkError(f"{out} is not empty and holds no run ({foreign}): name another --out")
 

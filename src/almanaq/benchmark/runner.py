@@ -13,7 +13,7 @@ from almanaq.benchmark.generation.run import ROLES, Databases, Generation
 from almanaq.benchmark.generation.score import check_labels
 from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
 from almanaq.benchmark.hybridqa.relation import table_faults
-from almanaq.benchmark.records import CONFIG, make_folder, write_whole
+from almanaq.benchmark.records import CONFIG, check_unused, held, write_whole
 from almanaq.benchmark.request import RunRequest, check_request
 from almanaq.benchmark.restaurants.dataset import RestaurantsData
 from almanaq.benchmark.restaurants.generator import open_restaurants_generator
@@ -48,16 +48,17 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     opened = _open(request, data.questions)
     replying = _replying(request, data)
     config = _config(request, data, opened, replying)
-    _prepare(request, config)
-    keep_place(request.out, request.data_dir)
-    search = Search(request.out, config, data.ids, progress)
-    search.run(opened.retriever, data.corpus, data.questions)
-    if replying is not None:
-        generation = Generation(
-            request.out, config, replying.generator, replying.databases, progress, foreseen=_foreseen(request)
-        )
-        generation.run(replying.questions, data.corpus)
-    return keep_score(request.out)
+    with held(request.out):
+        _prepare(request, config)
+        keep_place(request.out, request.data_dir)
+        search = Search(request.out, config, data.ids, progress)
+        search.run(opened.retriever, data.corpus, data.questions)
+        if replying is not None:
+            generation = Generation(
+                request.out, config, replying.generator, replying.databases, progress, foreseen=_foreseen(request)
+            )
+            generation.run(replying.questions, data.corpus)
+        return keep_score(request.out)
 
 
 def _open(request: RunRequest, questions: Sequence[Question]) -> Opened:
@@ -171,7 +172,7 @@ def _prepare(request: RunRequest, config: RunConfig) -> None:
     """Make the run folder, or check that it holds this run and is to go on."""
     file = request.out / CONFIG
     if not file.exists():
-        make_folder(request.out)
+        check_unused(request.out)
         write_whole(file, config.to_json())
         return
     before = read_config(file)
