@@ -535,3 +535,15 @@ def test_rows_at_random_are_drawn_before_anything_is_asked() -> None:
     result = asked.con.sql("SELECT id, answer(body, 'x') FROM t ORDER BY random() LIMIT 7 OFFSET 1")
     assert (len({row[0] for row in result.rows}), result.trace.text_calls) == (7, 1)  # all texts are alike
     assert sorted(row[0] for row in result.rows) != list(range(1, 8))
+
+
+def test_what_guards_a_division_is_looked_at_first(town: Asked) -> None:
+    guarded = "CASE WHEN id = 3 THEN 'none' WHEN 10 / (id - 3) > 2 THEN answer(body, 'calm?') END"
+    assert town.rows(f"SELECT id, {guarded} FROM places WHERE id < 6 ORDER BY id") == [
+        (1, None),
+        (2, None),
+        (3, "none"),
+        (4, "Yes"),
+        (5, None),
+    ]
+    assert town.rows(f"SELECT max({guarded}) FROM places WHERE id < 5") == [("none",)]

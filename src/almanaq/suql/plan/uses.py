@@ -10,6 +10,7 @@ from almanaq.suql.plan.references import is_of_block
 from almanaq.suql.plan.sites import is_nested_call, text_columns
 from almanaq.suql.syntax.text_functions import has_text, is_by_chance, nested_queries, own_nodes, own_text_calls
 
+_MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Cast, exp.Func)
 _ACROSS_ROWS = (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.Window)
 
 
@@ -22,6 +23,7 @@ def looked_at_under(
     where its condition is true and none before it, an argument of COALESCE where those before it are NULL. Of two
     parts with text that are joined by AND or OR the first is looked at always. The conjuncts of the block's own WHERE
     are left out: its rows meet them already; so is what stands around an aggregate, which is about groups.
+    They come in the order in which SQL looks at them: `10 / a > 2` after the `a = 0` that guards it.
 
     Args:
         top: the block that the part belongs to; None for an expression by itself.
@@ -37,15 +39,15 @@ def looked_at_under(
         told = _conditions(at, parent) if of_rows else []
         given = [made(part.copy()) for part, made in told if usable(part) and not is_by_chance(part)]
         if isinstance(parent, exp.And):
-            conjuncts += given
+            conjuncts = [*given, *conjuncts]
         elif isinstance(parent, exp.Query):  # what was found is about the rows of a nested query
             found, conjuncts, of_rows = [], [], True
         elif isinstance(parent, exp.Paren | exp.Where):
             pass
         else:
-            found, conjuncts = [*found, *conjuncts, *given], []
+            found, conjuncts = [*given, *conjuncts, *found], []
         at = parent
-    return found if isinstance(at, exp.Where) else found + conjuncts
+    return found if isinstance(at, exp.Where) else conjuncts + found
 
 
 _Made = Callable[[exp.Expr], exp.Expr]
@@ -102,8 +104,19 @@ def any_of(uses: list[list[exp.Expr]]) -> exp.Expr | None:
     """Give the condition under which one of some uses looks at a value, given those of each; None: always."""
     if not all(uses):
         return None
-    either = {condition.sql(): condition for condition in (exp.and_(*use) for use in uses)}
+    either = {condition.sql(): condition for condition in map(_all_in_turn, uses)}
     return exp.or_(*either.values())
+
+
+def _all_in_turn(conditions: list[exp.Expr]) -> exp.Expr:
+    """Join conditions so that one which may fail is computed only where those before it hold: AND looks at all."""
+    first, *rest = conditions
+    if not rest:
+        return first
+    following = _all_in_turn(rest)
+    if any(isinstance(node, _MAY_FAIL) and not isinstance(node, exp.Connector) for node in following.walk()):
+        return exp.Case(ifs=[exp.If(this=first, true=following)], default=exp.false())
+    return exp.and_(first, following)
 
 
 def _under(unit: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
