@@ -547,3 +547,15 @@ def test_what_guards_a_division_is_looked_at_first(town: Asked) -> None:
         (5, None),
     ]
     assert town.rows(f"SELECT max({guarded}) FROM places WHERE id < 5") == [("none",)]
+
+
+@pytest.mark.parametrize("word", ["all", "end", "group", "map", "show", "user", "window"])
+def test_a_keyword_may_be_the_name_of_a_table_and_a_column(word: str) -> None:
+    asked = Asked(**{word: {"id": [1, 2], word: texts("x=1", "x=2")}})
+    called = f'answer("{word}"."{word}", \'x\')'
+    assert asked.rows(f'SELECT "{word}" FROM "{word}" ORDER BY "{word}"') == [("x=1",), ("x=2",)]
+    assert asked.rows(f"SELECT id, {called} FROM \"{word}\" WHERE {called} = '2'") == [(2, "2")]
+    assert asked.rows(f'SELECT max({called}) AS "{word}" FROM "{word}" GROUP BY "{word}".id ORDER BY 1') == [
+        ("1",),
+        ("2",),
+    ]

@@ -17,6 +17,7 @@ from almanaq.suql.catalog.output_names import output_names, tell_outputs_apart
 from almanaq.suql.catalog.relations import Catalog, Column
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
 from almanaq.suql.catalog.types import typed
+from almanaq.suql.syntax.keywords import RESERVED
 from almanaq.suql.syntax.text_functions import is_text_call
 
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
@@ -68,9 +69,10 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
 
 
 def _quote_odd_names(tree: exp.Query) -> None:
-    """Quote names that cannot stand bare: those that a star was expanded to are not."""
+    """Quote names that cannot stand bare: those that a star was expanded to or an alias was made of are not."""
     for identifier in tree.find_all(exp.Identifier):
-        if not identifier.quoted and not exp.SAFE_IDENTIFIER_RE.match(identifier.name):
+        bare = exp.SAFE_IDENTIFIER_RE.match(identifier.name) and identifier.name not in RESERVED
+        if not identifier.quoted and not bare:
             identifier.set("quoted", True)
 
 
