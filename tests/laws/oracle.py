@@ -206,7 +206,15 @@ def _rename(call: exp.Anonymous) -> None:
     if is_text_call(call):
         document, *question = call.expressions[:2]
         name = "oracle_" + str(call.this).lower()
-        call.replace(exp.func(name, exp.func("to_json", document.copy()), *(q.copy() for q in question)))
+        renamed = exp.func(name, exp.func("to_json", document.copy()), *(q.copy() for q in question))
+        call.replace(_one_of(renamed, call.expressions[2].expressions) if len(call.expressions) > 2 else renamed)
+
+
+def _one_of(answer: exp.Expr, options: list[exp.Expr]) -> exp.Expr:
+    """Give an answer as one of its options, NULL where it is none of them (semantics 3)."""
+    return exp.Case(
+        this=exp.func("lower", answer), ifs=[exp.If(this=exp.func("lower", o.copy()), true=o.copy()) for o in options]
+    )
 
 
 def _name_unnested(node: exp.Unnest) -> None:
