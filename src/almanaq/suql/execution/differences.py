@@ -9,6 +9,7 @@ from sqlglot import exp
 from almanaq.suql.execution.for_duckdb import write_for_duckdb
 from almanaq.suql.execution.other_engines import write_for_others
 from almanaq.suql.execution.patterns import refuse_backspace
+from almanaq.suql.syntax.normal_forms import rewritten
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
@@ -21,16 +22,12 @@ def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
     """
     own = {"postgres": _for_postgres, "duckdb": write_for_duckdb}.get(dialect)
     write = own or partial(write_for_others, dialect=dialect)
-    for node in reversed(list(tree.walk())):  # what a node is made of comes before it
+
+    def portable(node: exp.Expr) -> exp.Expr:
         refuse_backspace(node)
-        written = write(node)
-        if written is node:
-            continue
-        if node is tree:
-            tree = written
-        else:
-            node.replace(written)
-    return tree
+        return write(node)
+
+    return rewritten(tree, portable)
 
 
 def _for_postgres(node: exp.Expr) -> exp.Expr:

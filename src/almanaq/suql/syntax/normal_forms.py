@@ -23,8 +23,13 @@ def write_normal_forms(tree: exp.Expr) -> exp.Expr:
     - `x LIKE ANY (ARRAY[p, q])` becomes `x LIKE p OR x LIKE q`;
     - `regexp_like(x, p, 'i')` becomes `x ~* p`.
     """
-    for node in reversed(list(tree.walk())):  # what a node is made of comes before it
-        written = _written(node)
+    return rewritten(tree, _written)
+
+
+def rewritten(tree: exp.Expr, write: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """Give a tree, which is changed, with each node as `write` gives it, after what it is made of."""
+    for node in reversed(list(tree.walk())):
+        written = write(node)
         if written is node:
             continue
         if node is tree:
