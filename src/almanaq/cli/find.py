@@ -161,7 +161,12 @@ def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[
 
 
 def _fitting(found: Found, *, nearest: bool) -> Ranking:
-    """Give what was found if it fits, or in any case where the nearest are asked for; else say that none does."""
+    """Give what was found if it fits, or in any case where the nearest are asked for; else say that none does.
+
+    Says too why the order is another than was asked for.
+    """
+    if found.fault:
+        warn([f"the tables keep the order they were found in: {found.fault}"])
     if found.fits or nearest:
         return found.ranking
     if found.ranking:
