@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,7 +9,8 @@ import typer
 from typer.testing import CliRunner
 
 from almanaq.cli import bench, find
-from almanaq.errors import UsageError
+from almanaq.errors import BudgetExceeded, ModelError, UsageError
+from almanaq.testing import StandInServer
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +139,62 @@ def test_list_says_what_a_folder_holds(data: Path) -> None:
     assert "cannot be read" in listed[0]["fault"]
     assert listed[1]["splits"] == ["test"]
     assert "at hand: films: test" in call("bench", "list", "--data-dir", str(data)).stdout
+
+
+@pytest.fixture
+def both(data: Path, tmp_path: Path) -> Path:
+    """The films, and one question with words of both tables: two candidates to rank."""
+    folder = tmp_path / "both" / "films"
+    shutil.copytree(data / "films", folder)
+    question = {"query_id": "1", "query": "Kurosawa, Kane", "database_id": "db", "table_id": "a", "answer": ""}
+    pq.write_table(pa.Table.from_pylist([question]), folder / "queries_test.parquet")
+    return folder.parent
+
+
+def test_questions_that_a_reranking_model_does_not_rank_are_counted(
+    both: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    judged = ("--retriever", "rerank:openai:stand-in", "--embedder", "lexical")
+    with StandInServer(lambda _: {"order": [1]}) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        done = run(both, tmp_path / "run", *judged, "--json")
+        again = run(both, tmp_path / "run", *judged, "--json", "--resume")
+        calls = server.ledger.calls
+        corpus = ("--corpus", str(both / "films"), "--nearest", "--json")
+        found = call("find", "Kurosawa, Kane", *corpus, *judged)
+        plain = call("find", "Kurosawa, Kane", *corpus, "--retriever", "rerank", "--embedder", "lexical")
+    scored = call("bench", "score", str(tmp_path / "run"), "--json")
+    for each in (done, again, scored):
+        assert "1 of 1 questions keep the order" in each.stderr
+        (warning,) = json.loads(each.stdout)["warnings"]
+        assert "rerank:openai:stand-in" in warning
+        assert "tables" in warning
+    assert calls == 2  # the question and its repair; not again
+    assert "keep the order" in found.stderr
+    assert json.loads(found.stdout) == json.loads(plain.stdout)
+
+
+def test_a_reranking_model_that_cannot_be_asked_ends_the_run(
+    both: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    judged = ("--retriever", "rerank:openai:refused", "--embedder", "lexical")
+    with StandInServer(lambda _: {"tables": [1]}, key="another") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with pytest.raises(ModelError, match="key"):
+            run(both, tmp_path / "refused", *judged)
+        with pytest.raises(BudgetExceeded):
+            run(both, tmp_path / "stopped", *judged, "--max-calls", "0")
+
+
+@pytest.mark.parametrize("task", ["table-retrieval", "Needle in Haystack"])
+@pytest.mark.parametrize(
+    "given", [("--generator", "local"), ("--evidence",), ("--context-k", "10"), ("--schema", "all")], ids=" ".join
+)
+def test_flags_about_replies_are_refused_where_none_are_asked_for(
+    data: Path, tmp_path: Path, task: str, given: tuple[str, ...]
+) -> None:
+    with pytest.raises(UsageError, match=f"{given[0]} does not go with --task {task.lower().replace(' ', '-')}"):
+        run(data, tmp_path / "out", "--task", task, *given)
+    assert not (tmp_path / "out").exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,10 +83,24 @@ def test_a_language_model_is_asked_within_the_budget(server: StandInServer) -> N
     assert server.ledger.calls <= 1
 
 
-def test_a_reply_that_is_no_order_is_an_error() -> None:
-    with StandInServer(lambda _: json.dumps({"tables": "1, 2"})) as server:
+@pytest.mark.parametrize("said", ['{"order": [1]}', '{"tables": "1, 2"}', "I would rather not."])
+def test_where_a_reply_is_no_order_the_tables_keep_theirs(said: str) -> None:
+    def reply(request) -> object:
+        return said if QUESTION in request["messages"][1]["content"] else rivers_first(request)
+
+    questions = [QUESTION, "clubs and rivers, and films"]
+    with StandInServer(reply) as server:
         index = Judged(BM25(), LanguageModelJudge(language_model(server))).index(CORPUS, FIELDS)
-        with pytest.raises(ModelError, match="tables"):
+        unusable, used = index.find(questions, 3)
+    assert unusable.ranking == BM25().index(CORPUS, FIELDS).search([QUESTION], 3)[0]
+    assert "cannot be used, twice" in unusable.fault
+    assert (used.fault, used.ranking[0].id) == ("", RIVERS.id)
+
+
+def test_a_server_that_refuses_is_an_error() -> None:
+    with StandInServer(rivers_first, key="another") as server:
+        index = Judged(BM25(), LanguageModelJudge(language_model(server))).index(CORPUS, FIELDS)
+        with pytest.raises(ModelError):
             index.search([QUESTION], 2)
 
 

@@ -24,18 +24,20 @@ _DIGITS = 6  # of a score: enough to order by, and the same on every machine tha
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was found for one query, beside its gold tables."""
+    """What was found for one query, beside its gold tables; `fault`: why it is in another order than was asked for."""
 
     query_id: str
     gold: tuple[TableId, ...]
     hits: Ranking
     question: str = ""
+    fault: str = ""
 
     def to_json(self) -> str:
         """Give one line without its end."""
         hits = [[*hit.id, round(float(hit.score), _DIGITS)] for hit in self.hits]
         gold = [list(table) for table in self.gold]
         fields = {"query_id": self.query_id, "question": self.question, "gold": gold, "hits": hits}
+        fields |= {"fault": self.fault} if self.fault else {}
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -54,7 +56,7 @@ def read_records(file: Path) -> Iterator[Record]:
             if not math.isfinite(sum(hit.score for hit in hits)):
                 raise ValueError("a score is no number")
             gold = tuple(TableId(*table) for table in fields["gold"])
-            yield Record(fields["query_id"], gold, hits, fields["question"])
+            yield Record(fields["query_id"], gold, hits, fields["question"], fields.get("fault", ""))
         except (ValueError, KeyError, TypeError) as error:
             raise BenchmarkError(f"{file}, line {number}: not a record: {error}") from error
 

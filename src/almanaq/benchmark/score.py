@@ -121,10 +121,15 @@ def scored(
 
 
 def _warnings(config: RunConfig, records: Sequence[Record]) -> Iterator[str]:
-    """Say how many questions got no table, or of a retriever of others fewer than were asked for.
+    """Say how many questions a model did not rank, got no table, or of a retriever of others fewer than were asked for.
 
     Ours may give fewer: `bm25` lists no table that shares no word with the question.
     """
+    if faults := [record.fault for record in records if record.fault]:
+        yield (
+            f"{len(faults):,} of {len(records):,} questions keep the order that their tables were found in, as the "
+            f"reply of {config.resolved} cannot be used; the first: {faults[0]}"
+        )
     if config.resolved in _FINDS_FEW:
         return
     found = Counter(len(record.hits) for record in records)

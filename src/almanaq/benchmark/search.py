@@ -21,6 +21,7 @@ from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import AlmanaqError, BenchmarkError
 from almanaq.retrieval.baselines import gold_ranking
+from almanaq.retrieval.judged import JudgedIndex
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 from almanaq.retrieval.registry import RETRIEVERS
 
@@ -80,32 +81,40 @@ class Search:
         for batch in todo:
             started = time.perf_counter()
             with self._blame(f"at questions {batch[0].id!r} to {batch[-1].id!r}"):
-                rankings = self._rankings(index, batch)
+                rankings, faults = self._rankings(index, batch)
             seconds = time.perf_counter() - started
-            found = self._checked(batch, rankings)
+            found = self._checked(batch, rankings, faults)
             records.add(record.to_json() for record in found if record.query_id not in done)
             self._time({"stage": "search", "queries": len(batch), "seconds": seconds})
             asked += len(batch)
             if self.progress is not None:
                 self.progress(asked, total)
 
-    def _rankings(self, index: TableIndex, batch: Sequence[Question]) -> list[Ranking]:
-        """Ask; the oracle knows gold tables by the words of a question, and two may be put in the same."""
-        if self.config.resolved == "oracle":
-            return [gold_ranking(question.gold, self.config.depth) for question in batch]
-        return list(index.search([question.text for question in batch], self.config.depth))
+    def _rankings(self, index: TableIndex, batch: Sequence[Question]) -> tuple[list[Ranking], Sequence[str]]:
+        """Ask; give the rankings, and why some are in another order than was asked for.
 
-    def _checked(self, batch: Sequence[Question], rankings: Sequence[object]) -> list[Record]:
+        The oracle knows gold tables by the words of a question, and two may be put in the same.
+        """
+        depth, texts = self.config.depth, [question.text for question in batch]
+        faults = [""] * len(batch)
+        if self.config.resolved == "oracle":
+            return [gold_ranking(question.gold, depth) for question in batch], faults
+        if isinstance(index, JudgedIndex):
+            found = index.find(texts, depth)
+            return [each.ranking for each in found], [each.fault for each in found]
+        return list(index.search(texts, depth)), faults
+
+    def _checked(self, batch: Sequence[Question], rankings: Sequence[object], faults: Sequence[str]) -> list[Record]:
         name = self.config.resolved
         if len(rankings) != len(batch):
             raise BenchmarkError(f"retriever {name} gave {len(rankings)} rankings for {len(batch)} questions")
         records = []
-        for question, ranking in zip(batch, rankings, strict=True):
+        for question, ranking, unusable in zip(batch, rankings, faults, strict=True):
             fault = _fault(ranking, self.ids)
             if fault:
                 raise BenchmarkError(f"retriever {name}, question {question.id!r}: {fault}")
             hits: Ranking = tuple(cast("Sequence[Hit]", ranking)[: self.config.depth])
-            records.append(Record(question.id, question.gold, hits, question.text))
+            records.append(Record(question.id, question.gold, hits, question.text, unusable))
         return records
 
     def _sample(self, index: TableIndex, questions: Sequence[Question]) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 
 from almanaq.errors import AlmanaqError, BudgetExceeded
+from almanaq.visible import visible
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
@@ -33,7 +34,7 @@ def main() -> int:
 def _report(error: AlmanaqError) -> int:
     """Print an error raised on purpose, and give its exit code."""
     _traceback_if_asked()
-    print(f"almanaq: {error}", file=sys.stderr)
+    print(f"almanaq: {visible(str(error))}", file=sys.stderr)
     if isinstance(error, BudgetExceeded) and error.partial is not None and not getattr(error.partial, "rows", ()):
         print("almanaq: nothing was printed: no row was sure", file=sys.stderr)
     return error.exit_code
@@ -43,7 +44,7 @@ def _report_defect(error: Exception) -> int:
     """Print an error that nobody foresaw: one line, and how to see the rest."""
     _traceback_if_asked()
     text = " ".join(str(error).split())
-    print(f"almanaq: unexpected {type(error).__name__}: {text}", file=sys.stderr)
+    print(f"almanaq: unexpected {type(error).__name__}: {visible(text)}", file=sys.stderr)
     if not _debug():
         print("almanaq: this is a defect; set ALMANAQ_DEBUG=1 to see where, and please report it", file=sys.stderr)
     return 1

@@ -20,6 +20,7 @@ from almanaq.cli.options import (
     Strict,
     connected,
 )
+from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,15 +95,15 @@ def print_stream(events: Iterator[Event], out: Console) -> Response:
     from almanaq.agent.events import Finished, Progress, TextWritten
     from almanaq.cli.terminal import progress
 
-    with progress("thinking …") as say:
+    with progress("thinking …") as tell:
         for first in events:
             if isinstance(first, Progress):
-                say(first.message + " …")
+                tell(first.message + " …")
             elif isinstance(first, TextWritten | Finished):
                 break
     for event in chain([first], events):
         if isinstance(event, TextWritten):
-            out.print(Text(event.text), end="")
+            out.print(Text(visible(event.text)), end="")
         elif isinstance(event, Finished):
             last = event.response
     if last.error is None:

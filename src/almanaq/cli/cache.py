@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.output import write_text
+from almanaq.cli.terminal import say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def stats(json: Json = False) -> None:
     by_model = found["by_model"]
     assert isinstance(by_model, dict)
     lines += [f"  {count:>9,}  {model or '(no name)'}" for model, count in by_model.items()]
-    write_text("\n".join(lines) + "\n", None)
+    say("\n".join(lines))
 
 
 def clear() -> None:
@@ -54,7 +54,7 @@ def clear() -> None:
     if file.exists():
         count = cache.clear()
         cache.close()
-    write_text(f"{count:,} replies deleted from {file}\n", None)
+    say(f"{count:,} replies deleted from {file}")
 
 
 def _cache() -> tuple[Path, ReplyCache]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from almanaq.cli.options import Embedder, Model, Request, connected
+from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,13 +60,13 @@ def _show(connection: Connection, title: str, question: str, out: Console) -> No
         _heading("SUQL", out)
         print_query(response.suql, out)
         _heading("Plan", out)
-        out.print(Text("\n".join(short_plan(connection.explain(response.suql))), style="dim"))
+        out.print(Text(visible("\n".join(short_plan(connection.explain(response.suql)))), style="dim"))
         _heading("Rows", out)
         print_rows(response.columns, response.rows, out)
         _heading("Evidence", out)
         print_evidence(response.evidence, out, per_row=1)
     _heading("Reply", out)
-    out.print(Text(response.answer))
+    out.print(Text(visible(response.answer)))
     if response.trace is not None:
         out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))
     out.print()

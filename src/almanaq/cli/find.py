@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from almanaq.cli.options import MaxCalls
+from almanaq.cli.terminal import say, warn
 from almanaq.errors import UsageError
+from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,8 +100,8 @@ def _explain(question: str, found: Sequence[Table], fields: Sequence[Field], ana
     from almanaq.retrieval.explain import explained
 
     for rank, table in enumerate(found, 1):
-        print(f"\n{rank}. {table.id}")
-        print("\n".join(f"   {line}" for line in explained(question, table, fields, analyzer)))
+        say(f"\n{rank}. {table.id}")
+        say("\n".join(f"   {line}" for line in explained(question, table, fields, analyzer)))
 
 
 def _read_again(corpus: str, found: Sequence[Named]) -> list[Table]:
@@ -159,12 +161,17 @@ def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[
 
 
 def _fitting(found: Found, *, nearest: bool) -> Ranking:
-    """Give what was found if it fits, or in any case where the nearest are asked for; else say that none does."""
+    """Give what was found if it fits, or in any case where the nearest are asked for; else say that none does.
+
+    Says too why the order is another than was asked for.
+    """
+    if found.fault:
+        warn([f"the tables keep the order they were found in: {found.fault}"])
     if found.fits or nearest:
         return found.ranking
     if found.ranking:
         chance = f"that the nearest answers has a chance of {found.chance or 0:.0%}"
-        print(f"almanaq: no table fits: {chance}; --nearest lists what there is", file=sys.stderr)
+        warn([f"no table fits: {chance}; --nearest lists what there is"])
     return ()
 
 
@@ -179,7 +186,7 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
     chosen = _chosen_fields(how)
 
     def tell(message: str) -> None:
-        print(f"almanaq: {message}", file=sys.stderr)
+        warn([message])
 
     parts = Parts(
         embedder_opener(how.embedder),
@@ -291,5 +298,5 @@ def _print_table(found: Sequence[tuple[Named, float]]) -> None:
         # Cells hold brackets that must not be read as markup.
         row = (str(rank), f"{score:.2f}", table.id.database, table.id.table, title, columns)
         # Folded, not cut: an id that is cut cannot be used.
-        grid.add_row(*(Text(part, overflow="fold") for part in row))
+        grid.add_row(*(Text(visible(part), overflow="fold") for part in row))
     Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(grid)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener, read_tables
+from almanaq.cli.terminal import say
 from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,10 +59,10 @@ def index(
         stemmed = None if language == "none" else language or "english"
         store = vector_store(embedder or "")
         made = build_index(read_tables(corpus), out, chosen, _progress(), language=stemmed, store=store)
-        print(f"{len(made)} tables indexed in {out}")
+        say(f"{len(made)} tables indexed in {out}")
         return
     told = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
-    print(f"{len(made)} tables in {out}: {told}" + ("; built anew" if change.rebuilt else ""))
+    say(f"{len(made)} tables in {out}: {told}" + ("; built anew" if change.rebuilt else ""))
 
 
 def vector_store(embedder: str) -> VectorStore | None:

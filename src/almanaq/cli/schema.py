@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from almanaq.cli.options import SOURCE_HELP, Schema
+from almanaq.visible import visible
 
 
 def register(app: typer.Typer) -> None:
@@ -31,6 +32,6 @@ def schema(
     try:
         catalog = database.catalog()
         catalog.check_readable()
-        write_text(describe(catalog).rstrip("\n") + "\n")
+        write_text(visible(describe(catalog)).rstrip("\n") + "\n")
     finally:
         database.close()

@@ -24,6 +24,7 @@ from almanaq.cli.options import (
 )
 from almanaq.cli.output import Format, check_out, choose_format, write_json, write_result, write_text
 from almanaq.errors import BudgetExceeded, UsageError
+from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
@@ -129,4 +130,4 @@ def _explain(
     if format is Format.json:
         write_json({"stages": plain(explanation.to_json())}, out)
     else:
-        write_text(str(explanation).rstrip("\n") + "\n", out)
+        write_text(visible(str(explanation)).rstrip("\n") + "\n", out)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 from almanaq.encode import plain
+from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,14 +45,19 @@ def progress(message: str) -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    with console(sys.stderr).status(message) as status:
-        yield status.update
+    with console(sys.stderr).status(visible(message)) as status:
+        yield lambda words: status.update(visible(words))
+
+
+def say(text: str = "") -> None:
+    """Print text for people on stdout; what in it would steer the terminal is written out."""
+    print(visible(text), flush=True)
 
 
 def warn(messages: Sequence[str]) -> None:
-    """Print warnings on stderr."""
+    """Print warnings on stderr; what in them would steer the terminal is written out."""
     for message in messages:
-        print(f"almanaq: {message}", file=sys.stderr)
+        print(f"almanaq: {visible(message)}", file=sys.stderr)
 
 
 def print_result(result: Result, out: Console) -> None:
@@ -73,7 +79,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Conso
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, name in enumerate(columns):
         numeric = all(isinstance(row[index], int | float) for row in rows if row[index] is not None)
-        table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+        table.add_column(Text(visible(name)), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell_text(value)) for value in row))
     out.print(table)
@@ -86,15 +92,15 @@ def print_evidence(evidence: Sequence[Sequence[Evidence]], out: Console, per_row
     for quotes in evidence:
         for quote in quotes[:per_row]:
             place = f"{quote.relation}.{quote.column} of {quote.key}, passage {quote.passage + 1}"
-            out.print(Text(f'  "{shorten(quote.quote, QUOTE)}"', style="italic"))
-            out.print(Text(f"    {place}: {quote.question}", style="dim"))
+            out.print(Text(f'  "{visible(shorten(quote.quote, QUOTE))}"', style="italic"))
+            out.print(Text(visible(f"    {place}: {quote.question}"), style="dim"))
 
 
 def print_query(suql: str, out: Console) -> None:
     """Print a query one clause to a line; what is copied from there is the query itself."""
     from rich.text import Text
 
-    out.print(Text(layout(suql), style="cyan"), soft_wrap=True)
+    out.print(Text(visible(layout(suql)), style="cyan"), soft_wrap=True)
 
 
 def layout(suql: str) -> str:
@@ -121,7 +127,7 @@ def cell_text(value: Any) -> str:
     shown = plain(value)
     if isinstance(shown, list):
         return shorten("; ".join(cell_text(item) for item in shown), CELL)
-    return shorten(str(shown), CELL)
+    return visible(shorten(str(shown), CELL))
 
 
 def shorten(text: str, limit: int) -> str:

@@ -33,3 +33,7 @@ class FailedCall(ModelCallError):
         self.at_once = self.too_long = False
         self.usage = usage or Usage()
         self.sure = sure
+
+
+class UnusableReply(FailedCall):
+    """The server answered as it should, and the model's words are of no use: none, cut off, declined, or malformed."""

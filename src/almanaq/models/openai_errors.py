@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from almanaq.errors import ModelError
-from almanaq.models.failure import FailedCall
+from almanaq.models.failure import FailedCall, UnusableReply
 from almanaq.models.http import NoReply
 from almanaq.models.logged import redacted
 from almanaq.models.protocols import Completion, Usage
@@ -136,14 +136,14 @@ def text_of(content: Mapping[str, Any], usage: Usage) -> Completion:
     except (LookupError, TypeError, AttributeError) as problem:
         raise FailedCall(f"the reply is no chat completion: {str(content)[:120]}", usage=usage) from problem
     if refusal or finish == "content_filter":
-        raise FailedCall(f"the model declined: {refusal or 'content filter'}", retryable=False, usage=usage)
+        raise UnusableReply(f"the model declined: {refusal or 'content filter'}", retryable=False, usage=usage)
     hidden = hidden_tokens(content)
     if not isinstance(text, str) or not text.strip():
         why = f", after {hidden} hidden tokens of reasoning" if hidden else ""
-        raise FailedCall(f"the model's reply is empty{why}", usage=usage)
+        raise UnusableReply(f"the model's reply is empty{why}", usage=usage)
     if finish == "length":
         why = f" ({hidden} of its tokens went into hidden reasoning)" if hidden else ""
-        raise FailedCall(f"the model's reply was cut at its limit{why}", usage=usage)
+        raise UnusableReply(f"the model's reply was cut at its limit{why}", usage=usage)
     return Completion(text, usage)
 
 

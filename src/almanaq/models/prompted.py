@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TypeVar
 
-from almanaq.models.failure import FailedCall
+from almanaq.models.failure import UnusableReply
 from almanaq.models.parts import Piece, cut_into_parts
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, LinkRequest, Message, Prompt, Quote, TextCall, TextReply, Usage
@@ -161,7 +161,7 @@ async def asked(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P])
     """Give a model's reply as `parse` reads it, what it cost, and how many times (0 or 1) it had to be repaired.
 
     Raises:
-        FailedCall: the reply and its repair were both refused by `parse`.
+        UnusableReply: the reply and its repair were both refused by `parse`.
     """
     completion = await model.complete(prompt)
     try:
@@ -180,7 +180,7 @@ async def asked(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P])
         forget: Callable[[Prompt], None] = getattr(model, "forget", lambda _: None)
         forget(prompt)
         forget(second)
-        raise FailedCall(
+        raise UnusableReply(
             f"the model's reply cannot be used, twice: {problem}", retryable=False, usage=usage
         ) from problem
 

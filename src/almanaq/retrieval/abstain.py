@@ -49,11 +49,13 @@ class Found:
     Attributes:
         chance: that one of the best tables answers; None where the retriever cannot tell.
         fits: whether it is high enough. Without a chance, any table found fits.
+        fault: why the ranking is not in the order that was asked for; "" where it is.
     """
 
     ranking: Ranking
     chance: float | None
     fits: bool
+    fault: str = ""
 
 
 @runtime_checkable

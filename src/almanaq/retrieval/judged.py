@@ -11,11 +11,13 @@ from typing import Protocol
 from almanaq.corpus.serialize import parse_fields, table_text
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.models.cross_encoder import CrossEncoder
+from almanaq.models.failure import UnusableReply
 from almanaq.models.http import run_apart
 from almanaq.models.prompted import asked
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel
 from almanaq.models.replies import MalformedReply, parse_object
+from almanaq.retrieval.abstain import Found
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 from almanaq.retrieval.ranking import check_k
 
@@ -26,13 +28,17 @@ MAX_CHARS = 1500
 """Characters of a table that it reads: about 400 tokens."""
 
 
+Verdict = Sequence[float] | UnusableReply
+"""Scores, or why there are none: the candidates of that question keep their order then."""
+
+
 class Judge(Protocol):
     """Reads tables beside questions."""
 
     @property
     def name(self) -> str: ...
 
-    def judge(self, questions: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
+    def judge(self, questions: Sequence[str], texts: Sequence[Sequence[str]]) -> Sequence[Verdict]:
         """Give for each question a score for each of its texts, higher for a better fit."""
 
 
@@ -74,15 +80,21 @@ class JudgedIndex:
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
         """Give the k best; those that the judge did not read follow the others in their order.
 
+        Where its reply cannot be used, the order is that of before: `find` says for which questions.
+
         Raises:
-            ModelError: the judge fails.
+            ModelError: the judge cannot be asked.
             BudgetExceeded: asking it would exceed the budget.
         """
+        return [found.ranking for found in self.find(questions, k)]
+
+    def find(self, questions: Sequence[str], k: int) -> list[Found]:
+        """Give rankings as `search` does, each with the fault of the judge's reply."""
         check_k(k)
         found = self.first.search(questions, max(k, self.candidates))
         read = [ranking[: self.candidates] for ranking in found]
-        scores = self.judge.judge(questions, [[self.texts[hit.id] for hit in hits] for hits in read])
-        return [_ordered(ranking, own, len(hits))[:k] for ranking, own, hits in zip(found, scores, read, strict=True)]
+        verdicts = self.judge.judge(questions, [[self.texts[hit.id] for hit in hits] for hits in read])
+        return [_judged(*each, k) for each in zip(found, verdicts, map(len, read), strict=True)]
 
 
 class CrossEncoderJudge:
@@ -107,19 +119,22 @@ class LanguageModelJudge:
         self.name = model.name
         self._model = model
 
-    def judge(self, questions: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
+    def judge(self, questions: Sequence[str], texts: Sequence[Sequence[str]]) -> list[Verdict]:
         """Give scores that fall along the model's order; all questions are asked side by side."""
 
-        async def all_orders() -> list[list[float]]:
+        async def all_orders() -> list[Verdict]:
             return await asyncio.gather(*map(self._scores, questions, texts))
 
         return list(run_apart(all_orders()))
 
-    async def _scores(self, question: str, texts: Sequence[str]) -> list[float]:
+    async def _scores(self, question: str, texts: Sequence[str]) -> Verdict:
         if len(texts) < 2:
             return [0.0] * len(texts)
         prompt = task_prompt("table_rank", {"question": question, "tables": texts})
-        order, _, _ = await asked(self._model, prompt, _parse_order)
+        try:
+            order, _, _ = await asked(self._model, prompt, _parse_order)
+        except UnusableReply as unusable:
+            return unusable
         ranks = dict(zip((number for number in order if 0 < number <= len(texts)), count(), strict=False))
         return [float(len(texts) - ranks[number]) if number in ranks else 0.0 for number in range(1, len(texts) + 1)]
 
@@ -129,6 +144,12 @@ def _parse_order(text: str) -> list[int]:
     if not isinstance(numbers, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
         raise MalformedReply('"tables" must be a list of whole numbers')
     return list(dict.fromkeys(numbers))
+
+
+def _judged(ranking: Ranking, verdict: Verdict, read: int, k: int) -> Found:
+    if isinstance(verdict, UnusableReply):
+        return Found(ranking[:k], None, bool(ranking), str(verdict))
+    return Found(_ordered(ranking, verdict, read)[:k], None, bool(ranking))
 
 
 def _ordered(ranking: Ranking, scores: Sequence[float], read: int) -> Ranking:

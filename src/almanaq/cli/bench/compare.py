@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from almanaq.cli.bench.output import Json
+from almanaq.cli.terminal import say
 
 if TYPE_CHECKING:
     from almanaq.benchmark.compare import Comparison
@@ -41,18 +42,18 @@ def _print(found: Comparison) -> None:
     from almanaq.benchmark.compare import shown
 
     first = next(iter(found.runs.values()))
-    print(f"{first.dataset} {first.split}, {found.queries} questions")
+    say(f"{first.dataset} {first.split}, {found.queries} questions")
     for (a, b), differences in found.differences.items():
-        print(f"\nA {a} ({found.runs[a].resolved})\nB {b} ({found.runs[b].resolved})")
+        say(f"\nA {a} ({found.runs[a].resolved})\nB {b} ({found.runs[b].resolved})")
         width = max(len(each.measure) for each in differences)
-        print(f"  {'':{width}}       A       B     B-A  95 % interval        p (Holm)")
+        say(f"  {'':{width}}       A       B     B-A  95 % interval        p (Holm)")
         for each in differences:
             low, high = each.interval
-            print(
+            say(
                 f"  {each.measure:{width}}  {each.a:6.4f}  {each.b:6.4f} {each.b - each.a:+7.4f}"
                 f"  [{low:+.4f}, {high:+.4f}]  {shown(each.p_corrected)}{' *' if each.significant else ''}"
             )
     if len(found.runs) > 2:
-        print("\nnot told apart, best first:")
+        say("\nnot told apart, best first:")
         for measure, sets in found.groups.items():
-            print(f"  {measure}: {'; '.join(', '.join(group) for group in sets)}")
+            say(f"  {measure}: {'; '.join(', '.join(group) for group in sets)}")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from almanaq.cli.terminal import say
+
 
 def register(bench: typer.Typer) -> None:
     """Add the command to the group."""
@@ -21,4 +23,4 @@ def export(
     from almanaq.benchmark.trec import export as exported
 
     for file in exported(run_dir, out):
-        print(file)
+        say(str(file))

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from almanaq.cli.terminal import say
+from almanaq.visible import visible
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -34,13 +37,13 @@ def fetch(
 
     card = card_of(dataset)
     folder = fetched(card, data_dir, revision=revision, split=split, progress=_progress())
-    print(f"{folder.path}: splits {', '.join(folder.splits) or 'none'}; licence {card.licence}")
+    say(f"{folder.path}: splits {', '.join(folder.splits) or 'none'}; licence {card.licence}")
 
 
 def _progress() -> Callable[[str, int, int], None]:
     def show(name: str, have: int, size: int) -> None:
         if sys.stderr.isatty():
             end = "\n" if have == size else ""
-            print(f"\r{name}: {have / 1e6:,.1f} of {size / 1e6:,.1f} MB", end=end, file=sys.stderr, flush=True)
+            print(f"\r{visible(name)}: {have / 1e6:,.1f} of {size / 1e6:,.1f} MB", end=end, file=sys.stderr, flush=True)
 
     return show

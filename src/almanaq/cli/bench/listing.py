@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from almanaq.cli.bench.output import Json
+from almanaq.cli.terminal import say
 
 
 def register(bench: typer.Typer) -> None:
@@ -70,7 +71,7 @@ def _print(listed: dict[str, Any]) -> None:
             print(f"  {'':12}   {split}: {', '.join(known)}")
     for entry in listed.get("at_hand", ()):
         said = ", ".join(entry["splits"]) or entry.get("fault", "no questions")
-        print(f"  at hand: {entry['name']}: {said}")
+        say(f"  at hand: {entry['name']}: {said}")
     print("\nretrievers (or module:object), and what they see of a table:")
     print("\n".join(f"  {entry['name']:24} {entry['sees']}" for entry in listed["retrievers"]))
     print("\ngenerators (or module:object):")

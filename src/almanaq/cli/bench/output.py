@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from almanaq.cli.terminal import say, warn
 from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def find_modules_here() -> None:
 def tell(message: str) -> None:
     """Print a message on stderr; nothing where there is none."""
     if message:
-        print(f"almanaq: {message}", file=sys.stderr)
+        warn([message])
 
 
 def print_scores(scores: Scores, as_json: bool) -> None:
@@ -58,14 +59,14 @@ def print_scores(scores: Scores, as_json: bool) -> None:
         print(json.dumps(told, ensure_ascii=False))
         return
     config = scores.config
-    print(f"{config.task} · {config.dataset} {config.split} · {config.resolved} over {', '.join(config.fields)}")
-    print(f"{scores.queries} questions, {config.tables} tables")
+    say(f"{config.task} · {config.dataset} {config.split} · {config.resolved} over {', '.join(config.fields)}")
+    say(f"{scores.queries} questions, {config.tables} tables")
     if scores.outcomes:
         ended = ", ".join(f"{name} {count}" for name, count in scores.outcomes.items())
-        print(f"replies: {ended}")
+        say(f"replies: {ended}")
     width = max(map(len, told["metrics"]))
     for name, value in told["metrics"].items():
         bounds = scores.intervals.get(name)
         beside = f"  [{bounds[0]:.4f}, {bounds[1]:.4f}]" if bounds else ""
         shown = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
-        print(f"  {name:{width}}  {shown}{beside}")
+        say(f"  {name:{width}}  {shown}{beside}")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from almanaq.cli.terminal import say
+
 
 def register(bench: typer.Typer) -> None:
     """Add the command to the group."""
@@ -31,4 +33,4 @@ def report(
     """
     from almanaq.benchmark.report.page import write_report
 
-    print(write_report(run_dirs, out, data_dir=data_dir))
+    say(str(write_report(run_dirs, out, data_dir=data_dir)))

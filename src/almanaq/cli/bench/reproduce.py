@@ -11,6 +11,7 @@ import typer
 from almanaq.cli.bench.output import Json, tell
 from almanaq.cli.find import embedder_opener, model_opener
 from almanaq.cli.options import MaxCalls
+from almanaq.cli.terminal import say
 
 if TYPE_CHECKING:
     from almanaq.benchmark.reproduce import Cell
@@ -72,8 +73,8 @@ def reproduce(
 
 def _print(cell: Cell, *, first: bool) -> None:
     if first:
-        print(f"\n{cell.dataset}: here ({cell.split}) | published ({cell.published_split})")
+        say(f"\n{cell.dataset}: here ({cell.split}) | published ({cell.published_split})")
     ours = "not run" if cell.ours is None else f"{cell.ours:.3f}"
     printed = "–" if cell.printed is None else f"{cell.printed:.3f}"
     figures = f"{cell.measure:18} {ours:>7} | {printed:>6}"
-    print(f"  {cell.method:31} {cell.retriever:24} {figures}   {'; '.join(cell.why)}", flush=True)
+    say(f"  {cell.method:31} {cell.retriever:24} {figures}   {'; '.join(cell.why)}")

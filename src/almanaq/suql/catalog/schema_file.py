@@ -25,6 +25,7 @@ from typing import Any
 
 from almanaq.errors import SourceError, suggest
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.visible import STEERING
 
 _VECTOR = re.compile(r"(?:vector|halfvec)\(\d+\)")
 ForeignKey = tuple[tuple[str, ...], str, tuple[str, ...]]
@@ -278,8 +279,8 @@ def _column_lines(relation: str, column: Column) -> list[str]:
 
 
 def _string(text: str) -> str:
-    """Write a TOML basic string: JSON's escapes are TOML's, but for DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """Write a TOML basic string: JSON's escapes are TOML's, and what steers a terminal is written out too."""
+    return STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def _list(texts: tuple[str, ...]) -> str:
