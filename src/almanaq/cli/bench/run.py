@@ -11,7 +11,6 @@ import typer
 from almanaq.cli.bench.output import Json, counter, cutoffs, find_modules_here, print_scores, tell
 from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener, model_opener, open_budget
 from almanaq.cli.options import MaxCalls
-from almanaq.errors import UsageError
 
 
 class Schema(StrEnum):
@@ -100,7 +99,7 @@ def run(
     from almanaq.retrieval.vectors import default_cache_folder
 
     find_modules_here()
-    _check_flags(context, task)
+    _tell_of_idle_flags(context, task)
     if fields is not None:
         check_fields_apply(retriever)
     request = RunRequest(
@@ -133,19 +132,15 @@ def run(
     print_scores(scores, as_json)
 
 
-def _check_flags(context: typer.Context, task: str) -> None:
-    """Raise UsageError for flags about replies that are given beside a task that asks for none."""
-    from almanaq.benchmark.tasks import TASKS, find_task
+def _tell_of_idle_flags(context: typer.Context, task: str) -> None:
+    """Say which flags about replies are given beside a task that asks for none."""
+    from almanaq.benchmark.tasks import find_task
 
     asked = find_task(task)
     given = [flag for name, flag in _OF_REPLIES.items() if _is_given(context, name)]
     if given and not asked.generates:
-        others = ", ".join(each.name for each in TASKS if each.generates)
-        flags, verb = " and ".join(given), "does" if len(given) == 1 else "do"
-        raise UsageError(
-            f"{flags} {verb} not go with --task {asked.name}, which ranks tables and asks for no replies: leave that "
-            f"out, or choose a task that asks for some: {others}"
-        )
+        verb = "does" if len(given) == 1 else "do"
+        tell(f"{' and '.join(given)} {verb} nothing here: --task {asked.name} ranks tables and asks for no replies")
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
