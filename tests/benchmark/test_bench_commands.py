@@ -192,4 +192,4 @@ def test_a_reranking_model_that_cannot_be_asked_ends_the_run(
 def test_flags_that_do_nothing_are_told(data: Path, tmp_path: Path, given: tuple[str, ...]) -> None:
     said = run(data, tmp_path / "out", *given).stderr
     assert ("nothing here" in said) == bool(given)
-    assert " and ".join(flag for flag in given if flag.startswith("--")) in said
+    assert all(flag in said for flag in given if flag.startswith("--"))
