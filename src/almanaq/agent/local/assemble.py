@@ -255,7 +255,8 @@ class Assembler(Placed):
             grouped += (self.period,) if self.period else ()
             return (*grouped, *computed), self.groups, False
         named = targets.name_place(self.own)
-        asked = self.asked
+        empty = [condition.place for condition in self._missing()]
+        asked = tuple(place for place in self.asked if place not in empty)
         if counted is None and ranked and self.period is not None:
             return (self.period, *(item for item, _ in self._order()[0])), (), False
         if counted is None and ranked:

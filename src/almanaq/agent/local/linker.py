@@ -42,6 +42,8 @@ _COLUMN_WORDS = {
     "salary": "pay",
     "name": "name",
     "review": "reviews",
+    "city": "city",
+    "town": "city",
 }
 """Words that name a column by its role."""
 _IDIOMS = frozenset(

@@ -161,7 +161,8 @@ def _around(links: Links, first: int, end: int) -> tuple[str, ...]:
     found: list[str] = []
     for k in (*range(first, end), end, end + 1, first - 1, first - 2, end + 2, first - 3, first - 4):
         word = links.stem(k)
-        if word in _NO_UNIT:
+        between = links.words[max(k, 0) : first] if k < first else links.words[end:k]
+        if word in _NO_UNIT or any(w.text[0].isdigit() for w in between):  # what is beyond another number is of that
             continue
         if word and number(word) is None:
             found.append(word)

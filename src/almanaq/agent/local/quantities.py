@@ -24,6 +24,7 @@ ROLE_WORDS: Mapping[str, frozenset[str]] = {
     """
     ),
     "revenue": word_set("revenue gross box profit turnover earnings takings income"),
+    "city": frozenset(["city", "town", "location"]),
     "job": word_set("job occupation profession position role"),
     "quantity": word_set("quantity qty unit units count"),
     "age": frozenset(["age"]),
