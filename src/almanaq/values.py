@@ -7,6 +7,7 @@ where the writer lives ("02/03/1968") is not sure.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
@@ -18,6 +19,12 @@ _LONGEST = 80
 def canonical(text: str) -> str:
     """Give the form in which two replies that mean one value are equal (semantics 4): space and case folded."""
     return _SPACE.sub(" ", text).strip().casefold()
+
+
+def option_of(text: str, options: Sequence[str]) -> str | None:
+    """Give the one of some options that a text means, as that is spelled; None when it means none of them."""
+    meant = canonical(text)
+    return next((option for option in options if canonical(option) == meant), None)
 
 
 _UNWRITABLE = re.compile("[\\0\\ud800-\\udfff]")

@@ -17,6 +17,13 @@ from almanaq.errors import (
 from .support import Asked, texts
 
 
+def pointed_at(error: QueryError, sql: str) -> str:
+    """Give the part of a query that an error points at; it has to point somewhere."""
+    assert error.start is not None
+    assert error.end is not None
+    return sql[error.start : error.end + 1]
+
+
 @pytest.fixture(scope="module")
 def town(engine: str) -> Asked:
     return Asked(places={"id": [1, 2], "stars": [3, 4], "body": texts("calm=Yes", "calm=No")})
@@ -195,10 +202,7 @@ def test_operators_point_at_what_they_do_not_take(town: Asked, condition: str, a
     sql = f"SELECT id FROM places WHERE {condition}"
     with pytest.raises(QueryTypeError, match=r"does not take this: .* is .*; cast") as caught:
         town.con.sql(sql)
-    error = caught.value
-    assert error.start is not None
-    assert error.end is not None
-    assert sql[error.start : error.end + 1] in (at, at.removeprefix("q."))
+    assert pointed_at(caught.value, sql) in (at, at.removeprefix("q."))
 
 
 @pytest.mark.parametrize(
@@ -208,10 +212,7 @@ def test_operators_on_arrays_point_at_what_is_none(town: Asked, condition: str) 
     sql = f"SELECT id FROM places WHERE {condition}"
     with pytest.raises(QueryTypeError, match=r"takes an array: stars is a number") as caught:
         town.con.sql(sql)
-    error = caught.value
-    assert error.start is not None
-    assert error.end is not None
-    assert sql[error.start : error.end + 1] == "stars"
+    assert pointed_at(caught.value, sql) == "stars"
 
 
 def test_operators_over_what_they_take_are_left_alone(town: Asked) -> None:

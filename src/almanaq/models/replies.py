@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from almanaq.models.prompts.schemas import strict_object as _object
 from almanaq.models.protocols import TextCall
-from almanaq.values import canonical
+from almanaq.values import canonical, option_of
 
 _VERDICTS: Mapping[str, bool | None] = {"yes": True, "no": False, "unknown": None}
 _FENCED_JSON = re.compile(r"\A\s*(?:<think>.*?</think>)?\s*(?:```(?:json)?\s*)?(\{.*\})\s*(?:```)?\s*\Z", re.DOTALL)
@@ -92,10 +92,10 @@ def _value(value: object, options: Sequence[str]) -> str | None:
     if not value.strip() or (canonical(value) in {"null", "none", "n/a", "unknown"} and not options):
         return None
     if options:
-        spelled = {canonical(option): option for option in reversed(options)}
-        if canonical(value) not in spelled:
+        option = option_of(value, options)
+        if option is None:
             raise MalformedReply(f'"value" is {value!r}, which is not among the allowed values')
-        return spelled[canonical(value)]
+        return option
     return value.strip()
 
 

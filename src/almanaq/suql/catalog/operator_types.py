@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from almanaq.errors import QueryTypeError
+from almanaq.suql.syntax.normal_forms import COMPARISONS
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _OF_ARRAYS: dict[type[exp.Expr], str] = {
     **{exp.Any: "ANY", exp.Unnest: "unnest", exp.Explode: "unnest"},
     **{exp.ArrayContainsAll: "@>", exp.ArrayContainedBy: "<@", exp.ArrayOverlaps: "&&"},
@@ -28,7 +28,7 @@ def check_operators(tree: exp.Query, text: str) -> None:
             like; points at it.
     """
     _check_arrays(tree, text)
-    for node in tree.find_all(*_ARITHMETIC, *_COMPARISONS, exp.Between, exp.Like, exp.ILike):
+    for node in tree.find_all(*_ARITHMETIC, *COMPARISONS, exp.Between, exp.Like, exp.ILike):
         others = [node.args[name] for name in ("expression", "low", "high") if node.args.get(name) is not None]
         for other in others:
             left, right = _family(node.this), _family(other)

@@ -11,7 +11,7 @@ from decimal import Decimal
 from almanaq.errors import BudgetExceeded, ModelCallError
 from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextReply, Usage
 from almanaq.suql.plan.sites import Site
-from almanaq.values import canonical, parse_typed, writable
+from almanaq.values import canonical, option_of, parse_typed, writable
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,7 @@ class TextCalls:
 def _read_as(call: TextCall, value: str) -> str | None:
     """Give a reply as the type asked for, or as one of the options in their spelling; None when it is neither."""
     if call.options:
-        spelled = {canonical(option): option for option in reversed(call.options)}
-        return spelled.get(canonical(value))
+        return option_of(value, call.options)
     return value if call.type == "text" else parse_typed(value, call.type)
 
 

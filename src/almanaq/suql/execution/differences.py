@@ -9,9 +9,7 @@ from sqlglot import exp
 from almanaq.suql.execution.for_duckdb import write_for_duckdb
 from almanaq.suql.execution.other_engines import write_for_others
 from almanaq.suql.execution.patterns import refuse_backspace
-from almanaq.suql.syntax.normal_forms import rewritten
-
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+from almanaq.suql.syntax.normal_forms import COMPARISONS, rewritten
 
 
 def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
@@ -41,7 +39,7 @@ def _for_postgres(node: exp.Expr) -> exp.Expr:
             expression=exp.Where(this=exp.not_(exp.Is(this=node.this.copy(), expression=exp.null()))),
         )
         return exp.Bracket(this=exp.paren(known), expressions=[exp.Literal.number(1)], offset=1)
-    elif isinstance(node, _COMPARISONS):
+    elif isinstance(node, COMPARISONS):
         return _compare_as_text(_by_address(node))
     elif isinstance(node, exp.Hex):
         return exp.Anonymous(this="to_hex", expressions=[node.this])

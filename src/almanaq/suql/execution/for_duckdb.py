@@ -11,10 +11,10 @@ from almanaq.errors import UnsupportedError
 from almanaq.suql.execution.date_formats import read_moment, write_moment
 from almanaq.suql.execution.numbers import is_numeric_here, is_numeric_there
 from almanaq.suql.execution.patterns import in_re2, similar_as_regexp
+from almanaq.suql.syntax.normal_forms import COMPARISONS
 
 _FRACTIONS = {"second": "1e6", "seconds": "1e6", "millisecond": "1e3", "milliseconds": "1e3"}
 """Microseconds in the parts of a moment that are whole numbers in DuckDB and have decimals in PostgreSQL."""
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _NAMES = {
     "octet_length": "strlen",
     "btrim": "trim",
@@ -35,7 +35,7 @@ def write_for_duckdb(node: exp.Expr) -> exp.Expr:
     """
     if isinstance(node, exp.Query):
         return _query(node)
-    if isinstance(node, _COMPARISONS) and isinstance(node.expression, exp.Any):
+    if isinstance(node, COMPARISONS) and isinstance(node.expression, exp.Any):
         return _member(node)
     write = _WRITERS.get(type(node))
     return write(node) if write is not None else node

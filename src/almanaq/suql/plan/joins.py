@@ -100,13 +100,13 @@ def push_joining_answers(block: exp.Select) -> None:
     alone, and only if the other tables have a row to join.
     """
     where = block.args.get("where")
-    items = [item.alias_or_name for item in from_items(block)]
+    tables = list(from_items(block))
+    items = [item.alias_or_name for item in tables]
     if where is None or len(items) < 2 or any(side_of(join) for join in block.args.get("joins") or ()):
         return
     structured = [join.args["on"] for join in block.args.get("joins") or () if join.args.get("on") is not None]
     parts = conjuncts(where.this)
-    tables = list(from_items(block))
-    movable = {i.alias_or_name for i in from_items(block) if isinstance(i, exp.Table | exp.Subquery)}
+    movable = {i.alias_or_name for i in tables if isinstance(i, exp.Table | exp.Subquery)}
     known = [*structured, *(part for part in parts if not has_text(part))]
     groups = _connected(block, items, known)
     for part in [part for part in parts if own_text_calls(part)]:

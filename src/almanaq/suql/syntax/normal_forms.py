@@ -12,6 +12,7 @@ from almanaq.errors import UnsupportedError
 _NEGATED: dict[type[exp.Expr], type[exp.Binary]] = {
     **{exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.GTE: exp.LT, exp.GT: exp.LTE, exp.LTE: exp.GT},
 }
+COMPARISONS = tuple(_NEGATED)
 _ORDERS: dict[type[exp.Expr], type[exp.Binary]] = {exp.LT: exp.LT, exp.LTE: exp.LT, exp.GT: exp.GT, exp.GTE: exp.GT}
 
 
@@ -40,9 +41,9 @@ def rewritten(tree: exp.Expr, write: Callable[[exp.Expr], exp.Expr]) -> exp.Expr
 
 
 def _written(node: exp.Expr) -> exp.Expr:
-    if isinstance(node, (*_NEGATED, exp.Is)):
+    if isinstance(node, (*COMPARISONS, exp.Is)):
         _name_rows(node)
-    if isinstance(node, tuple(_NEGATED)):
+    if isinstance(node, COMPARISONS):
         return _all_of_array(_rows_compared(node))
     if isinstance(node, exp.Like | exp.ILike):
         return _like_each(node)
@@ -100,14 +101,22 @@ def _joined(parts: list[exp.Expr], join: Callable[..., exp.Expr] = exp.and_) -> 
 
 def _all_of_array(node: exp.Expr) -> exp.Expr:
     """`x < ALL (array)` is `NOT x >= ANY (array)`, NULLs included; ALL of a query stays."""
-    every = node.args.get("expression")
-    if not (isinstance(every, exp.Anonymous) and every.name.lower() == "all" and len(every.expressions) == 1):
+    array = _argument_of_all(node.args.get("expression"))
+    if array is None:
         return node
-    query = _query_of_array(every.expressions[0])
+    query = _query_of_array(array)
     if query is not None:
         return type(node)(this=node.this, expression=exp.All(this=query))
-    some = exp.Any(this=exp.paren(every.expressions[0], copy=False))
+    some = exp.Any(this=exp.paren(array, copy=False))
     return exp.not_(exp.paren(_NEGATED[type(node)](this=node.this, expression=some), copy=False))
+
+
+def _argument_of_all(node: exp.Expr | None) -> exp.Expr | None:
+    """Give what `ALL (x)` is over, which sqlglot reads as a function where x is no query."""
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "all" and len(node.expressions) == 1:
+        array: exp.Expr = node.expressions[0]
+        return array
+    return None
 
 
 def _query_of_array(node: exp.Expr) -> exp.Expr | None:
@@ -118,17 +127,13 @@ def _query_of_array(node: exp.Expr) -> exp.Expr | None:
 
 def _like_each(node: exp.Expr) -> exp.Expr:
     every = node.expression
-    named_all = isinstance(every, exp.Anonymous) and every.name.lower() == "all"
-    if isinstance(every, exp.Any | exp.All):
-        array = every.this.unnest()
-    elif named_all and len(every.expressions) == 1:
-        array = every.expressions[0].unnest()
-    else:
-        return node
+    of_all = _argument_of_all(every)
+    over = every.this if isinstance(every, exp.Any | exp.All) else of_all
+    array = over.unnest() if over is not None else None
     if not isinstance(array, exp.Array) or not array.expressions:
         return node
     parts = [_with(node, this=node.this.copy(), expression=item.copy()) for item in array.expressions]
-    return _joined(parts, exp.and_ if named_all or isinstance(every, exp.All) else exp.or_)
+    return _joined(parts, exp.and_ if of_all is not None or isinstance(every, exp.All) else exp.or_)
 
 
 def _with(node: exp.Expr, **parts: exp.Expr) -> exp.Expr:
