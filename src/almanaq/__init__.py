@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from almanaq.connection import Connection, Cursor, connect
     from almanaq.errors import AlmanaqError, BudgetExceeded, DatabaseError, Error
-    from almanaq.suql.execution.result import Evidence, Result, Trace
     from almanaq.suql.options import Options
+    from almanaq.suql.result import Evidence, Result, Trace
 
 __version__ = "0.1.0"
 
@@ -29,10 +29,10 @@ _HOMES = {
     "Cursor": "almanaq.connection",
     "DatabaseError": "almanaq.errors",
     "Error": "almanaq.errors",
-    "Evidence": "almanaq.suql.execution.result",
+    "Evidence": "almanaq.suql.result",
     "Options": "almanaq.suql.options",
-    "Result": "almanaq.suql.execution.result",
-    "Trace": "almanaq.suql.execution.result",
+    "Result": "almanaq.suql.result",
+    "Trace": "almanaq.suql.result",
     "connect": "almanaq.connection",
 }
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from almanaq.suql.catalog.relations import Catalog
     from almanaq.suql.databases.protocol import Database
     from almanaq.suql.engine import Engine
-    from almanaq.suql.execution.explain import Explanation
-    from almanaq.suql.execution.result import Result
-    from almanaq.suql.execution.why_not import WhyNot
+    from almanaq.suql.explain.explain import Explanation
+    from almanaq.suql.explain.why_not import WhyNot
+    from almanaq.suql.result import Result
 
 Row = tuple[Any, ...]
 

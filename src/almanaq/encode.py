@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from almanaq.agent.conversation import Response
     from almanaq.agent.events import Event
-    from almanaq.suql.execution.result import Evidence, Result, Trace
+    from almanaq.suql.result import Evidence, Result, Trace
 
 
 def plain(value: Any) -> Any:
@@ -73,7 +73,7 @@ def result_record(result: Result) -> dict[str, Any]:
 
 def response_record(response: Response) -> dict[str, Any]:
     """Give the contract's JSON of a reply to a question; a reply without a query has a trace of nothing."""
-    from almanaq.suql.execution.result import Trace
+    from almanaq.suql.result import Trace
 
     return {
         "status": response.status,

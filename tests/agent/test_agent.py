@@ -18,7 +18,7 @@ from almanaq.models.deadline import DeadlineModel
 from almanaq.models.protocols import Prompt
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
-from almanaq.suql.execution.result import Evidence, Trace
+from almanaq.suql.result import Evidence, Trace
 
 from . import worlds
 from .scripted import Script, models, query, turn

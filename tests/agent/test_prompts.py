@@ -19,7 +19,7 @@ from almanaq.agent.schema_text import examples, schema_text
 from almanaq.models.cached import request_key
 from almanaq.models.protocols import Prompt
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.execution.result import Evidence
+from almanaq.suql.result import Evidence
 
 from . import worlds
 from .scripted import Script

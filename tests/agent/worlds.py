@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UnknownNameError, suggest
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.execution.result import Evidence, Result, Trace
 from almanaq.suql.options import Options
+from almanaq.suql.result import Evidence, Result, Trace
 
 ENUM, PROSE = ColumnKind.ENUM, ColumnKind.FREE_TEXT
 CUISINES = ("italian", "chinese", "japanese", "mexican", "thai", "sushi", "coffee & tea", "seafood")

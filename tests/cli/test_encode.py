@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.encode import plain, result_record
-from almanaq.suql.execution.result import Evidence, Result, Trace
+from almanaq.suql.result import Evidence, Result, Trace
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.cli.terminal import cell_text, layout, shorten, summary_line
-from almanaq.suql.execution.result import Trace
+from almanaq.suql.result import Trace
 
 WORDS = st.sampled_from(
     ["SELECT", "a", "'it''s FROM AND'", '"limit"', "(", ")", "FROM", "r", "WHERE", "AND", "or", "ORDER  BY", "BETWEEN",

@@ -8,7 +8,7 @@ import pytest
 import sqlglot
 
 from almanaq.errors import UnsupportedError
-from almanaq.suql.execution.differences import write_differences
+from almanaq.suql.dialects.write import write_differences
 from almanaq.suql.syntax.dialect import suql_dialect
 
 DIALECTS = ("mysql", "trino", "clickhouse", "snowflake", "bigquery", "databricks")

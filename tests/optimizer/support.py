@@ -13,7 +13,7 @@ from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import bind
 from almanaq.suql.databases.registry import open_database
 from almanaq.suql.engine import Engine
-from almanaq.suql.execution.explain import describe_logical
+from almanaq.suql.explain.explain import describe_logical
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite
 from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan

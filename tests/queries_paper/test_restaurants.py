@@ -21,7 +21,7 @@ import almanaq
 from almanaq import sample
 from almanaq.errors import QueryError
 from almanaq.sample.truth import truth_function
-from almanaq.suql.execution.result import Result
+from almanaq.suql.result import Result
 from almanaq.testing import FunctionModel
 from almanaq.values import canonical
 

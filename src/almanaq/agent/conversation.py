@@ -31,7 +31,7 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
-    from almanaq.suql.execution.result import Result, Trace
+    from almanaq.suql.result import Result, Trace
 
 __all__ = ["REPAIRS", "Agent", "Response", "tables_of"]
 

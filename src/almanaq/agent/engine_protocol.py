@@ -10,7 +10,7 @@ from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
     # pyarrow comes with this module, and importing the agent must stay quick.
-    from almanaq.suql.execution.result import Result
+    from almanaq.suql.result import Result
 
 
 class QueryEngine(Protocol):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from almanaq.agent.response import Response
 
 if TYPE_CHECKING:
-    from almanaq.suql.execution.result import Evidence
+    from almanaq.suql.result import Evidence
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from almanaq.agent.history import Shown, Value
 from almanaq.suql.catalog.relations import Catalog, Relation
 
 if TYPE_CHECKING:
-    from almanaq.suql.execution.result import Result
+    from almanaq.suql.result import Result
 
 _KEY = "row_key_"
 _MOST = 20

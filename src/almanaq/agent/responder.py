@@ -15,7 +15,7 @@ from almanaq.models.protocols import LanguageModel
 from almanaq.suql.catalog.relations import Catalog
 
 if TYPE_CHECKING:
-    from almanaq.suql.execution.result import Evidence
+    from almanaq.suql.result import Evidence
 
 ROWS_SHOWN = 5
 _CELL_LENGTH = 160

@@ -9,7 +9,7 @@ from almanaq.agent.history import Key, Shown, Turn, TurnKind
 from almanaq.errors import AlmanaqError
 
 if TYPE_CHECKING:
-    from almanaq.suql.execution.result import Evidence, Trace
+    from almanaq.suql.result import Evidence, Trace
 
 Status = Literal["answered", "no_result", "no_query", "clarify", "failed"]
 _REMEMBERED = 20

@@ -17,7 +17,7 @@ from almanaq.encode import plain, result_record
 from almanaq.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
-    from almanaq.suql.execution.result import Result
+    from almanaq.suql.result import Result
 
 
 class Format(StrEnum):

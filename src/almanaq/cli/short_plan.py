@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from almanaq.suql.execution.explain import Explanation, StageLine
+    from almanaq.suql.explain.explain import Explanation, StageLine
 
 _QUOTED = re.compile(r"('(?:[^']|'')*')")
 _QUALIFIER = re.compile(r'(?:"[^"]+"|\b[A-Za-z_]\w*)\.(?=["A-Za-z_])')

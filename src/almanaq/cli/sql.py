@@ -94,7 +94,7 @@ def sql(
 def _run(connection: Connection, query: tuple[str, tuple[str, ...]], format: Format, out: str | None) -> None:
     """Run a query and write its rows; those that are sure also when a budget stopped it."""
     from almanaq.cli.terminal import progress, warn
-    from almanaq.suql.execution.result import Result
+    from almanaq.suql.result import Result
 
     try:
         with progress("running …"):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from almanaq.suql.execution.result import Evidence, Result, Trace
+    from almanaq.suql.result import Evidence, Result, Trace
 
 CELL = 400
 """Longest cell, in characters."""

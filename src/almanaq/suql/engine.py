@@ -19,22 +19,22 @@ from almanaq.suql.catalog.reading import distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database
 from almanaq.suql.execution.candidates import Similarity
-from almanaq.suql.execution.explain import Explanation, explain_plan
 from almanaq.suql.execution.guards import check_privacy
-from almanaq.suql.execution.places import placed
-from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.run import Means
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.trial_order import describe_order
-from almanaq.suql.execution.why_not import WhyNot, why_not, why_not_plan
+from almanaq.suql.explain.explain import Explanation, explain_plan
+from almanaq.suql.explain.places import placed
+from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
 from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.estimate import Estimate, estimate
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
+from almanaq.suql.result import Result
 from almanaq.suql.syntax.parse import literal, parse
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from almanaq.connection import connect
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError, QueryError
 from almanaq.models.protocols import Models, Reader, TextCall, TextReply
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.execution.result import Result
+from almanaq.suql.result import Result
 
 TRIES = 3
 """Queries written for a question: the first, and two more where it gives no rows or is refused (as in the paper)."""

@@ -15,7 +15,7 @@ from almanaq.errors import ModelCallError
 from almanaq.models.prompts import prompt_file
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel, Prompt
-from almanaq.suql.execution.result import Result
+from almanaq.suql.result import Result
 
 QUERY_SCHEMA = {
     "type": "object",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 
-from almanaq.suql.execution.result import Evidence
 from almanaq.suql.execution.text_stage import SiteQuote, StageRow
+from almanaq.suql.result import Evidence
 
 _MOST_PER_AGGREGATE = 3
 

@@ -14,8 +14,8 @@ from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.databases.protocol import Session
-from almanaq.suql.execution.collation import collate_column, compare_by_bytes
-from almanaq.suql.execution.differences import write_differences
+from almanaq.suql.dialects.collation import collate_column, compare_by_bytes
+from almanaq.suql.dialects.write import write_differences
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.plan.stages import ROW
 from almanaq.suql.syntax.parse import literal

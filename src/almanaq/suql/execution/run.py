@@ -31,7 +31,6 @@ from almanaq.suql.execution.evidence import EvidenceBook
 from almanaq.suql.execution.guards import call_budget, count_distinct_texts, expected_calls, refuse_over_budget
 from almanaq.suql.execution.linker import link_literals
 from almanaq.suql.execution.render import Renderer
-from almanaq.suql.execution.result import Trace
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
 from almanaq.suql.execution.threads import in_thread
@@ -40,6 +39,7 @@ from almanaq.suql.options import Options
 from almanaq.suql.plan.blocks import keeps_each_row
 from almanaq.suql.plan.sites import Site
 from almanaq.suql.plan.stages import ROW, Materialize, Plan, Stage, TextStage
+from almanaq.suql.result import Trace
 
 _FEWEST_ROWS = 8
 """Rows that are asked for at first under a LIMIT, if not twice as many as it wants."""

@@ -13,12 +13,12 @@ from almanaq.errors import BudgetExceeded, DeadlineExceeded
 from almanaq.models.budget import Budget
 from almanaq.models.spending import spending
 from almanaq.suql.execution.guards import call_budget
-from almanaq.suql.execution.result import Result
 from almanaq.suql.execution.run import Means, Run, RunReport
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.streaming import Sink, run_in_batches
 from almanaq.suql.options import Options
 from almanaq.suql.plan.stages import Plan
+from almanaq.suql.result import Result
 
 
 class Runner:

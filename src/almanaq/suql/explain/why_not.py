@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from almanaq.errors import QueryError, UnknownNameError, suggest
-from almanaq.suql.execution.explain import describe_condition
-from almanaq.suql.execution.result import Evidence, Result
+from almanaq.suql.explain.explain import describe_condition
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS
 from almanaq.suql.plan.stages import ROW, LogicalPlan, Output, TextBlock
+from almanaq.suql.result import Evidence, Result
 from almanaq.suql.syntax.parse import literal
 
 

@@ -6,9 +6,9 @@ from functools import partial
 
 from sqlglot import exp
 
-from almanaq.suql.execution.for_duckdb import write_for_duckdb
-from almanaq.suql.execution.other_engines import write_for_others
-from almanaq.suql.execution.patterns import refuse_backspace
+from almanaq.suql.dialects.duckdb import write_for_duckdb
+from almanaq.suql.dialects.others import write_for_others
+from almanaq.suql.dialects.patterns import refuse_backspace
 from almanaq.suql.syntax.normal_forms import COMPARISONS, rewritten
 
 

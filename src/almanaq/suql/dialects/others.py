@@ -6,7 +6,7 @@ import sqlglot
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
-from almanaq.suql.execution.patterns import in_re2, similar_as_regexp
+from almanaq.suql.dialects.patterns import in_re2, similar_as_regexp
 from almanaq.suql.plan.stages import ROW
 
 _DIVISION = {

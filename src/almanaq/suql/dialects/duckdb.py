@@ -8,9 +8,9 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
-from almanaq.suql.execution.date_formats import read_moment, write_moment
-from almanaq.suql.execution.numbers import is_numeric_here, is_numeric_there
-from almanaq.suql.execution.patterns import in_re2, similar_as_regexp
+from almanaq.suql.dialects.date_formats import read_moment, write_moment
+from almanaq.suql.dialects.numbers import is_numeric_here, is_numeric_there
+from almanaq.suql.dialects.patterns import in_re2, similar_as_regexp
 from almanaq.suql.syntax.normal_forms import COMPARISONS
 
 _FRACTIONS = {"second": "1e6", "seconds": "1e6", "millisecond": "1e3", "milliseconds": "1e3"}

@@ -1,0 +1,1 @@
+"""EXPLAIN, ANALYZE, and why a row is not in a result."""
