@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+from tools.sample.grammar import read_toml
 from yes_no import QUESTIONS
 
 import almanaq.sample
@@ -27,7 +28,6 @@ from almanaq.models.extractive.meaning import LEAST_RELEVANCE, PROBES_FILE, Mean
 from almanaq.models.extractive.polarity import matters
 from almanaq.models.local_embedder import LocalEmbedder
 from almanaq.sample import load
-from almanaq.sample.grammar import read_toml
 from almanaq.sample.truth import load_truth
 
 BAD = frozenset(("wait", "noise"))

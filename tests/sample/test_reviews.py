@@ -6,9 +6,10 @@ import re
 from collections import Counter
 
 import pytest
+from tools.sample import generate, grammar
+from tools.sample.fill import is_plural
 
-from almanaq.sample import generate, grammar, load
-from almanaq.sample.fill import is_plural
+from almanaq.sample import load
 from almanaq.sample.truth import load_truth
 
 LIMIT = 0.02

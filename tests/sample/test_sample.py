@@ -7,11 +7,11 @@ from collections import Counter
 from decimal import Decimal
 
 import pytest
+from tools.sample import generate, grammar
+from tools.sample.restaurants import restaurants
 
 from almanaq import sample
 from almanaq.errors import UsageError
-from almanaq.sample import generate, grammar
-from almanaq.sample.restaurants import restaurants
 
 
 @pytest.fixture(scope="module")

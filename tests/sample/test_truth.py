@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+from tools.sample import grammar
 
 from almanaq import sample
 from almanaq.errors import UsageError
-from almanaq.sample import grammar
 from almanaq.sample.dishes import serves
 from almanaq.sample.questions import is_right, questions, right_ids
 from almanaq.sample.rules import asked

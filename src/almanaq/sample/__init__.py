@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +53,17 @@ def examples_path(name: str) -> Path:
 
 def load(name: str) -> Sample:
     """Give a sample's tables and schema. Raises as `path` does."""
-    import tomllib
-
     import pyarrow.parquet as pq
 
     table = pq.read_table(path(name))
     schema = tomllib.loads(schema_path(name).read_text(encoding="utf-8"))
     return Sample(name, {name: table}, schema)
+
+
+@cache
+def read_toml(name: str) -> dict[str, Any]:
+    """Give a data file of this package, by its name, as a dictionary."""
+    return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
 
 
 def _file(name: str, suffix: str) -> Path:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
-from almanaq.sample import load
-from almanaq.sample.generate import files
-from almanaq.sample.grammar import read_toml
+from almanaq.sample import load, read_toml
+from almanaq.sample.truth import TRUTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def _right_rows(question: Question) -> list[tuple[int, Any]]:
     connection = duckdb.connect()
     try:
         connection.register("restaurants", load("restaurants").tables["restaurants"])
-        connection.register("truth", pq.read_table(files()["truth"]))
+        connection.register("truth", pq.read_table(TRUTH))
         text = f"SELECT id, {key} FROM restaurants JOIN truth USING (id) WHERE ({question.where}){holds}"
         return list(connection.execute(f"{text} ORDER BY {question.order}, id").fetchall())
     finally:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from almanaq.sample.grammar import read_toml
+from almanaq.sample import read_toml
 
 Form = Literal["yes", "no", "value"]
 

@@ -10,13 +10,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from almanaq.errors import UsageError, suggest
+from almanaq.sample import path
 from almanaq.sample.dishes import serves
-from almanaq.sample.generate import files
 from almanaq.sample.rules import VALUES, Asked, asked
 
 SUMMARY_REVIEWS = 3
+TRUTH = Path(__file__).parent / "truth_data" / "restaurants.parquet"
+"""The hidden attributes, a row per restaurant, kept apart so that no one reads them as a relation of the sample."""
+MENTIONS = TRUTH.with_name("mentions.parquet")
+"""Where the reviews speak of them, a row per mention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +53,8 @@ def load_truth() -> Truth:
     """Give the ground truth of the bundled sample."""
     import pyarrow.parquet as pq
 
-    rows = pq.read_table(files()["truth"]).to_pylist()
-    mentions = tuple(Mention(**row) for row in pq.read_table(files()["mentions"]).to_pylist())
+    rows = pq.read_table(TRUTH).to_pylist()
+    mentions = tuple(Mention(**row) for row in pq.read_table(MENTIONS).to_pylist())
     names = tuple(name for name in rows[0] if name not in ("id", "held_out"))
     values = {row["id"]: {name: row[name] for name in names} for row in rows}
     return Truth(names, values, mentions, frozenset(row["id"] for row in rows if row["held_out"]))
@@ -94,7 +99,7 @@ def truth_function() -> Callable[[str, str], str | None]:
 def _mentions_by_text() -> Mapping[str, tuple[Mention, ...]]:
     import pyarrow.parquet as pq
 
-    rows = pq.read_table(files()["restaurants"], columns=["id", "reviews"]).to_pylist()
+    rows = pq.read_table(path("restaurants"), columns=["id", "reviews"]).to_pylist()
     by_place: dict[tuple[int, int], list[Mention]] = {}
     for m in load_truth().mentions:
         by_place.setdefault((m.restaurant_id, m.review), []).append(m)

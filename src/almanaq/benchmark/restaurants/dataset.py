@@ -131,9 +131,9 @@ class RestaurantsData:
 def bundled_restaurants() -> RestaurantsData:
     """Give the bundled sample with our questions and conversations."""
     from almanaq.sample import path
-    from almanaq.sample.generate import files
+    from almanaq.sample.truth import TRUTH
 
-    return RestaurantsData(_BUNDLED, path("restaurants"), Path(str(files()["truth"])), sample=True)
+    return RestaurantsData(_BUNDLED, path("restaurants"), TRUTH, sample=True)
 
 
 def is_restaurants_folder(folder: Path) -> bool:

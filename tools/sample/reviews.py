@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from almanaq.sample.dice import Dice
-from almanaq.sample.fill import Slots, fill, fits, slots_of
-from almanaq.sample.grammar import Wording, attributes, read_toml
-from almanaq.sample.restaurants import Restaurant
+from tools.sample.dice import Dice
+from tools.sample.fill import Slots, fill, fits, slots_of
+from tools.sample.grammar import Wording, attributes, read_toml
+from tools.sample.restaurants import Restaurant
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from almanaq.sample.dice import Dice
-from almanaq.sample.grammar import CITIES, PRICES, Concept, attributes, concepts, read_toml
+from tools.sample.dice import Dice
+from tools.sample.grammar import CITIES, PRICES, Concept, attributes, concepts, read_toml
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 HELD_OUT_EVERY = 4  # every fourth restaurant is reviewed in held-out wordings, and no other

@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 
-from almanaq.sample.dice import Dice
-from almanaq.sample.grammar import Concept, read_toml
-from almanaq.sample.restaurants import WEEKDAYS, Restaurant
+from tools.sample.dice import Dice
+from tools.sample.grammar import Concept, read_toml
+from tools.sample.restaurants import WEEKDAYS, Restaurant
 
 _CHOICE = re.compile(r"\[([^\[\]]*\|[^\[\]]*)\]")
 _SLOT = re.compile(

@@ -1,4 +1,4 @@
-"""Writes the bundled sample: `python -m almanaq.sample.generate`; `--check` compares it with the committed files."""
+"""Writes the bundled sample: `python -m tools.sample.generate`; `--check` compares it with the committed files."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from almanaq.sample.dice import Dice
-from almanaq.sample.grammar import PRICES, attributes, cuisines
-from almanaq.sample.restaurants import Restaurant, restaurants
-from almanaq.sample.reviews import Review, Reviewers
+from almanaq import sample
+from almanaq.sample.truth import MENTIONS, TRUTH
+from tools.sample.dice import Dice
+from tools.sample.grammar import PRICES, attributes, cuisines
+from tools.sample.restaurants import Restaurant, restaurants
+from tools.sample.reviews import Review, Reviewers
 
 SEED = 20_240_611
-DATA = Path(__file__).parent / "data"
-TRUTH = Path(__file__).parent / "truth_data"
+DATA = sample.path("restaurants").parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def tables(made: Iterable[Place]) -> dict[str, Any]:
 def schema_text() -> str:
     """Give the schema file of the sample, TOML."""
     lines = [
-        "# Written by almanaq.sample.generate.",
+        "# Written by tools.sample.generate.",
         "[restaurants]",
         'description = "Restaurants in San Francisco, Palo Alto, Cupertino and Sunnyvale, with reviews (invented)"',
         'key = ["id"]',
@@ -70,8 +71,8 @@ def files() -> dict[str, Path]:
     """Give where each table is kept. The truth lies apart, so that no one reads it as a relation of the sample."""
     return {
         "restaurants": DATA / "restaurants.parquet",
-        "truth": TRUTH / "restaurants.parquet",
-        "mentions": TRUTH / "mentions.parquet",
+        "truth": TRUTH,
+        "mentions": MENTIONS,
     }
 
 
@@ -101,14 +102,14 @@ def write() -> None:
 def main(arguments: list[str]) -> int:
     """Write or check the sample; give the exit code."""
     if arguments not in ([], ["--check"]):
-        print("usage: python -m almanaq.sample.generate [--check]", file=sys.stderr)
+        print("usage: python -m tools.sample.generate [--check]", file=sys.stderr)
         return 2
     if not arguments:
         write()
         return 0
     stale = differences()
     for path in stale:
-        print(f"{path}: differs from what the generator makes; run python -m almanaq.sample.generate", file=sys.stderr)
+        print(f"{path}: differs from what the generator makes; run python -m tools.sample.generate", file=sys.stderr)
     return 1 if stale else 0
 
 

@@ -1,0 +1,1 @@
+"""What makes files of the repository; nothing here is installed."""

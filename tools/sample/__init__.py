@@ -1,0 +1,1 @@
+"""The generator of the bundled sample: invented restaurants, and reviews that express known attributes."""
