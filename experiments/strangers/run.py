@@ -1,0 +1,121 @@
+"""How often `ask` with `local` is right, declines, or is wrong on tables and questions of strangers.
+
+    python -m experiments.strangers.run DIR [--half open|kept] [--source NAME] [--out FILE] [--show]
+
+The tables come from public packages (`sources.py` fetches them into DIR). The questions of a source and the SQL that
+answers each were written by someone who saw its tables and nothing of the parser. A reply is right where some of its
+columns hold the rows of that SQL and no others; it is declined where it gives no figure and no rows: a question back,
+or what was not understood. `--show` prints what went wrong, of the open half alone: the kept half is only counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from experiments.local.everyday import holds
+from experiments.strangers.sources import SOURCES, Source, build
+from scipy.stats import binomtest
+
+import almanaq
+
+QUESTIONS = Path(__file__).parent / "questions"
+DECLINED = ("clarify", "no_query", "failed")
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--half", choices=("open", "kept"), default="open")
+    arguments.add_argument("--source", choices=[source.name for source in SOURCES])
+    arguments.add_argument("--out", type=Path)
+    arguments.add_argument("--show", action="store_true")
+    given = arguments.parse_args()
+    chosen = [s for s in SOURCES if s.half == given.half and given.source in (None, s.name)]
+    found = {source.name: measure(source, given.folder, given.show and given.half == "open") for source in chosen}
+    text = json.dumps(record(found, given.half), indent=2)
+    print(text)
+    if given.out is not None:
+        given.out.write_text(text + "\n", encoding="utf-8")
+
+
+def record(found: dict[str, list[dict[str, Any]]], half: str) -> dict[str, Any]:
+    """Give the counts with their intervals: of all, by source, and by class of question."""
+    replies = [reply for each in found.values() for reply in each]
+    seconds = sorted(reply["seconds"] for reply in replies)
+    classes = sorted({reply["class"] for reply in replies})
+    return {
+        "command": f"python -m experiments.strangers.run DIR --half {half}",
+        "model": "local",
+        "packages": {s.name: s.package for s in SOURCES if s.name in found},
+        **counts(replies),
+        "by source": {name: counts(each) for name, each in found.items()},
+        "by class": {name: counts([reply for reply in replies if reply["class"] == name]) for name in classes},
+        "milliseconds": {"median": round(1e3 * seconds[len(seconds) // 2]), "slowest": round(1e3 * seconds[-1])},
+    }
+
+
+def counts(replies: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Give right, declined and wrong, precision of what is answered, and coverage, with 95 % intervals."""
+    outcomes = Counter(reply["outcome"] for reply in replies)
+    answered = outcomes["right"] + outcomes["wrong"]
+    return {
+        "questions": len(replies),
+        **{name: outcomes[name] for name in ("right", "declined", "wrong")},
+        "precision": _share(outcomes["right"], answered),
+        "coverage": _share(answered, len(replies)),
+    }
+
+
+def _share(part: int, whole: int) -> list[float] | None:
+    if not whole:
+        return None
+    interval = binomtest(part, whole).proportion_ci(method="wilson")
+    return [round(part / whole, 3), round(interval.low, 3), round(interval.high, 3)]
+
+
+def measure(source: Source, folder: Path, show: bool) -> list[dict[str, Any]]:
+    """Ask every question of a source; give how each reply was, by its class."""
+    opened = build(source, folder)
+    replies = []
+    with almanaq.connect(str(opened), model="local") as connection:
+        for asked in tomllib.loads((QUESTIONS / f"{source.name}.toml").read_text("utf-8"))["asked"]:
+            start = time.perf_counter()
+            response = connection.ask(asked["question"])
+            seconds = time.perf_counter() - start
+            outcome = judge(response, gold_rows(opened, asked["sql"]))
+            replies.append({"class": asked["class"], "outcome": outcome, "seconds": seconds})
+            if show and outcome != "right":
+                print(f"{outcome} ({response.status}) | {asked['question']}\n    {asked['sql']}\n    {response.suql}")
+                print("    " + response.answer.replace("\n", "\n    ")[:300])
+    return replies
+
+
+def gold_rows(opened: Path, sql: str) -> list[tuple[Any, ...]]:
+    """Give the rows of the query that was written with a question, by an engine that is not ours."""
+    if opened.is_file():
+        with sqlite3.connect(f"file:{opened}?mode=ro", uri=True) as database:
+            return database.execute(sql).fetchall()
+    with duckdb.connect() as gold:
+        for file in sorted(opened.glob("*.csv")):
+            gold.sql(f"CREATE TABLE \"{file.stem}\" AS FROM read_csv('{file}', nullstr=['', 'NA'], sample_size=-1)")
+        return gold.sql(sql).fetchall()
+
+
+def judge(response: almanaq.Response, gold: Iterable[Sequence[Any]]) -> str:
+    """Say whether a reply is right, declined or wrong."""
+    if response.status in DECLINED:
+        return "declined"
+    return "right" if holds(response.rows, gold) else "wrong"
+
+
+if __name__ == "__main__":
+    main()

