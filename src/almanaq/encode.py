@@ -2,6 +2,7 @@
 
 A value becomes what a reader of JSON expects: numbers stay numbers wherever a number can hold them; dates and times
 become ISO 8601 text, binary data PostgreSQL's `\\x…` text; NaN and the infinities, which JSON lacks, become text.
+docs/json.md lists the keys of every record.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _compound(value: Any) -> Any:
 
 
 def event_record(event: Event) -> dict[str, Any]:
-    """Give an event of a reply as JSON: its `kind` and fields; the last one holds the contract's JSON of the reply."""
+    """Give an event of a reply as JSON: its `kind` and fields; the last one holds the whole reply."""
     from almanaq.agent.events import Finished
 
     if isinstance(event, Finished):
@@ -62,7 +63,7 @@ def event_record(event: Event) -> dict[str, Any]:
 
 
 def result_record(result: Result) -> dict[str, Any]:
-    """Give the contract's JSON of a query: columns, rows, evidence per row, trace."""
+    """Give a query's result as `sql --format json` prints it: columns, rows, evidence per row, trace."""
     return {
         "columns": list(result.columns),
         "rows": plain(result.rows),
@@ -72,7 +73,7 @@ def result_record(result: Result) -> dict[str, Any]:
 
 
 def response_record(response: Response) -> dict[str, Any]:
-    """Give the contract's JSON of a reply to a question; a reply without a query has a trace of nothing."""
+    """Give a reply to a question as `ask --json` prints it; a reply without a query has a trace of nothing."""
     from almanaq.suql.result import Trace
 
     return {
@@ -90,14 +91,14 @@ def response_record(response: Response) -> dict[str, Any]:
 
 
 def evidence_record(evidence: Evidence) -> dict[str, Any]:
-    """Give the contract's JSON of one quote."""
+    """Give one quote: where it stands and which question it answers."""
     record = plain(evidence)
     assert isinstance(record, dict)
     return record
 
 
 def trace_record(trace: Trace) -> dict[str, Any]:
-    """Give the contract's JSON of a trace; links and columns as objects with named parts."""
+    """Give what a query took; links and columns as objects with named parts."""
     record = plain(trace)
     record["links"] = [
         {"column": column, "literal": literal, "values": list(values)} for column, literal, values in trace.links

@@ -1,4 +1,4 @@
-"""open_database: the Database of any source that the contract names."""
+"""open_database: the Database of a file, a folder, a bundled sample, a URL, or tables in memory."""
 
 from __future__ import annotations
 
