@@ -10,12 +10,58 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from almanaq.connection import Connection, Cursor, connect
-    from almanaq.errors import AlmanaqError, BudgetExceeded, DatabaseError, Error
+    from almanaq.agent.chat import Chat
+    from almanaq.agent.response import Response
+    from almanaq.connection import Connection, connect
+    from almanaq.cursor import Cursor
+    from almanaq.dbapi import (
+        BINARY,
+        DATETIME,
+        NUMBER,
+        ROWID,
+        STRING,
+        Binary,
+        Date,
+        DateFromTicks,
+        Time,
+        TimeFromTicks,
+        Timestamp,
+        TimestampFromTicks,
+    )
+    from almanaq.errors import (
+        AlmanaqError,
+        BenchmarkError,
+        BudgetExceeded,
+        DatabaseError,
+        DataError,
+        DeadlineExceeded,
+        Error,
+        IntegrityError,
+        InterfaceError,
+        InternalError,
+        MissingExtraError,
+        ModelCallError,
+        ModelError,
+        NotSupportedError,
+        OperationalError,
+        ParameterError,
+        ProgrammingError,
+        QueryError,
+        QuerySyntaxError,
+        QueryTypeError,
+        RefusedQueryError,
+        SourceError,
+        UnknownNameError,
+        UnsupportedError,
+        UsageError,
+        Warning,
+    )
+    from almanaq.models.protocols import Embedder, LanguageModel, Reader
+    from almanaq.suql.databases.protocol import Database
     from almanaq.suql.options import Options
     from almanaq.suql.result import Evidence, Result, Trace
 
-__version__ = "0.1.0"
+    __version__: str
 
 # DB-API 2.0 (PEP 249): threads may share the module, not connections; parameters are written `?`.
 apilevel = "2.0"
@@ -23,30 +69,122 @@ threadsafety = 1
 paramstyle = "qmark"
 
 _HOMES = {
-    "AlmanaqError": "almanaq.errors",
-    "BudgetExceeded": "almanaq.errors",
-    "Connection": "almanaq.connection",
-    "Cursor": "almanaq.connection",
-    "DatabaseError": "almanaq.errors",
-    "Error": "almanaq.errors",
-    "Evidence": "almanaq.suql.result",
-    "Options": "almanaq.suql.options",
-    "Result": "almanaq.suql.result",
-    "Trace": "almanaq.suql.result",
-    "connect": "almanaq.connection",
+    "almanaq.agent.chat": ("Chat",),
+    "almanaq.agent.response": ("Response",),
+    "almanaq.connection": (
+        "Connection",
+        "connect",
+    ),
+    "almanaq.cursor": ("Cursor",),
+    "almanaq.dbapi": (
+        "BINARY",
+        "Binary",
+        "DATETIME",
+        "Date",
+        "DateFromTicks",
+        "NUMBER",
+        "ROWID",
+        "STRING",
+        "Time",
+        "TimeFromTicks",
+        "Timestamp",
+        "TimestampFromTicks",
+    ),
+    "almanaq.errors": (
+        "AlmanaqError",
+        "BenchmarkError",
+        "BudgetExceeded",
+        "DataError",
+        "DatabaseError",
+        "DeadlineExceeded",
+        "Error",
+        "IntegrityError",
+        "InterfaceError",
+        "InternalError",
+        "MissingExtraError",
+        "ModelCallError",
+        "ModelError",
+        "NotSupportedError",
+        "OperationalError",
+        "ParameterError",
+        "ProgrammingError",
+        "QueryError",
+        "QuerySyntaxError",
+        "QueryTypeError",
+        "RefusedQueryError",
+        "SourceError",
+        "UnknownNameError",
+        "UnsupportedError",
+        "UsageError",
+        "Warning",
+    ),
+    "almanaq.models.protocols": (
+        "Embedder",
+        "LanguageModel",
+        "Reader",
+    ),
+    "almanaq.suql.databases.protocol": ("Database",),
+    "almanaq.suql.options": ("Options",),
+    "almanaq.suql.result": (
+        "Evidence",
+        "Result",
+        "Trace",
+    ),
 }
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+"""The module that defines each public name."""
 
 __all__ = [
+    "BINARY",
+    "DATETIME",
+    "NUMBER",
+    "ROWID",
+    "STRING",
     "AlmanaqError",
+    "BenchmarkError",
+    "Binary",
     "BudgetExceeded",
+    "Chat",
     "Connection",
     "Cursor",
+    "DataError",
+    "Database",
     "DatabaseError",
+    "Date",
+    "DateFromTicks",
+    "DeadlineExceeded",
+    "Embedder",
     "Error",
     "Evidence",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "LanguageModel",
+    "MissingExtraError",
+    "ModelCallError",
+    "ModelError",
+    "NotSupportedError",
+    "OperationalError",
     "Options",
+    "ParameterError",
+    "ProgrammingError",
+    "QueryError",
+    "QuerySyntaxError",
+    "QueryTypeError",
+    "Reader",
+    "RefusedQueryError",
+    "Response",
     "Result",
+    "SourceError",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
     "Trace",
+    "UnknownNameError",
+    "UnsupportedError",
+    "UsageError",
+    "Warning",
     "__version__",
     "apilevel",
     "connect",
@@ -57,7 +195,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Fetch a public name from the module that defines it (PEP 562)."""
-    home = _HOMES.get(name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("almanaq")
+    home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'almanaq' has no attribute {name!r}")
     return getattr(importlib.import_module(home), name)

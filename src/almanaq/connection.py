@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from almanaq.errors import UnsupportedError, UsageError, suggest
+from almanaq.cursor import Cursor, ErrorHandler, Row
+from almanaq.dbapi import ErrorsAsAttributes
+from almanaq.errors import UsageError, suggest
 from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.explain.why_not import WhyNot
     from almanaq.suql.result import Result
-
-Row = tuple[Any, ...]
 
 
 def connect(
@@ -134,8 +134,14 @@ def bounded(models: Models, deadline: float | None) -> Models:
     return replace(models, language=DeadlineModel(models.language, deadline))
 
 
-class Connection:
-    """A source, the models that read it, and the options of its queries. Close it, or use it in `with`."""
+class Connection(ErrorsAsAttributes):
+    """A source, the models that read it, and the options of its queries. Close it, or use it in `with`.
+
+    Attributes:
+        errorhandler: DB-API 2.0's, which cursors take over when they are opened; None: errors are raised.
+    """
+
+    errorhandler: ErrorHandler | None = None
 
     def __init__(self, engine: Engine, database: Database, models: Models, shots: Examples = ()) -> None:
         self._engine: Engine | None = engine
@@ -145,9 +151,14 @@ class Connection:
     @property
     def engine(self) -> Engine:
         """The compiler behind this connection."""
+        self.check_open()
+        assert self._engine is not None
+        return self._engine
+
+    def check_open(self) -> None:
+        """Raise UsageError (an InterfaceError of DB-API 2.0) when the connection was closed."""
         if self._engine is None:
             raise UsageError("this connection is closed; open another with almanaq.connect(…)")
-        return self._engine
 
     @property
     def catalog(self) -> Catalog:
@@ -169,8 +180,9 @@ class Connection:
 
         Raises:
             QueryError: the query is at fault; the message points at the place.
+            ParameterError: the parameters do not fit it.
             BudgetExceeded: too many calls were expected, or were made; `.partial` holds rows that are sure.
-            DatabaseError, ModelError: the database failed, or the model cannot be used at all.
+            DataError, OperationalError: a value cannot be computed; the database failed, or the model.
         """
         return self.engine.run(suql, params, options=options)
 
@@ -227,106 +239,22 @@ class Connection:
 
     def cursor(self) -> Cursor:
         """Give a DB-API 2.0 cursor."""
+        self.check_open()
         return Cursor(self)
 
     def commit(self) -> None:
         """Do nothing: connections only read (DB-API 2.0)."""
+        self.check_open()
 
-    def rollback(self) -> NoReturn:
-        """Raise UnsupportedError: there is never anything to undo (DB-API 2.0)."""
-        raise UnsupportedError("connections only read: there is nothing to roll back")
+    def rollback(self) -> None:
+        """Do nothing: there is never anything to undo (DB-API 2.0)."""
+        self.check_open()
 
     def close(self) -> None:
         """Close the source; closing again does nothing."""
         if self._engine is not None:
             self._engine = None
             self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-
-class Cursor:
-    """A DB-API 2.0 cursor: runs one query at a time and hands out its rows.
-
-    Attributes:
-        arraysize: rows that `fetchmany` gives when no size is named.
-    """
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.arraysize = 1
-        self._result: Result | None = None
-        self._next = 0
-        self._closed = False
-
-    @property
-    def description(self) -> tuple[tuple[Any, ...], ...] | None:
-        """(name, Arrow type, and five times None) for each column; None before a query has run."""
-        if self._result is None:
-            return None
-        return tuple((f.name, str(f.type), None, None, None, None, None) for f in self._result.table.schema)
-
-    @property
-    def rowcount(self) -> int:
-        """The number of rows of the query, -1 before one has run."""
-        return -1 if self._result is None else len(self._result.rows)
-
-    @property
-    def result(self) -> Result:
-        """The whole Result of the last query, with evidence and trace."""
-        if self._closed:
-            raise UsageError("this cursor is closed; open another with connection.cursor()")
-        if self._result is None:
-            raise UsageError("no query has run on this cursor; call execute(…) first")
-        return self._result
-
-    def execute(self, operation: str, parameters: Sequence[Any] = ()) -> Self:
-        """Run a SUQL query, `?` standing for the parameters; errors are those of `Connection.sql`."""
-        if self._closed:
-            raise UsageError("this cursor is closed; open another with connection.cursor()")
-        self._result, self._next = None, 0
-        self._result = self.connection.sql(operation, parameters)
-        return self
-
-    def executemany(self, operation: str, seq_of_parameters: Iterable[Sequence[Any]]) -> Self:
-        """Run a SUQL query for each of some lists of parameters; the rows of the last stand to be fetched."""
-        for parameters in seq_of_parameters:
-            self.execute(operation, parameters)
-        return self
-
-    def fetchone(self) -> Row | None:
-        """Give the next row, or None after the last."""
-        rows = self.fetchmany(1)
-        return rows[0] if rows else None
-
-    def fetchmany(self, size: int | None = None) -> list[Row]:
-        """Give the next `size` rows, fewer at the end."""
-        start = self._next
-        rows = self.result.rows[start : start + (self.arraysize if size is None else size)]
-        self._next = start + len(rows)
-        return rows
-
-    def fetchall(self) -> list[Row]:
-        """Give all rows that were not fetched yet."""
-        return self.fetchmany(len(self.result.rows))
-
-    def setinputsizes(self, sizes: Sequence[Any]) -> None:
-        """Do nothing, as DB-API 2.0 allows."""
-
-    def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """Do nothing, as DB-API 2.0 allows."""
-
-    def close(self) -> None:
-        """Let go of the rows; closing again does nothing."""
-        self._result, self._closed = None, True
-
-    def __iter__(self) -> Iterator[Row]:
-        while (row := self.fetchone()) is not None:
-            yield row
 
     def __enter__(self) -> Self:
         return self

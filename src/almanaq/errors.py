@@ -1,21 +1,33 @@
 """Every error that almanaq raises on purpose; each message says what went wrong, where, and what to do.
 
-AlmanaqError
-├── UsageError               a flag, setting or name that does not exist (exit 2)
-├── MissingExtraError        an optional dependency is not installed; names the extra
-├── SourceError              a file, folder, database or corpus cannot be opened or read
-├── QueryError               a SUQL query is at fault; may carry a position in its text
-│   ├── QuerySyntaxError
-│   ├── UnknownNameError     no such relation, column or function; near names suggested
-│   ├── QueryTypeError       a value of the wrong type or kind (answer() of a number)
-│   ├── RefusedQueryError    not a single read-only SELECT, or a function that is not allowed
-│   └── UnsupportedError     the database cannot do what the query asks; never dropped silently
-├── DatabaseError            the database failed while running a query
-│   └── DeadlineExceeded     the query ran longer than its deadline and was interrupted
-├── ModelError               a model cannot be used at all (key, URL, name): the query ends
-│   └── ModelCallError       one call failed after its retries; the engine counts it as unknown
-├── BudgetExceeded           refused or stopped by a budget (exit 3); `.partial` holds rows that are sure
-└── BenchmarkError           a dataset, run folder, record or retriever is at fault
+The tree is that of DB-API 2.0 (PEP 249), and the errors of our own hang below its classes:
+
+AlmanaqError  (Error)
+├── InterfaceError                almanaq is used in a way that cannot work
+│   ├── UsageError                a flag, setting or name that does not exist; something that was closed (exit 2)
+│   │   └── ParameterError        parameters that do not fit the query (a ProgrammingError, too)
+│   └── MissingExtraError         an optional dependency is not installed; names the extra
+├── DatabaseError                 a query cannot be run, or failed
+│   ├── QueryError                a SUQL query is at fault; may carry a position in its text
+│   ├── ProgrammingError          its text: syntax, names, types
+│   │   ├── QuerySyntaxError      (a QueryError)
+│   │   ├── UnknownNameError      (a QueryError) no such relation, column or function; near names suggested
+│   │   └── QueryTypeError        (a QueryError) a value of the wrong type or kind (answer() of a number)
+│   ├── NotSupportedError         what is not done here
+│   │   ├── RefusedQueryError     (a QueryError) not a single read-only SELECT, or a function that is not allowed
+│   │   └── UnsupportedError      (a QueryError) the database cannot do what the query asks; never dropped silently
+│   ├── DataError                 a value that cannot be computed or read: division by zero, a cast, a range
+│   ├── IntegrityError            a constraint of the database; nothing here writes, so only an engine may raise it
+│   ├── InternalError             the database says that it is broken
+│   └── OperationalError          the database or a model failed, not the query
+│       ├── SourceError           a file, folder, database or corpus cannot be opened or read
+│       ├── DeadlineExceeded      the query ran longer than its deadline and was interrupted
+│       ├── ModelError            a model cannot be used at all (key, URL, name): the query ends
+│       │   └── ModelCallError    one call failed after its retries; the engine counts it as unknown
+│       └── BudgetExceeded        refused or stopped by a budget (exit 3); `.partial` holds rows that are sure
+└── BenchmarkError                a dataset, run folder, record or retriever is at fault
+
+`Warning` is PEP 249's too; it is never raised: what a query has to warn of stands in its trace.
 """
 
 from __future__ import annotations
@@ -34,24 +46,70 @@ class AlmanaqError(Exception):
 Error = AlmanaqError
 
 
-class UsageError(AlmanaqError):
-    """A flag, setting or name that does not exist."""
+class Warning(Exception):
+    """DB-API 2.0's class of warnings; never raised."""
+
+
+# --- the classes of DB-API 2.0 ---------------------------------------------------------------------------------------
+
+
+class InterfaceError(AlmanaqError):
+    """almanaq is used in a way that cannot work."""
+
+
+class DatabaseError(AlmanaqError):
+    """A query cannot be run, or failed."""
+
+
+class ProgrammingError(DatabaseError):
+    """The text of a query is at fault: its syntax, a name, a type."""
+
+
+class NotSupportedError(DatabaseError):
+    """What is not done here: writing, or what the database cannot do."""
+
+
+class DataError(DatabaseError):
+    """A value cannot be computed or read: division by zero, a cast that fails, a number out of range."""
+
+
+class IntegrityError(DatabaseError):
+    """A constraint of the database would be broken."""
+
+
+class InternalError(DatabaseError):
+    """The database says that it is broken."""
+
+
+class OperationalError(DatabaseError):
+    """The database or a model failed while a query ran; the query is not at fault."""
+
+
+# --- errors of our own -----------------------------------------------------------------------------------------------
+
+
+class UsageError(InterfaceError):
+    """A flag, setting or name that does not exist, or something that was closed."""
 
     exit_code = 2
 
 
-class MissingExtraError(AlmanaqError):
+class ParameterError(UsageError, ProgrammingError):
+    """The parameters do not fit the query: too few or too many, or of a type that no database takes."""
+
+
+class MissingExtraError(InterfaceError):
     """An optional dependency is not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package {package!r}: install it with  pip install 'almanaq[{extra}]'")
 
 
-class SourceError(AlmanaqError):
+class SourceError(OperationalError):
     """A file, folder, database or corpus cannot be opened or read."""
 
 
-class QueryError(AlmanaqError):
+class QueryError(DatabaseError):
     """A SUQL query is at fault.
 
     Args:
@@ -66,35 +124,31 @@ class QueryError(AlmanaqError):
         super().__init__(message + pointer(query, start, end))
 
 
-class QuerySyntaxError(QueryError):
+class QuerySyntaxError(QueryError, ProgrammingError):
     """The query is not SUQL."""
 
 
-class UnknownNameError(QueryError):
+class UnknownNameError(QueryError, ProgrammingError):
     """The query names a relation, column or function that does not exist."""
 
 
-class QueryTypeError(QueryError):
+class QueryTypeError(QueryError, ProgrammingError):
     """The query uses a value of the wrong type or kind."""
 
 
-class RefusedQueryError(QueryError):
+class RefusedQueryError(QueryError, NotSupportedError):
     """The query is not a single read-only SELECT, or calls a function that is not allowed."""
 
 
-class UnsupportedError(QueryError):
+class UnsupportedError(QueryError, NotSupportedError):
     """The database cannot do what the query asks."""
 
 
-class DatabaseError(AlmanaqError):
-    """The database failed while running a query."""
-
-
-class DeadlineExceeded(DatabaseError):
+class DeadlineExceeded(OperationalError):
     """The query ran longer than its deadline and was interrupted."""
 
 
-class ModelError(AlmanaqError):
+class ModelError(OperationalError):
     """A model cannot be used at all: wrong key, wrong URL, unknown name."""
 
 
@@ -102,7 +156,7 @@ class ModelCallError(ModelError):
     """One call to a model failed after its retries."""
 
 
-class BudgetExceeded(AlmanaqError):
+class BudgetExceeded(OperationalError):
     """A budget refused the work before the first call, or stopped it.
 
     Attributes:
@@ -118,6 +172,21 @@ class BudgetExceeded(AlmanaqError):
 
 class BenchmarkError(AlmanaqError):
     """A dataset, run folder or record is at fault."""
+
+
+_ENGINE_ERRORS = (ProgrammingError, NotSupportedError, DataError, IntegrityError, InternalError, OperationalError)
+
+
+def engine_error(message: str, kind: type[BaseException]) -> DatabaseError:
+    """Give a database's error as ours, in the class of PEP 249 under which its driver has errors of that kind."""
+    names = [base.__name__ for base in kind.__mro__]
+    classes = {own.__name__: own for own in _ENGINE_ERRORS}
+    return next((classes[name] for name in names if name in classes), OperationalError)(message)
+
+
+def is_engine_error(error: BaseException) -> bool:
+    """Tell whether an error is what a database said of itself, rather than one of our own."""
+    return type(error) in _ENGINE_ERRORS
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

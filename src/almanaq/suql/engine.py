@@ -35,7 +35,8 @@ from almanaq.suql.plan.estimate import Estimate, estimate
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
 from almanaq.suql.result import Result
-from almanaq.suql.syntax.parse import literal, parse
+from almanaq.suql.syntax.literals import literal
+from almanaq.suql.syntax.parse import parse
 
 T = TypeVar("T")
 _PLANS_KEPT = 100

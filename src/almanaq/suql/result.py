@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from almanaq.errors import DatabaseError
+from almanaq.errors import DataError
 from almanaq.models.spending import Line
 
 
@@ -104,10 +104,10 @@ class Result:
 
 
 def _python_values(name: str, column: pa.ChunkedArray) -> list[Any]:
-    """Give the values of a column; raise DatabaseError for dates that Python has none for, as infinity."""
+    """Give the values of a column; raise DataError for dates that Python has none for, as infinity."""
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except (OverflowError, ValueError) as error:
-        raise DatabaseError(
+        raise DataError(
             f"the column {name!r} holds a date or time outside the years 1 to 9999: write {name}::text"
         ) from error

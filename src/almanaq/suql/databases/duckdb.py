@@ -191,8 +191,11 @@ def _as_arrow(name: str, table: Any) -> Any:
 
     if not name.strip():
         raise UsageError("a table needs a name")
-    if isinstance(table, pa.RecordBatch):
-        table = pa.table(table)
+    if isinstance(table, pa.RecordBatch | Mapping):
+        try:
+            table = pa.table(table)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise UsageError(f"the columns of {name!r} make no table: {_first_line(error)}") from error
     elif not isinstance(table, pa.Table) and hasattr(table, "iloc"):
         try:
             table = pa.Table.from_pandas(table, preserve_index=False)

@@ -14,7 +14,7 @@ from typing import Any, Self
 import duckdb
 import pyarrow as pa
 
-from almanaq.errors import DatabaseError, DeadlineExceeded
+from almanaq.errors import DatabaseError, DeadlineExceeded, NotSupportedError, OperationalError, engine_error
 
 _INSIST_SECONDS = 0.02
 """An interruption that arrives just before the engine begins is lost: it is repeated until the work has ended."""
@@ -160,7 +160,7 @@ class DuckDBSession:
             with self._lock:
                 if work.stopped:
                     self._refuse_if_over()
-                    raise DatabaseError("the query was interrupted")
+                    raise OperationalError("the query was interrupted")
                 work.busy = True
             try:
                 yield
@@ -199,16 +199,25 @@ class DuckDBSession:
         if self._expired:
             raise DeadlineExceeded("the query ran longer than its deadline and was stopped")
         if self._closed:
-            raise DatabaseError("the session is closed")
+            raise OperationalError("the session is closed")
 
     def _named(self, error: Exception) -> DatabaseError:
         """Give the engine's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, duckdb.InterruptException) or "INTERRUPT Error" in str(error):
             if self._expired:
                 return DeadlineExceeded("the query ran longer than its deadline and was stopped")
-            return DatabaseError("the query was interrupted")
+            return OperationalError("the query was interrupted")
         first = str(error).strip().split("\n", 1)[0]
-        return DatabaseError(re.sub(rf"\b{self._prefix}", "", first) or type(error).__name__)
+        return engine_error(re.sub(rf"\b{self._prefix}", "", first) or type(error).__name__, _kind(error))
+
+
+def _kind(error: Exception) -> type[BaseException]:
+    """Give DuckDB's class of an error; from a stream of Arrow it comes as another, with only its name in the text."""
+    named = str(error).partition(" Error:")[0].replace(" ", "") + "Exception"
+    if named == "InvalidInputException":  # a value, as in a division by zero, which DuckDB puts beside syntax errors
+        return duckdb.DataError
+    kind = getattr(duckdb, named, None)
+    return kind if isinstance(kind, type) and issubclass(kind, duckdb.Error) else type(error)
 
 
 def quote(*names: str) -> str:
@@ -232,8 +241,8 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
 
 
 def _check_select(sql: str) -> None:
-    """Raise DatabaseError unless the text is one SELECT."""
+    """Raise NotSupportedError unless the text is one SELECT."""
     statements = duckdb.extract_statements(sql)
     if len(statements) != 1 or statements[0].type.name != "SELECT":
         kinds = ", ".join(s.type.name for s in statements) or "nothing"
-        raise DatabaseError(f"only a single SELECT is run here, not {kinds}")
+        raise NotSupportedError(f"only a single SELECT is run here, not {kinds}")

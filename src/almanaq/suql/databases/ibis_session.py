@@ -21,7 +21,15 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from almanaq.errors import DatabaseError, DeadlineExceeded, UnsupportedError
+from almanaq.errors import (
+    DatabaseError,
+    DeadlineExceeded,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    UnsupportedError,
+    engine_error,
+)
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.databases.ibis_engines import Engine
 from almanaq.suql.databases.ibis_rows import to_batch
@@ -233,7 +241,7 @@ class IbisSession:
             with self._state:
                 self._refuse_if_over()
                 if started != self._interrupts:
-                    raise DatabaseError("the query was interrupted")
+                    raise OperationalError("the query was interrupted")
                 self._busy = started
             try:
                 yield
@@ -245,7 +253,7 @@ class IbisSession:
 
     def _refuse_if_over(self) -> None:
         if self._closed:
-            raise DatabaseError("the session is closed")
+            raise OperationalError("the session is closed")
         if self._ends is not None and time.monotonic() >= self._ends:
             raise DeadlineExceeded("the query ran longer than its deadline and was stopped")
 
@@ -256,10 +264,10 @@ class IbisSession:
         if self._ends is not None and time.monotonic() >= self._ends - 0.05:
             return DeadlineExceeded("the query ran longer than its deadline and was stopped")
         if started != self._interrupts:
-            return DatabaseError("the query was interrupted")
+            return OperationalError("the query was interrupted")
         said = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
         line = said.strip().split("\n", 1)[0].replace(self._prefix, "")
-        return DatabaseError(f"{self._engine.dialect}: {line or type(error).__name__}")
+        return engine_error(f"{self._engine.dialect}: {line or type(error).__name__}", type(error))
 
     def _cancel_stopped(self) -> bool:
         """Cancel the running statement if it is a stopped one; tell whether it was.
@@ -278,15 +286,15 @@ class IbisSession:
             time.sleep(_INSIST_SECONDS)
 
     def _check_select(self, sql: str) -> exp.Query:
-        """Give the tree of a text; raise DatabaseError unless it is one SELECT that changes nothing."""
+        """Give the tree of a text; raise an error unless it is one SELECT that changes nothing."""
         try:
             trees = [tree for tree in sqlglot.parse(sql, read=self._engine.dialect) if tree is not None]
         except sqlglot.errors.SqlglotError as error:
-            raise DatabaseError(f"not a query: {str(error).splitlines()[0]}") from error
+            raise ProgrammingError(f"not a query: {str(error).splitlines()[0]}") from error
         effects = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock)
         tree = trees[0] if len(trees) == 1 else None
         if not isinstance(tree, exp.Query) or tree.find(*effects):
-            raise DatabaseError("only a single SELECT is run here")
+            raise NotSupportedError("only a single SELECT is run here")
         return tree
 
     # --- text of statements
@@ -328,7 +336,7 @@ class IbisSession:
 
     def _refuse_again(self, name: str) -> None:
         if name in self._tables or name in self._written:
-            raise DatabaseError(f'there is a temporary table "{name}" already')
+            raise ProgrammingError(f'there is a temporary table "{name}" already')
 
     def _place(self, name: str) -> str:
         return self._quoted(self._prefix + name)

@@ -24,7 +24,14 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from almanaq.errors import DatabaseError, DeadlineExceeded
+from almanaq.errors import (
+    DatabaseError,
+    DeadlineExceeded,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    engine_error,
+)
 from almanaq.suql.databases.postgres_driver import driver, first_line
 from almanaq.suql.databases.postgres_types import sql_type, to_batch
 
@@ -262,7 +269,7 @@ class PostgresSession:
             with self._state:
                 self._refuse_if_over()
                 if work.stopped:
-                    raise DatabaseError("the query was interrupted")
+                    raise OperationalError("the query was interrupted")
                 self._busy = work
             try:
                 with self._connection.cursor() as cursor:
@@ -308,7 +315,7 @@ class PostgresSession:
 
     def _refuse_if_over(self) -> None:
         if self._closed:
-            raise DatabaseError("the session is closed")
+            raise OperationalError("the session is closed")
         if self._over():
             raise DeadlineExceeded("the query ran longer than its deadline and was stopped")
 
@@ -331,17 +338,17 @@ class PostgresSession:
         if isinstance(error, driver().errors.QueryCanceled):
             if self._ends is not None and time.monotonic() >= self._ends - 0.05:
                 return DeadlineExceeded("the query ran longer than its deadline and was stopped")
-            return DatabaseError("the query was interrupted")
+            return OperationalError("the query was interrupted")
         said = first_line(error).replace(self._prefix, "")
         if self._connection.closed or self._connection.broken:
-            return DatabaseError(f"the connection to PostgreSQL was lost while the query ran: {said}; run it again")
+            return OperationalError(f"the connection to PostgreSQL was lost while the query ran: {said}; run it again")
         if getattr(error, "sqlstate", None) is None:  # not the server, but the driver or Arrow
             said = f"a value cannot be read here: {said}; cast it to text"
         elif "temporary tables in database" in said:
             said += ": many rows between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
         elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in said:
             said = "a read-only standby makes no temporary tables, in which many rows between steps are kept"
-        return DatabaseError(said)
+        return engine_error(said, type(error))
 
 
 def quote(*names: str) -> str:
@@ -358,14 +365,14 @@ def _may_block(sql: str) -> bool:
     """Tell whether a query may have to see all rows before it gives one.
 
     Raises:
-        DatabaseError: the text is not one SELECT that changes nothing.
+        ProgrammingError, NotSupportedError: the text is not one SELECT that changes nothing.
     """
     try:
         trees = [tree for tree in sqlglot.parse(sql, read="postgres") if tree is not None]
     except sqlglot.errors.SqlglotError as error:
-        raise DatabaseError(f"not a query: {str(error).splitlines()[0]}") from error
+        raise ProgrammingError(f"not a query: {str(error).splitlines()[0]}") from error
     effects = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock)
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Query) or tree.find(*effects):
-        raise DatabaseError("only a single SELECT is run here")
+        raise NotSupportedError("only a single SELECT is run here")
     return tree.find(*_BLOCKING) is not None

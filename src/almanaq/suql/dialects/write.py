@@ -23,9 +23,17 @@ def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
 
     def portable(node: exp.Expr) -> exp.Expr:
         refuse_backspace(node)
-        return write(node)
+        return write(node if dialect == "postgres" else _hexadecimal(node))
 
     return rewritten(tree, portable)
+
+
+def _hexadecimal(node: exp.Expr) -> exp.Expr:
+    r"""Write `'\x6162'::bytea`, which other engines would read as other bytes, as the bytes of `6162`."""
+    if isinstance(node, exp.Cast) and node.is_type("varbinary") and isinstance(node.this, exp.Literal):
+        if node.this.name.startswith("\\x"):
+            return exp.Unhex(this=exp.Literal.string(node.this.name[2:]))
+    return node
 
 
 def _for_postgres(node: exp.Expr) -> exp.Expr:

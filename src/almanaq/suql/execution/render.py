@@ -18,7 +18,7 @@ from almanaq.suql.dialects.collation import collate_column, compare_by_bytes
 from almanaq.suql.dialects.write import write_differences
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.plan.stages import ROW
-from almanaq.suql.syntax.parse import literal
+from almanaq.suql.syntax.literals import literal
 
 _ROWS_WRITTEN_OUT = 100
 """Row ids that are written into SQL instead of a temporary table, which takes longer for so few."""

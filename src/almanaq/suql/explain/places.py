@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from almanaq.errors import DatabaseError, pointer
+from almanaq.errors import DatabaseError, is_engine_error, pointer
 
 _NAMED = re.compile(r"""'([^']+)'|"([^"]+)"|source column (\w+)""")
 _IN_THE_QUERY = ("binder", "conversion", "invalid input syntax", "must appear in the group by", "function")
@@ -13,7 +13,7 @@ _IN_THE_QUERY = ("binder", "conversion", "invalid input syntax", "must appear in
 def placed(error: DatabaseError, query: str) -> DatabaseError:
     """Give an error of the database with a pointer to what it names, if that stands in the query."""
     message = str(error)
-    if type(error) is not DatabaseError or not any(sign in message.lower() for sign in _IN_THE_QUERY):
+    if not is_engine_error(error) or not any(sign in message.lower() for sign in _IN_THE_QUERY):
         return error
     for found in _NAMED.finditer(message):
         name = found[1] or (found[2] or found[3]).split(".")[-1]
@@ -21,5 +21,5 @@ def placed(error: DatabaseError, query: str) -> DatabaseError:
         as_name = re.search(rf"(?<![\w'\"]){re.escape(name.split('(')[0])}\b", query, re.IGNORECASE)
         place = as_literal or as_name
         if place is not None:
-            return DatabaseError(message + pointer(query, place.start(), place.end() - 1))
+            return type(error)(message + pointer(query, place.start(), place.end() - 1))
     return error

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from almanaq.errors import QueryError, UnknownNameError, suggest
+from almanaq.errors import UnknownNameError, UnsupportedError, suggest
 from almanaq.suql.explain.explain import describe_condition
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS
 from almanaq.suql.plan.stages import ROW, LogicalPlan, Output, TextBlock
 from almanaq.suql.result import Evidence, Result
-from almanaq.suql.syntax.parse import literal
+from almanaq.suql.syntax.literals import literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ def why_not_plan(plan: LogicalPlan, key: Mapping[str, object]) -> tuple[LogicalP
         key: values of columns that name the row.
 
     Raises:
-        QueryError: no block of the query has a WHERE with text; UnknownNameError: no such column there.
+        UnsupportedError: no block of the query has a WHERE with text; UnknownNameError: no such column there.
     """
     found = [stage for stage in plan.stages if isinstance(stage, TextBlock) and stage.where_sites]
     if not found:
-        raise QueryError("no text function filters rows in this query; `why not` explains those that do")
+        raise UnsupportedError("no text function filters rows in this query; `why not` explains those that do")
     block = found[0]
     columns, named = _named_columns(block, key)
     parts = conjuncts(block.where)

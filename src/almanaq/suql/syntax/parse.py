@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
-import math
-import numbers
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,9 +11,10 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UnsupportedError, UsageError
+from almanaq.errors import ParameterError, QueryError, QuerySyntaxError, RefusedQueryError, UnsupportedError
 from almanaq.suql.syntax.allowlist import check_allowed
 from almanaq.suql.syntax.dialect import suql_dialect
+from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.normal_forms import write_normal_forms
 
 _OTHER_STATEMENTS = frozenset(
@@ -85,13 +82,13 @@ def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
     Raises:
         QuerySyntaxError: the text is not SUQL; points at the place.
         RefusedQueryError: several statements, anything but a SELECT, or a function that is not allowed.
-        UsageError: the number of parameters differs from the number of `?`.
+        ParameterError: the number of parameters differs from the number of `?`.
     """
     dialect = suql_dialect()
     if not _is_text(text):
         raise QuerySyntaxError("the query holds half a character (a lone surrogate); write it in whole ones")
     if isinstance(parameters, str | bytes | Mapping):
-        raise UsageError("parameters are given as a list, one value for each ? in order")
+        raise ParameterError("parameters are given as a list, one value for each ? in order")
     try:
         tokens = dialect.tokenize(text)
         _refuse_other_statements(tokens)
@@ -105,7 +102,7 @@ def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
     except ParseError as error:
         raise _syntax_error(error, text) from error
     if count != len(parameters):
-        raise UsageError(f"the query has {count} placeholder(s) (?), but {len(parameters)} parameter(s) were given")
+        raise ParameterError(f"the query has {count} placeholder(s) (?), but {len(parameters)} parameter(s) were given")
     if not trees:
         raise QuerySyntaxError("the query is empty; write a SELECT")
     if len(trees) > 1:
@@ -116,44 +113,6 @@ def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
     check_allowed(tree, numbered)
     assert isinstance(tree, exp.Query)
     return _fill(tree, parameters) if parameters else tree
-
-
-def literal(value: object) -> exp.Expr:
-    """Give the SQL literal of a Python value: None, bool, a number, str, date, datetime, time, or a list of those.
-
-    Raises:
-        UsageError: a value of another type, or text that cannot be written in UTF-8.
-    """
-    match value:
-        case None:
-            return exp.null()
-        case bool():
-            return exp.true() if value else exp.false()
-        case numbers.Integral():
-            return _number(str(int(value)))
-        case float() | decimal.Decimal():
-            if math.isfinite(value):
-                return _number(str(value))
-            return exp.cast(exp.Literal.string(str(float(value))), "double precision")
-        case str():
-            if not _is_text(value):
-                raise UsageError(f"the parameter {value!r} holds half a character (a lone surrogate)")
-            return exp.Literal.string(value)
-        case datetime.datetime():
-            kind = "timestamp" if value.tzinfo is None else "timestamptz"
-            return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), kind)
-        case datetime.date():
-            return exp.cast(exp.Literal.string(value.isoformat()), "date")
-        case datetime.time():
-            return exp.cast(exp.Literal.string(value.isoformat()), "time")
-        case list() | tuple():
-            return exp.Array(expressions=[literal(item) for item in value])
-    raise UsageError(f"a parameter of type {type(value).__name__} cannot be put into a query")
-
-
-def _number(digits: str) -> exp.Expr:
-    positive = exp.Literal.number(digits.removeprefix("-"))
-    return exp.Neg(this=positive) if digits.startswith("-") else positive
 
 
 def _is_text(text: str) -> bool:
@@ -218,7 +177,7 @@ def _fill(tree: exp.Query, parameters: Sequence[object]) -> exp.Query:
         if isinstance(node, exp.Parameter):
             number = int(node.name) if node.name.isdigit() else 0
             if not 1 <= number <= len(parameters):
-                raise UsageError(f"parameter ${node.name} has no value; {len(parameters)} given")
+                raise ParameterError(f"parameter ${node.name} has no value; {len(parameters)} given")
             return literal(parameters[number - 1])
         return node
 

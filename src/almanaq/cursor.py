@@ -1,0 +1,183 @@
+"""A DB-API 2.0 cursor (PEP 249) over a connection: one query at a time, its rows handed out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from almanaq.dbapi import python_value
+from almanaq.errors import AlmanaqError, ProgrammingError, UsageError
+
+if TYPE_CHECKING:
+    from almanaq.connection import Connection
+    from almanaq.suql.result import Result
+
+Row = tuple[Any, ...]
+Parameters = Sequence[Any]
+ErrorHandler = Callable[["Connection", "Cursor", type[BaseException], BaseException], Any]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(\.[A-Za-z_][A-Za-z_0-9]*)?")
+
+
+class Cursor:
+    """Runs one query at a time and hands out its rows; iterate over it, or use it in `with`.
+
+    Attributes:
+        arraysize: rows that `fetchmany` gives when no size is named.
+        messages: (class, error) of what the last call raised.
+        errorhandler: called with connection, cursor, class and error in place of raising; None: errors are raised.
+        lastrowid: None, for nothing is ever written.
+
+    >>> import almanaq
+    >>> con = almanaq.connect({"t": {"n": [1, 2, 3]}})
+    >>> with con.cursor() as cursor:
+    ...     _ = cursor.execute("SELECT n FROM t WHERE n > ? ORDER BY n", (1,))
+    ...     cursor.rowcount, cursor.fetchone(), cursor.rownumber, list(cursor)
+    (2, (2,), 1, [(3,)])
+    """
+
+    lastrowid: None = None
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self.messages: list[tuple[type[BaseException], BaseException]] = []
+        self.errorhandler: ErrorHandler | None = connection.errorhandler
+        self._result: Result | None = None
+        self._rows: Sequence[Row] = ()
+        self._next = 0
+        self._closed = False
+
+    @property
+    def description(self) -> tuple[tuple[Any, ...], ...] | None:
+        """(name, Arrow type, and five times None) for each column; None before a query has run."""
+        if self._result is None:
+            return None
+        return tuple((f.name, str(f.type), None, None, None, None, None) for f in self._result.table.schema)
+
+    @property
+    def rowcount(self) -> int:
+        """The number of rows of the query, -1 before one has run."""
+        return -1 if self._result is None else len(self._rows)
+
+    @property
+    def rownumber(self) -> int | None:
+        """The number of the row that is fetched next, the first being 0; None before a query has run."""
+        return None if self._result is None else self._next
+
+    @property
+    def result(self) -> Result:
+        """The whole Result of the last query, with evidence and trace."""
+        self._check_open()
+        if self._result is None:
+            raise UsageError("no query has run on this cursor; call execute(…) first")
+        return self._result
+
+    def execute(self, operation: str, parameters: Parameters = ()) -> Self:
+        """Run a SUQL query, `?` standing for the parameters; errors are those of `Connection.sql`."""
+        self.messages.clear()
+        try:
+            self._check_open()
+            self._result, self._rows, self._next = None, (), 0
+            self._result = self.connection.sql(operation, parameters)
+            self._rows = _python_rows(self._result)
+        except AlmanaqError as error:
+            self._handle(error)
+        return self
+
+    def executemany(self, operation: str, seq_of_parameters: Iterable[Parameters]) -> Self:
+        """Run a SUQL query for each of some lists of parameters; the rows of the last stand to be fetched."""
+        for parameters in seq_of_parameters:
+            self.execute(operation, parameters)
+        return self
+
+    def callproc(self, procname: str, parameters: Parameters = ()) -> Parameters:
+        """Run `SELECT procname(parameters)` and give the parameters back, which no function here changes.
+
+        Args:
+            procname: a function that a query may call.
+        """
+        if not _NAME.fullmatch(procname):
+            self._handle(ProgrammingError(f"{procname!r} is no name of a function"))
+            return parameters
+        self.execute(f"SELECT {procname}({', '.join('?' * len(parameters))})", parameters)
+        return parameters
+
+    def fetchone(self) -> Row | None:
+        """Give the next row, or None after the last."""
+        rows = self.fetchmany(1)
+        return rows[0] if rows else None
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """Give the next `size` rows, fewer at the end."""
+        self._check_fetchable()
+        start = self._next
+        rows = self._rows[start : start + (self.arraysize if size is None else size)]
+        self._next = start + len(rows)
+        return list(rows)
+
+    def fetchall(self) -> list[Row]:
+        """Give all rows that were not fetched yet."""
+        return self.fetchmany(len(self._rows))
+
+    def scroll(self, value: int, mode: Literal["relative", "absolute"] = "relative") -> None:
+        """Go on with another row: `value` rows from here, or that row; IndexError where there is none."""
+        self._check_fetchable()
+        if mode not in ("relative", "absolute"):
+            raise ProgrammingError(f"scroll: {mode!r} is unknown; give 'relative' or 'absolute'")
+        place = self._next + value if mode == "relative" else value
+        if not 0 <= place < len(self._rows):
+            raise IndexError(f"there is no row {place}: the query has {len(self._rows)} rows, the first is 0")
+        self._next = place
+
+    def nextset(self) -> None:
+        """Give None: a query has one set of rows."""
+        self._check_open()
+
+    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+        """Do nothing, as DB-API 2.0 allows."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Do nothing, as DB-API 2.0 allows."""
+
+    def close(self) -> None:
+        """Let go of the rows; closing again does nothing."""
+        self._result, self._rows, self._closed = None, (), True
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Row:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("this cursor is closed; open another with connection.cursor()")
+        self.connection.check_open()
+
+    def _check_fetchable(self) -> None:
+        _ = self.result
+
+    def _handle(self, error: AlmanaqError) -> None:
+        """Keep an error among the messages, and hand it to the handler, or raise it."""
+        self.messages.append((type(error), error))
+        if self.errorhandler is None:
+            raise error
+        self.errorhandler(self.connection, self, type(error), error)
+
+
+def _python_rows(result: Result) -> Sequence[Row]:
+    """Give the rows of a result with intervals as Python's own timedelta."""
+    if not any(str(field.type) == "month_day_nano_interval" for field in result.table.schema):
+        return result.rows
+    return [tuple(map(python_value, row)) for row in result.rows]

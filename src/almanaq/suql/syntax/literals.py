@@ -1,0 +1,96 @@
+"""Python values → literals of SUQL: what a parameter of a query may be."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import math
+import numbers
+import uuid
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from almanaq.errors import ParameterError
+
+
+def literal(value: object) -> exp.Expr:
+    """Give the SQL literal of a Python value: None, bool, a number, str, bytes, UUID, a moment, a dict, or a list.
+
+    A timedelta is an interval, a dict is jsonb, a list or tuple an array of what it holds.
+
+    >>> literal(datetime.timedelta(hours=1.5)).sql("postgres")
+    "CAST('0 days 5400.000000 seconds' AS INTERVAL)"
+    >>> literal(b"ab").sql("postgres")
+    "CAST('\\\\x6162' AS BYTEA)"
+
+    Raises:
+        ParameterError: a value of another type, or text that cannot be written in UTF-8.
+    """
+    match value:
+        case None:
+            return exp.null()
+        case bool():
+            return exp.true() if value else exp.false()
+        case numbers.Integral():
+            return _number(str(int(value)))
+        case decimal.Decimal() if value.is_finite():
+            return _number(str(value))
+        case decimal.Decimal() | numbers.Real():
+            number = float(value)
+            plain = _number(repr(number)) if math.isfinite(number) else exp.Literal.string(str(number))
+            return exp.cast(plain, "double precision")
+        case str():
+            return exp.Literal.string(_checked(value))
+        case list() | tuple():
+            return exp.Array(expressions=[literal(item) for item in value])
+    written = _written(value)
+    if written is None:
+        raise ParameterError(
+            f"a parameter of type {type(value).__name__} cannot be put into a query; give None, bool, a number, str, "
+            "bytes, UUID, date, time, datetime, timedelta, a dict (as jsonb), or a list of one of these"
+        )
+    text, kind = written
+    return exp.cast(exp.Literal.string(text), kind, dialect="postgres")
+
+
+def _written(value: object) -> tuple[str, str] | None:
+    """Give the text and the type of a value whose literal is a cast."""
+    match value:
+        case datetime.datetime():
+            return value.isoformat(sep=" "), "timestamp" if value.tzinfo is None else "timestamptz"
+        case datetime.date():
+            return value.isoformat(), "date"
+        case datetime.time():
+            return value.isoformat(), "time" if value.tzinfo is None else "timetz"
+        case datetime.timedelta():
+            return f"{value.days} days {value.seconds}.{value.microseconds:06} seconds", "interval"
+        case uuid.UUID():
+            return str(value), "uuid"
+        case bytes() | bytearray() | memoryview():
+            return "\\x" + bytes(value).hex(), "bytea"
+        case Mapping():
+            return _json(value), "jsonb"
+    return None
+
+
+def _json(value: Mapping[object, object]) -> str:
+    try:
+        return _checked(json.dumps(dict(value), ensure_ascii=False, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"a parameter cannot be written as JSON: {error}") from error
+
+
+def _checked(text: str) -> str:
+    """Give a text; raise ParameterError where UTF-8 cannot write it: halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ParameterError(f"the parameter {text!r} holds half a character (a lone surrogate)") from None
+    return text
+
+
+def _number(digits: str) -> exp.Expr:
+    positive = exp.Literal.number(digits.removeprefix("-"))
+    return exp.Neg(this=positive) if digits.startswith("-") else positive
