@@ -5,6 +5,9 @@ from __future__ import annotations
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import Usage
 
+LONGEST_WAIT = 60.0
+"""Seconds that a server may ask to wait; where it asks for more, the call is tried again after these."""
+
 
 class FailedCall(ModelCallError):
     """One call to a model failed.

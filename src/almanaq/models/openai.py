@@ -12,18 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import ModelCallError, ModelError
-from almanaq.models.failure import FailedCall
+from almanaq.models.address import identity_of, secrets_in, shown_address
+from almanaq.models.failure import LONGEST_WAIT, FailedCall
 from almanaq.models.http import JsonServer, NoReply, Reply, address_error, run_apart
 from almanaq.models.openai_errors import (
     connection_failure,
     decoded,
-    hidden_tokens,
+    first_text,
     message_of,
     refused_feature,
     retry_after,
     status_failure,
     text_of,
 )
+from almanaq.models.openai_usage import hidden_tokens, most_tokens, stated_tokens
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Completion, Prompt, Usage
 from almanaq.models.spending import record
@@ -33,6 +35,8 @@ from almanaq.models.vectors import normalised
 OPENAI = "https://api.openai.com/v1"
 _REASONING_ROOM = 8192
 """Tokens added for hidden reasoning once a model has shown that it reasons: its limit counts them as output."""
+_VECTOR_BYTES = 2**19
+"""Longest vector in a reply: 16,384 numbers, written out."""
 
 
 class OpenAIModel:
@@ -62,10 +66,11 @@ class OpenAIModel:
     ) -> None:
         self.name = f"openai:{model}"
         self._model, self._price, self._effort = model, price, reasoning_effort
-        self._base_url, key = address_and_key(base_url, api_key)
-        self.secrets = (key,)
-        self.identity = f"{self.name} at {self._base_url} {reasoning_effort or ''}"
-        self._server = JsonServer(self._base_url, _headers(self._base_url, key), timeout=timeout)
+        address, key = address_and_key(base_url, api_key)
+        self._base_url = shown_address(address)
+        self.secrets = (key, *secrets_in(address))
+        self.identity = f"{self.name} at {identity_of(address)} {reasoning_effort or ''}"
+        self._server = JsonServer(address, _headers(address, key), timeout=timeout, secrets=self.secrets)
         self._refused: frozenset[str] = frozenset()
         self._reasons = self._served = False
 
@@ -83,7 +88,7 @@ class OpenAIModel:
         if reply.status != 200:
             raise self._failure(reply, request)
         content = decoded(reply.body, base_url=self._base_url, served=self._served)
-        usage = self._usage(content, request)
+        usage = self._usage(content, request, prompt)
         self._reasons = self._reasons or hidden_tokens(content) > 0
         completion = text_of(content, usage)
         self._served = True
@@ -126,15 +131,16 @@ class OpenAIModel:
             request["reasoning_effort"] = self._effort
         return {key: value for key, value in request.items() if key not in self._refused}
 
-    def _usage(self, content: Mapping[str, Any], request: Mapping[str, Any]) -> Usage:
+    def _usage(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> Usage:
         """Give what the reply says it cost; where it says nothing, an estimate from the lengths of the texts."""
-        stated = content.get("usage")
-        stated = stated if isinstance(stated, dict) else {}
-        read, written = stated.get("prompt_tokens"), stated.get("completion_tokens")
-        if not isinstance(read, int):
-            read = sum(estimate_tokens(m["content"]) for m in request["messages"])
-        if not isinstance(written, int):
-            written = estimate_tokens(str(content.get("choices", "")))
+        texts = [m["content"] for m in request["messages"]]
+        written = stated_tokens(content, "completion_tokens", most=self.most_output_tokens(prompt), told=self._base_url)
+        read = stated_tokens(content, "prompt_tokens", most=most_tokens(texts), told=self._base_url)
+        if not read:
+            read = sum(map(estimate_tokens, texts))
+        if not written:
+            text = first_text(content)
+            written = estimate_tokens(text) if text or written is None else 0
         return Usage(1, 0, read, written, None if self._price is None else self._price.of(read, written))
 
 
@@ -161,8 +167,16 @@ class OpenAIEmbedder:
     ) -> None:
         self.name = f"openai:{model}"
         self._model, self._batch, self._attempts = model, batch, attempts
-        self._base_url, key = address_and_key(base_url, api_key)
-        self._server = JsonServer(self._base_url, _headers(self._base_url, key), timeout=120.0)
+        address, key = address_and_key(base_url, api_key)
+        self._base_url = shown_address(address)
+        self._server = JsonServer(
+            address,
+            _headers(address, key),
+            timeout=120.0,
+            secrets=(key, *secrets_in(address)),
+            most_bytes=batch * _VECTOR_BYTES,
+        )
+        self._width: int | None = None
         self.usage = Usage()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -186,7 +200,8 @@ class OpenAIEmbedder:
                 self._spend(known.usage)
                 if not known.retryable or attempt + 1 == self._attempts:
                     raise
-                await asyncio.sleep(known.retry_after if known.retry_after is not None else 0.5 * 2**attempt)
+                asked = known.retry_after
+                await asyncio.sleep(0.5 * 2**attempt if asked is None else min(max(0.0, asked), LONGEST_WAIT))
         raise AssertionError("a loop over attempts ends in vectors or a failure")
 
     async def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -206,19 +221,33 @@ class OpenAIEmbedder:
                 served=self.usage.calls > 0,
             )
         content = decoded(reply.body, base_url=self._base_url, served=self.usage.calls > 0)
+        read = stated_tokens(content, "prompt_tokens", most=most_tokens(texts), told=self._base_url)
+        usage = Usage(calls=1, input_tokens=read or 0, money=None)
+        vectors = self._vectors(content, len(texts), usage)
+        self._spend(usage)
+        return normalised(vectors)
+
+    def _vectors(self, content: Mapping[str, Any], count: int, usage: Usage) -> NDArray[np.float32]:
+        """Give the vectors of a reply in the order of the texts; raises FailedCall, with what it cost, for others."""
         try:
             items = sorted(content["data"], key=lambda item: item["index"])
-            vectors = np.array([item["embedding"] for item in items], np.float32)
+            with np.errstate(over="ignore"):
+                vectors = np.array([item["embedding"] for item in items], np.float32)
+            places = [item["index"] for item in items]
         except (ValueError, TypeError, LookupError) as problem:
-            raise FailedCall(f"the server's reply holds no vectors: {problem!r}", usage=Usage(calls=1)) from problem
-        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise FailedCall(f"the server's reply holds no vectors: {str(problem)[:200]}", usage=usage) from problem
+        if vectors.ndim != 2 or places != list(range(count)):
+            raise FailedCall(f"the server gave vectors of shape {vectors.shape} for {count} texts", usage=usage)
+        if not np.isfinite(vectors).all():
+            raise FailedCall("the server gave vectors with values that are no numbers", usage=usage)
+        if self._width not in (None, vectors.shape[1]):
             raise FailedCall(
-                f"the server gave vectors of shape {vectors.shape} for {len(texts)} texts", usage=Usage(calls=1)
+                f"the server gave vectors of {vectors.shape[1]} numbers after some of {self._width}",
+                retryable=False,
+                usage=usage,
             )
-        stated = content.get("usage")
-        read = stated.get("prompt_tokens") if isinstance(stated, dict) else None
-        self._spend(Usage(calls=1, input_tokens=read if isinstance(read, int) else 0, money=None))
-        return normalised(vectors)
+        self._width = vectors.shape[1]
+        return vectors
 
     def _spend(self, usage: Usage) -> None:
         self.usage += usage

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from almanaq.errors import ModelError
-from almanaq.models.failure import FailedCall, UnusableReply
+from almanaq.models.failure import LONGEST_WAIT, FailedCall, UnusableReply
 from almanaq.models.http import NoReply
 from almanaq.models.logged import redacted
+from almanaq.models.openai_usage import hidden_tokens
 from almanaq.models.protocols import Completion, Usage
 
 _ONE_CALL = Usage(calls=1)
@@ -24,6 +26,7 @@ _NAMES_OF_FEATURES = {
 """How servers name what they do not support."""
 
 _ABOUT_ONE_TEXT = ("content_filter", "content filter", "content management", "policy", "safety", "moderation")
+_LONGEST_SAID = 1000
 _TOO_LONG = ("context_length", "context length", "maximum context", "too many tokens", "context window", "too long")
 
 
@@ -42,6 +45,11 @@ def status_failure(
     """Give the error for a reply with an HTTP status that is not 200; `served`: other calls have succeeded."""
     said = redacted(" ".join(message.split())[:300])
     lower = said.lower()
+    if 300 <= status < 400:
+        return ModelError(
+            f"the server at {base_url} sends requests on to another address ({status}), and redirects are not followed:"
+            " what is asked would go to whoever it names. Set OPENAI_BASE_URL to the address itself"
+        )
     if status in (401, 403):
         return ModelError(f"the server at {base_url} refused the key ({status}): set OPENAI_API_KEY. It said: {said}")
     if status in (400, 404) and "model" in lower and any(word in lower for word in ("exist", "found", "unknown")):
@@ -81,23 +89,32 @@ def message_of(body: bytes) -> str:
     """Give what a refusal says, in whichever of the usual forms."""
     try:
         content = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body[:500].decode("utf-8", "replace")
     found = content.get("error", content) if isinstance(content, dict) else content
     if isinstance(found, dict):
         said = found.get("message") or found.get("detail") or found
         code = found.get("code")
-        return f"{said} ({code})" if isinstance(code, str) and isinstance(said, str) else str(said)
-    return str(found)
+        return f"{said} ({code})" if isinstance(code, str) and isinstance(said, str) else _repeated(said)
+    return _repeated(found)
+
+
+def _repeated(found: object) -> str:
+    try:
+        return str(found)[:_LONGEST_SAID]
+    except (ValueError, RecursionError):
+        return "something that cannot be shown"
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Give the seconds that a server asks to wait, None when it names none."""
+    """Give the seconds that a server asks to wait, at most LONGEST_WAIT; None when it names none."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         try:
-            return max(0.0, float(headers.get(name, "")) * unit)
+            asked = float(headers.get(name, "")) * unit
         except ValueError:
             continue
+        if not math.isnan(asked):
+            return min(max(0.0, asked), LONGEST_WAIT)
     return None
 
 
@@ -112,19 +129,30 @@ def decoded(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as problem:
         if not served and not body.lstrip().startswith(b"{"):
             raise _other_dialect(base_url, body) from problem
-        raise FailedCall(f"the reply is not JSON: {body[:80]!r}", usage=_ONE_CALL, sure=False) from problem
+        raise FailedCall(
+            f"the reply is not JSON: {redacted(repr(body[:80]))}", usage=_ONE_CALL, sure=False
+        ) from problem
     if not isinstance(content, dict) or not {"choices", "data", "error", "usage"} & set(content):
         if not served:
             raise _other_dialect(base_url, body)
-        raise FailedCall(f"the reply is no chat completion: {body[:80]!r}", usage=_ONE_CALL, sure=False)
+        raise FailedCall(f"the reply is no chat completion: {redacted(repr(body[:80]))}", usage=_ONE_CALL, sure=False)
     return content
 
 
 def _other_dialect(base_url: str, body: bytes) -> ModelError:
     return ModelError(
         f"the server at {base_url} does not speak the OpenAI protocol: set OPENAI_BASE_URL to the address that ends"
-        f" before /chat/completions, often in /v1. Its reply began {body[:60]!r}"
+        f" before /chat/completions, often in /v1. Its reply began {redacted(repr(body[:60]))}"
     )
+
+
+def first_text(content: Mapping[str, Any]) -> str:
+    """Give what a chat reply says, whole or not; "" where it says nothing."""
+    try:
+        text = content["choices"][0]["message"]["content"]
+    except (LookupError, TypeError):
+        return ""
+    return text if isinstance(text, str) else ""
 
 
 def text_of(content: Mapping[str, Any], usage: Usage) -> Completion:
@@ -134,9 +162,10 @@ def text_of(content: Mapping[str, Any], usage: Usage) -> Completion:
         message, finish = choice["message"], choice.get("finish_reason")
         text, refusal = message.get("content"), message.get("refusal")
     except (LookupError, TypeError, AttributeError) as problem:
-        raise FailedCall(f"the reply is no chat completion: {str(content)[:120]}", usage=usage) from problem
+        raise FailedCall(f"the reply is no chat completion: {_repeated(content)[:120]}", usage=usage) from problem
     if refusal or finish == "content_filter":
-        raise UnusableReply(f"the model declined: {refusal or 'content filter'}", retryable=False, usage=usage)
+        said = _repeated(refusal)[:300] if refusal else "content filter"
+        raise UnusableReply(f"the model declined: {said}", retryable=False, usage=usage)
     hidden = hidden_tokens(content)
     if not isinstance(text, str) or not text.strip():
         why = f", after {hidden} hidden tokens of reasoning" if hidden else ""
@@ -144,12 +173,5 @@ def text_of(content: Mapping[str, Any], usage: Usage) -> Completion:
     if finish == "length":
         why = f" ({hidden} of its tokens went into hidden reasoning)" if hidden else ""
         raise UnusableReply(f"the model's reply was cut at its limit{why}", usage=usage)
-    return Completion(text, usage)
-
-
-def hidden_tokens(content: Mapping[str, Any]) -> int:
-    """Give the number of output tokens that went into reasoning and are not in the text."""
-    usage = content.get("usage")
-    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
-    hidden = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return hidden if isinstance(hidden, int) else 0
+    # Half of a surrogate pair is no text: neither the cache nor a database can hold it.
+    return Completion(text.encode("utf-8", "replace").decode(), usage)

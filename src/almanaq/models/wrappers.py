@@ -14,7 +14,7 @@ from collections.abc import Callable
 from almanaq.errors import ModelCallError
 from almanaq.models.cached import CachedModel
 from almanaq.models.clients import PerLoop
-from almanaq.models.failure import FailedCall
+from almanaq.models.failure import LONGEST_WAIT, FailedCall
 from almanaq.models.hedged import HedgedModel
 from almanaq.models.logged import LoggedModel
 from almanaq.models.metered import MeteredModel
@@ -22,7 +22,6 @@ from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 from almanaq.models.rate import RateLimitedModel
 from almanaq.models.traced import TracedModel
 
-_LONGEST_WAIT = 60.0
 _MOST_FORMS = 6
 """How many features of a request a server may refuse one after the other."""
 
@@ -65,7 +64,8 @@ class RetryingModel:
     def _wait(self, attempt: int, asked: float | None) -> float:
         jitter = self._random.uniform(0, min(self._longest, self._base * 2**attempt))
         # Calls that were refused together are asked to come back together: the jitter spreads them.
-        return jitter if asked is None else min(asked, _LONGEST_WAIT) + jitter / 4
+        # What is no number (a model of someone else's may say so) is no wish either.
+        return jitter if asked is None or asked != asked else min(max(0.0, asked), LONGEST_WAIT) + jitter / 4
 
 
 class ConcurrentModel:
