@@ -21,7 +21,7 @@ settings.load_profile("same")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give the run a cache folder of its own: nothing kept by an earlier run is seen, nor the user's cache touched.
+    """Give the run folders of its own: nothing kept by an earlier run is seen, nor the user's cache and settings.
 
     Workers of a parallel run inherit the folder, so that costly files (static vectors) are made once.
     """
@@ -29,6 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     folder = tempfile.mkdtemp(prefix="almanaq-tests-")
     os.environ["ALMANAQ_CACHE_DIR"] = folder
+    os.environ["XDG_CONFIG_HOME"] = os.path.join(folder, "config")
     os.environ.pop("ALMANAQ_CACHE", None)
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 

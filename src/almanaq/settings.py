@@ -1,28 +1,58 @@
-"""Settings from the environment and from `almanaq.toml` in the working directory; flags go before both.
+"""Settings from the environment, from `almanaq.toml` in the working directory, and from the user's own; flags go first.
+
+The file of a folder may come with whatever else lies there. What it says of models, addresses, keys and caches counts
+only once the user has allowed it (`almanaq trust`): else a folder could have documents, and a key of the environment,
+sent to whomever it names. The user's own file, `~/.config/almanaq/almanaq.toml`, may say all.
 
 Imported only by commands that need settings: pydantic is too slow to be paid for by `import almanaq`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import AliasChoices, Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from almanaq.errors import UsageError, suggest
+from almanaq.models.address import HIDDEN, shown_address
+from almanaq.models.budget import DEFAULT_MAX_CALLS
+from almanaq.models.logged import redacted
+from almanaq.trust import allowed_on_terminal, config_folder, is_trusted, trust
 
 FILE = Path("almanaq.toml")
+
+_HARMLESS = ("speculation", "order", "strict", "deadline", "concurrency")
+_OF_THIS_MACHINE = {"model": ("local",), "embedder": ("lexical", "static", "local")}
+_SHOWN = 200
+_SECRET = ("openai_api_key", "openai_base_url")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """A file of settings as it was read; `content` is what was read, so that what is allowed is what is used."""
+
+    path: Path
+    content: bytes = field(repr=False)
+    values: Mapping[str, Any] = field(repr=False)
+
+
+_FILES: ContextVar[Sequence[SettingsFile]] = ContextVar("almanaq_settings_files", default=())
 
 
 class Settings(BaseSettings):
     """Every setting, with its default.
 
     In the environment a name is written `ALMANAQ_MODEL`, in `almanaq.toml` `model`. The two settings of
-    OpenAI-compatible servers keep the names that other tools know: `OPENAI_BASE_URL`, `OPENAI_API_KEY`.
+    OpenAI-compatible servers keep the names that other tools know: `OPENAI_BASE_URL`, `OPENAI_API_KEY`. Files are read
+    by `read_settings` alone.
     """
 
     model_config = SettingsConfigDict(
@@ -30,14 +60,16 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
         extra="forbid",
         populate_by_name=True,
-        toml_file=FILE,
+        hide_input_in_errors=True,
         protected_namespaces=(),
     )
 
     model: str = "local"
     embedder: str | None = None
     cache_dir: str | None = None
-    openai_base_url: str | None = Field(None, validation_alias=AliasChoices("openai_base_url", "OPENAI_BASE_URL"))
+    openai_base_url: str | None = Field(
+        None, validation_alias=AliasChoices("openai_base_url", "OPENAI_BASE_URL"), repr=False
+    )
     openai_api_key: str | None = Field(
         None, validation_alias=AliasChoices("openai_api_key", "OPENAI_API_KEY"), repr=False
     )
@@ -57,11 +89,12 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Put flags before the environment, and that before the file; no other place is read."""
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+        """Put flags before the environment, and that before the files; no other place is read."""
+        files = [InitSettingsSource(settings_cls, init_kwargs=dict(file.values)) for file in _FILES.get()]
+        return init_settings, env_settings, *files
 
     def export(self) -> None:
-        """Set the environment variables that the model layer reads, for settings that came from the file."""
+        """Set the environment variables that the model layer reads, for settings that came from a file."""
         for variable, value in (
             ("OPENAI_BASE_URL", self.openai_base_url),
             ("OPENAI_API_KEY", self.openai_api_key),
@@ -75,32 +108,97 @@ def read_settings(**flags: Any) -> Settings:
     """Give the settings in force, `flags` that are None left out.
 
     Raises:
-        UsageError: `almanaq.toml` is not TOML or holds an unknown key; a value of the wrong type or out of range.
+        UsageError: a file is not TOML or holds an unknown key; a value of the wrong type or out of range; the file in
+            the working directory says what only one that the user has allowed may say.
     """
+    given = {name: value for name, value in flags.items() if value is not None}
+    folder, own = read_file(FILE), read_file(config_folder() / FILE.name)
+    files = [file for file in (folder, own) if file is not None]
+    settings = _settings(given, files)
+    if folder is not None:
+        bare = _settings(given, [])
+        reaching = {n: v for n, v in reaches_out(folder.values).items() if n not in bare.model_fields_set}
+        if reaching and not is_trusted(folder.path, folder.content):
+            _ask(folder, reaching)
+    return settings
+
+
+def read_file(path: Path) -> SettingsFile | None:
+    """Give a file of settings, None where there is none; raises UsageError for one that cannot be read."""
     try:
-        return Settings(**{name: value for name, value in flags.items() if value is not None})
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{FILE}: not valid TOML: {error}") from error
+        content = path.read_bytes()
+        return SettingsFile(path, content, tomllib.loads(content.decode()))
+    except FileNotFoundError:
+        return None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not valid TOML: {error}") from error
     except OSError as error:
-        raise UsageError(f"{FILE}: cannot be read: {error.strerror}") from error
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def reaches_out(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the settings of a file that say where documents, keys or replies go, or that raise what may be spent."""
+    return {name: value for name, value in values.items() if not _is_harmless(name, value)}
+
+
+def shown_setting(name: str, value: object) -> str:
+    """Give a setting as a line of a file, without a key in it."""
+    text = HIDDEN if name == "openai_api_key" else shown_address(str(value)) if name in _SECRET else str(value)
+    return f"{name} = {json.dumps(redacted(text[:_SHOWN]), ensure_ascii=False)}"
+
+
+def _is_harmless(name: str, value: object) -> bool:
+    # A setting is not harmless until it is named here.
+    if name in _OF_THIS_MACHINE:
+        return value in _OF_THIS_MACHINE[name]
+    if name == "max_calls":
+        return isinstance(value, int) and value <= DEFAULT_MAX_CALLS
+    return name in _HARMLESS
+
+
+def _ask(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
+    """Have a person allow a file for good; raises UsageError where nobody does."""
+    said = ", ".join(shown_setting(name, value) for name, value in reaching.items())
+    place = file.path.resolve()
+    if allowed_on_terminal(f"{place} says where documents and keys go: {said}. Allow this file, as it is, for good?"):
+        trust(file.path, file.content)
+        return
+    raise UsageError(
+        f"{place} may not say where documents and keys go until you allow it: {said}. Read it, then run `almanaq"
+        f" trust`; or give flags or set the environment; or write it into {config_folder() / FILE.name}"
+    )
+
+
+def _settings(flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> Settings:
+    token = _FILES.set(files)
+    try:
+        return Settings(**flags)
     except ValidationError as error:
-        raise UsageError("; ".join(_explain(detail, flags) for detail in error.errors())) from None
+        raise UsageError("; ".join(_explain(detail, flags, files) for detail in error.errors())) from None
+    finally:
+        _FILES.reset(token)
 
 
-def _explain(detail: Any, flags: dict[str, Any]) -> str:
+def _explain(detail: Any, flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> str:
     """Say in one clause which setting is wrong, where it was set, and what it may be."""
     name = str(detail["loc"][0]).lower() if detail["loc"] else "settings"
     if detail["type"] == "extra_forbidden":
-        return f"{FILE}: unknown setting {name!r}{suggest(name, Settings.model_fields)}"
+        return f"{_file_of(name, files)}: unknown setting {name!r}{suggest(name, Settings.model_fields)}"
     message = detail["msg"][0].lower() + detail["msg"][1:]
-    return f"{_origin(name, flags)}: {message}, not {detail['input']!r}"
+    # What was meant for another setting may be a key as well.
+    value = "" if name in _SECRET else f", not {redacted(repr(detail['input']))}"
+    return f"{_origin(name, flags, files)}: {message}{value}"
 
 
-def _origin(name: str, flags: dict[str, Any]) -> str:
+def _origin(name: str, flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> str:
     """Name the place whose value was taken for a setting, in the order of precedence."""
     if flags.get(name) is not None:
         return "--" + name.replace("_", "-")
     for variable in (f"ALMANAQ_{name.upper()}", name.upper()):
         if os.environ.get(variable):
             return variable
-    return f"{FILE}: {name}"
+    return f"{_file_of(name, files)}: {name}"
+
+
+def _file_of(name: str, files: Sequence[SettingsFile]) -> Path:
+    return next((file.path for file in files if name in {key.lower() for key in file.values}), FILE)

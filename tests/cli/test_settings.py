@@ -6,12 +6,14 @@ import pytest
 
 from almanaq.errors import UsageError
 from almanaq.settings import read_settings
+from almanaq.trust import trust
 
 
 @pytest.fixture(autouse=True)
 def bare(tmp_path, monkeypatch):
     """An empty folder, and an environment without settings."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
     for name in ("MODEL", "EMBEDDER", "CACHE_DIR", "ORDER", "SPECULATION", "MAX_CALLS"):
         monkeypatch.delenv(f"ALMANAQ_{name}", raising=False)
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
@@ -29,8 +31,14 @@ def test_defaults():
     )
 
 
+def write_and_allow(folder, text):
+    """Write the file of settings of a folder, and allow it."""
+    (folder / "almanaq.toml").write_text(text)
+    trust(folder / "almanaq.toml", text.encode())
+
+
 def test_precedence(bare, monkeypatch):
-    (bare / "almanaq.toml").write_text('model = "openai:file"\nembedder = "lexical"\nopenai_base_url = "http://file"\n')
+    write_and_allow(bare, 'model = "openai:file"\nembedder = "lexical"\nopenai_base_url = "http://file"\n')
     assert read_settings().model == "openai:file"
     monkeypatch.setenv("ALMANAQ_MODEL", "openai:environment")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://environment")
@@ -75,8 +83,20 @@ def test_export_hands_file_settings_to_the_model_layer(bare, monkeypatch):
 
     for name in ("OPENAI_API_KEY", "ALMANAQ_CACHE_DIR"):
         monkeypatch.setenv(name, "")
-    (bare / "almanaq.toml").write_text('openai_api_key = "k"\ncache_dir = "c"\n')
+    write_and_allow(bare, 'openai_api_key = "k"\ncache_dir = "c"\n')
     settings = read_settings()
     settings.export()
     assert (os.environ["OPENAI_API_KEY"], os.environ["ALMANAQ_CACHE_DIR"]) == ("k", "c")
     assert "'k'" not in repr(settings)
+
+
+def test_ones_own_file_comes_last_and_may_say_all(bare):
+    own = bare / "own" / "almanaq"
+    own.mkdir(parents=True)
+    (own / "almanaq.toml").write_text('model = "openai:own"\norder = "table"\nopenai_base_url = "http://own"\n')
+    (bare / "almanaq.toml").write_text('order = "similarity"\n')
+    settings = read_settings()
+    assert (settings.model, settings.order, settings.openai_base_url) == ("openai:own", "similarity", "http://own")
+    (own / "almanaq.toml").write_text("ordr = 1\n")
+    with pytest.raises(UsageError, match=r"own/almanaq/almanaq\.toml: unknown setting 'ordr'"):
+        read_settings()

@@ -36,8 +36,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     if "PYTHONPATH" in kept:
         kept["PYTHONPATH"] = os.pathsep.join(str(Path(p).absolute()) for p in kept["PYTHONPATH"].split(os.pathsep))
-    cache = tmp_path_factory.mktemp("cache")
-    return kept | {"ALMANAQ_CACHE_DIR": str(cache), "ALMANAQ_EMBEDDER": "lexical", "COLUMNS": "100", "NO_COLOR": "1"}
+    cache, config = tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("config")
+    own = {"ALMANAQ_CACHE_DIR": str(cache), "XDG_CONFIG_HOME": str(config)}
+    return kept | own | {"ALMANAQ_EMBEDDER": "lexical", "COLUMNS": "100", "NO_COLOR": "1"}
 
 
 class Warm:

@@ -152,8 +152,9 @@ def test_private_columns_never_leave(almanaq, server, places, refused, tmp_path)
     assert server.ledger.calls == 0
 
 
-def test_settings_of_the_server_may_stand_in_the_file(almanaq, server, places, tmp_path):
+def test_settings_of_the_server_may_stand_in_a_file_that_was_allowed(almanaq, server, places, tmp_path):
     lines = ['model = "openai:any"', f'openai_base_url = "{server.url}"', 'openai_api_key = "k"']
     (tmp_path / "almanaq.toml").write_text("\n".join(lines))
+    assert almanaq("trust").returncode == 0
     run = almanaq("sql", SUQL, "--db", places, "--format", "csv")
     assert (run.returncode, run.stdout) == (0, "name\nCoda\n"), run.stderr

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from almanaq.cli import ask, bench, cache, chat, demo, find, index, schema, sql
+from almanaq.cli import ask, bench, cache, chat, demo, find, index, schema, sql, trust
 
-COMMANDS = (demo, schema, ask, chat, sql, find, index, bench, cache)
+COMMANDS = (demo, schema, ask, chat, sql, find, index, bench, cache, trust)
 """In the order of `--help`."""
 
 app = typer.Typer(
@@ -37,7 +37,9 @@ def almanaq(
     """Ask questions of tables and of the text inside them.
 
     Settings are read from flags, then the environment (ALMANAQ_MODEL, ALMANAQ_EMBEDDER, OPENAI_BASE_URL,
-    OPENAI_API_KEY, ALMANAQ_CACHE_DIR), then almanaq.toml in the working directory.
+    OPENAI_API_KEY, ALMANAQ_CACHE_DIR), then almanaq.toml in the working directory, then your own in
+    ~/.config/almanaq. What one in a folder says of models, addresses, keys and caches counts once you
+    have allowed it: almanaq trust.
 
     Exit codes: 0 done; 1 the request failed; 2 wrong usage; 3 refused or stopped by a budget.
     """

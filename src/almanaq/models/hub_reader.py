@@ -93,7 +93,7 @@ def _load(path: str) -> _Loaded:
         except ImportError as problem:
             raise MissingExtraError(problem.name or "transformers", "local", f"the model local:{path}") from problem
         try:
-            config = transformers.AutoConfig.from_pretrained(path)
+            config = transformers.AutoConfig.from_pretrained(path, trust_remote_code=False)
             kind = next(iter(config.architectures or ()), "")
             answers = kind.endswith("ForQuestionAnswering")
             labels = {str(label).lower() for label in config.id2label.values()}
@@ -102,7 +102,7 @@ def _load(path: str) -> _Loaded:
                     f"local:{path} is a {kind or 'model of an unknown kind'}: it takes a model for extractive question"
                     " answering, or a cross-encoder with a label 'entailment'"
                 )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(path, trust_remote_code=False)
             model = getattr(transformers, kind).from_pretrained(path)
         except (OSError, ValueError, AttributeError) as problem:
             near = suggest(path, _at_hand(path))

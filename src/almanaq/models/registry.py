@@ -26,7 +26,7 @@ class ModelSettings:
     """How a language model is reached and bounded.
 
     Attributes:
-        base_url, api_key: by default OPENAI_BASE_URL and OPENAI_API_KEY.
+        base_url, api_key: by default OPENAI_BASE_URL and OPENAI_API_KEY. Both may hold a key: neither is printed.
         timeout: seconds until a call is given up; `attempts`: how often it is made at most.
         concurrency: most calls under way at once.
         context_tokens: what the model reads at once.
@@ -41,8 +41,8 @@ class ModelSettings:
         traces: OpenTelemetry spans for calls; None: as ALMANAQ_OTEL says.
     """
 
-    base_url: str | None = None
-    api_key: str | None = None
+    base_url: str | None = field(default=None, repr=False)
+    api_key: str | None = field(default=None, repr=False)
     timeout: float = 60.0
     attempts: int = 4
     concurrency: int = 64
