@@ -228,7 +228,8 @@ class Agent:
 
     def _reply(self, question: str, kind: TurnKind, ran: _Ran, history: History) -> Steps:
         result, rows = ran.result, tuple(ran.result.rows)
-        searched = describe(ran.suql, [t.shown for t in history if t.shown])
+        # What is described is shown to a language model, which has seen no row of a private turn.
+        searched = describe(ran.suql, [t.shown for t in history if t.shown and (self._links_words or not t.private)])
         response = Response(
             "no_result" if ran.empty else "answered",
             "",
@@ -243,7 +244,7 @@ class Agent:
             kind=ran.parsed.kind if kind == "new" else kind,
             shown=None if ran.empty else ran.shown,
             meant=ran.parsed.suql if ran.relaxed else None,
-            private=shows_private(ran.suql, self._engine.catalog),
+            private=shows_private(ran.suql, self._engine.catalog, result.trace.links),
         )
         notes = _notes(ran.parsed, result.trace)
         responder = self._responder

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import sqlglot
-from sqlglot import exp
+from collections.abc import Sequence
 
-from almanaq.agent.tables import tables_of
+from almanaq.suql.catalog.binder import bind
+from almanaq.suql.catalog.privacy import private_columns_shown
 from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.syntax.parse import parse
 
 
-def shows_private(suql: str, catalog: Catalog) -> bool:
-    """Say whether a query may show a private column: one stands in a SELECT list, or a star over its relation."""
-    relations = [r for r in map(catalog.find, tables_of(suql)) if r is not None]
-    private = {column.name.casefold() for r in relations for column in r.columns if column.private}
-    if not private:
+def shows_private(suql: str, catalog: Catalog, links: Sequence[tuple[str, str, tuple[str, ...]]] = ()) -> bool:
+    """Say whether the rows of a query that ran, the quotes they rest on, or its links show values of private columns.
+
+    Args:
+        links: the trace's: column, literal, and the values that it was taken for.
+    """
+    if not any(column.private for relation in catalog.relations for column in relation.columns):
         return False
-    selects = sqlglot.parse_one(suql, read="postgres").find_all(exp.Select)
-    items = [item for select in selects for item in select.expressions]
-    columns = {column.name.casefold() for item in items for column in item.find_all(exp.Column)}
-    return bool(columns & private) or any(item.is_star for item in items)
+    private = {f"{r.name}.{c.name}" for r in catalog.relations for c in r.columns if c.private}
+    linked = any(column in private for column, _, _ in links)
+    return linked or bool(private_columns_shown(bind(parse(suql, ()), catalog, suql).tree, catalog))

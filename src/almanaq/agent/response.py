@@ -53,12 +53,12 @@ class Response:
     private: bool = False
 
     def turn(self) -> Turn:
-        """Give what a conversation remembers of this reply."""
+        """Give what a conversation remembers of this reply; of a failure no word that may come from the data."""
         keys: tuple[Key, ...] = tuple((self.columns[0], str(row[0])) for row in self.rows[:_REMEMBERED] if row)
         return Turn(
             self.question,
             self.suql,
-            self.answer,
+            self.answer if self.status != "failed" else _failure(self.error),
             self.status,
             keys,
             self.kind,
@@ -71,6 +71,15 @@ class Response:
         """Give the keys of `ask --json`; rows keep Python values."""
         kept = [f.name for f in fields(self) if f.name not in _OWN]
         return {name: _plain(getattr(self, name)) for name in kept}
+
+
+def _failure(error: AlmanaqError | None) -> str:
+    """Say what kind of error ended a turn, and where: an engine's own words may quote values of rows."""
+    if error is None:
+        return "It failed."
+    start = getattr(error, "start", None)
+    place = f" at character {start + 1} of the query" if isinstance(start, int) else ""
+    return f"It failed: {type(error).__name__}{place}."
 
 
 def _plain(value: Any) -> Any:

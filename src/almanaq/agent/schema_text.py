@@ -35,7 +35,7 @@ def _relation(relation: Relation) -> str:
 
 def _declaration(column: Column) -> str:
     type_name = {ColumnKind.FREE_TEXT: "FREE_TEXT", ColumnKind.ENUM: "ENUM"}.get(column.kind, column.type)
-    if column.kind is ColumnKind.ENUM and 0 < len(column.values) <= LISTED_VALUES:
+    if column.kind is ColumnKind.ENUM and 0 < len(column.values) <= LISTED_VALUES and not column.private:
         type_name = f"ENUM({', '.join(sql.text(_safe(v)) for v in column.values)})"
     return f"{sql.name(column.name)} {type_name}{'[]' if column.array else ''}"
 

@@ -126,8 +126,8 @@ class Engine:
         """Give the plan of a query before the optimizer's rules."""
         bound = self._bind(query, parameters)
         tree, links = link_enums(cast_answers(bound.tree), self.catalog, link=(options or self._options).link)
-        tree = rewrite(tree, self._query_rules)
         private = private_columns_read(tree, links, self.catalog)
+        tree = rewrite(tree, self._query_rules)
         plan = replace(build_plan(tree, bound.names, self.catalog, links), private_columns=private)
         check_privacy(plan, self._models, similarity_is_remote=getattr(self._similarity, "remote", False))
         return plan

@@ -1,40 +1,42 @@
-"""Which private columns the text functions of a query read."""
+"""Which private columns a query would show to a model: those that what a model sees is made of (semantics 16)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from sqlglot import exp
 
+from almanaq.suql.catalog.lineage import Origin, origins, output_origins
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import catalog_column, find_cte, find_source
 from almanaq.suql.syntax.text_functions import is_text_call
 
 
 def private_columns_read(tree: exp.Query, links: tuple[Link, ...], catalog: Catalog) -> tuple[str, ...]:
-    """Give the private columns whose cells a query's text functions, or whose values its links, would show to a model.
+    """Give the private columns that the arguments of a query's text functions, or what its links ask, are made of."""
+    if not _any_private(tree, catalog):
+        return ()
+    linked = [catalog.relation(link.relation) for link in links]
+    found = [
+        (relation, column)
+        for relation, link in zip(linked, links, strict=True)
+        if (column := relation.column(link.column)) is not None
+    ]
+    calls = [call for call in tree.find_all(exp.Anonymous) if is_text_call(call)]
+    return _private([*(origin for call in calls for origin in origins(call, catalog)), *found])
 
-    A column of a derived table counts as all columns that the derived table reads: rather one refusal too many.
-    """
-    found = dict.fromkeys(
-        name for call in tree.find_all(exp.Anonymous) if is_text_call(call) for name in _read(call, catalog)
-    )
-    for link in links:
-        column = catalog.relation(link.relation).column(link.column)
-        if column is not None and column.private:
-            found[f"{link.relation}.{link.column}"] = None
-    return tuple(found)
+
+def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
+    """Give the private columns that a query's rows, or the quotes that they rest on, are made of."""
+    if not _any_private(tree, catalog):
+        return ()
+    return tuple(dict.fromkeys((*_private(output_origins(tree, catalog)), *private_columns_read(tree, (), catalog))))
 
 
-def _read(node: exp.Expr, catalog: Catalog, seen: frozenset[int] = frozenset()) -> Iterator[str]:
-    for column in node.find_all(exp.Column):
-        item = find_source(column.table, column) if column.table else None
-        known = catalog_column(column, catalog)
-        if known is not None and isinstance(item, exp.Table):
-            if known.private:
-                yield f"{item.name}.{known.name}"
-            continue
-        source = find_cte(item) if isinstance(item, exp.Table) else item
-        if source is not None and id(source) not in seen:
-            yield from _read(source, catalog, seen | {id(source)})
+def _any_private(tree: exp.Query, catalog: Catalog) -> bool:
+    relations = {table.name: catalog.find(table.name) for table in tree.find_all(exp.Table)}
+    return any(column.private for relation in relations.values() if relation is not None for column in relation.columns)
+
+
+def _private(found: Iterable[Origin]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"{relation.name}.{column.name}" for relation, column in found if column.private))

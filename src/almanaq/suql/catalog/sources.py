@@ -42,11 +42,16 @@ def find_cte(table: exp.Table) -> exp.CTE | None:
     if table.args.get("db") is not None:
         return None
     at: exp.Expr | None = table
+    inside: exp.Expr | None = None
     while at is not None:
         with_ = at.args.get("with_")
+        recursive = with_ is not None and with_.args.get("recursive")
         for cte in with_.expressions if with_ is not None else ():
+            if cte is inside and not recursive:
+                break  # a member sees those before it; what has its own name in it is another
             if cte.alias == table.name:
                 return cte  # type: ignore[no-any-return]
+        inside = at if isinstance(at, exp.CTE) else inside
         at = at.parent
     return None
 
@@ -74,7 +79,10 @@ def catalog_column(column: exp.Column, catalog: Catalog) -> Column | None:
     if not isinstance(item, exp.Table) or find_cte(item) is not None:
         return None
     relation = catalog.find(item.name)
-    return relation.column(column.name) if relation is not None else None
+    if relation is None or not item.alias_column_names:
+        return relation.column(column.name) if relation is not None else None
+    names = columns_of(item, catalog) or []
+    return relation.columns[names.index(column.name)] if column.name in names else None
 
 
 def origin(column: exp.Column, catalog: Catalog) -> tuple[Relation, Column] | None:

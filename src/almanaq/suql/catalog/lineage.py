@@ -1,0 +1,152 @@
+"""Column lineage: which columns of the catalog the values of an expression of a bound query are made of.
+
+What decides only *which* rows there are (WHERE, JOIN … ON, GROUP BY, ORDER BY, LIMIT of a query) makes no value of an
+output. Where a name cannot be followed, every column that it could stand for counts: rather one too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from almanaq.suql.catalog.relations import Catalog, Column, Relation
+from almanaq.suql.catalog.sources import enclosing_selects, find_cte, find_source, from_items
+
+Origin = tuple[Relation, Column]
+_Seen = set[tuple[int, int | None]]
+
+
+def origins(node: exp.Expr, catalog: Catalog) -> Iterator[Origin]:
+    """Yield the columns that the value of an expression is made of, those read by subqueries in it included."""
+    return _Lineage(catalog).of(node)
+
+
+def output_origins(query: exp.Query, catalog: Catalog) -> Iterator[Origin]:
+    """Yield the columns that the rows of a query are made of."""
+    return _Lineage(catalog).output(query, None)
+
+
+class _Lineage:
+    """One walk. An output that was gone into once is not gone into again: recursive members of WITH name themselves."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._seen: _Seen = set()
+
+    def of(self, node: exp.Expr) -> Iterator[Origin]:
+        for part in node.walk():
+            if isinstance(part, exp.TableColumn):
+                yield from self._row(part)
+            elif isinstance(part, exp.Column):
+                yield from self._column(part)
+            elif isinstance(part, exp.Star | exp.Columns) and not _counts(part):
+                yield from self._everything(part)
+
+    def _column(self, column: exp.Column) -> Iterator[Origin]:
+        item = find_source(column.table, column) if column.table else None
+        if item is None:
+            yield from self._output_name(column)
+        else:
+            yield from self._item(item, None if isinstance(column.this, exp.Star) else column.name)
+
+    def _row(self, row: exp.TableColumn) -> Iterator[Origin]:
+        """A reference to a row is all its columns; `(row).column` is that one."""
+        item = find_source(row.name, row)
+        at: exp.Expr = row
+        while isinstance(at.parent, exp.Paren):
+            at = at.parent
+        dot = at.parent
+        field = dot.expression.name if isinstance(dot, exp.Dot) and dot.this is at else None
+        yield from self._everything(row) if item is None else self._item(item, field)
+
+    def _output_name(self, column: exp.Column) -> Iterator[Origin]:
+        """A bare name, in ORDER BY, is an output of the query around it."""
+        query = column.find_ancestor(exp.Query)
+        named = query.named_selects if isinstance(query, exp.Query) else []
+        if isinstance(query, exp.Query) and column.name in named:
+            yield from self.output(query, named.index(column.name))
+        else:
+            yield from self._everything(column)
+
+    def _everything(self, node: exp.Expr) -> Iterator[Origin]:
+        for select in enclosing_selects(node):
+            for item in from_items(select):
+                yield from self._item(item, None)
+
+    def _item(self, item: exp.Expr, name: str | None) -> Iterator[Origin]:
+        """Yield what a column of an item of FROM is made of; all its columns for None."""
+        if not isinstance(item, exp.Table):
+            yield from self._derived(item, _position(_names(item), name))
+            return
+        cte = find_cte(item)
+        if item.args.get("pivots") or item.args.get("joins"):
+            name = None
+        if cte is not None:
+            yield from self._derived(cte, _position(_renamed(item, _names(cte)), name))
+        elif isinstance(item.this, exp.Func):
+            yield from self.of(item.this)
+        elif (relation := self._catalog.find(item.name)) is not None:
+            position = _position(_renamed(item, [column.name.lower() for column in relation.columns]), name)
+            yield from ((relation, column) for i, column in enumerate(relation.columns) if position in (None, i))
+        for join in item.args.get("joins") or ():
+            yield from self._item(join.this, None)
+
+    def _derived(self, item: exp.Expr, position: int | None) -> Iterator[Origin]:
+        query = item.this if isinstance(item, exp.CTE | exp.Subquery | exp.Lateral) else item
+        while isinstance(query, exp.Subquery):
+            query = query.this
+        if isinstance(query, exp.Table):  # (a JOIN b) AS c
+            yield from self._item(query, None)
+        elif isinstance(query, exp.Query):
+            yield from self.output(query, position)
+        elif isinstance(query, exp.Values) and position is not None:
+            for row in query.expressions:
+                yield from self.of(row.expressions[position] if isinstance(row, exp.Tuple) else row)
+        else:  # unnest(…), a function
+            yield from self.of(query)
+
+    def output(self, query: exp.Expr, position: int | None) -> Iterator[Origin]:
+        """Yield what a column of a query's result is made of, by its position; all columns for None."""
+        key = (id(query), position)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        if isinstance(query, exp.Subquery):
+            yield from self.output(query.this, position)
+        elif isinstance(query, exp.SetOperation):
+            yield from self.output(query.this, position)
+            yield from self.output(query.expression, position)
+        elif isinstance(query, exp.Select):
+            shown = query.selects
+            starred = any(item.is_star for item in shown)
+            for i, item in enumerate(shown):
+                if position is None or starred or i == position or position >= len(shown):
+                    yield from self.of(item)
+        else:
+            yield from self.of(query)
+
+
+def _counts(star: exp.Expr) -> bool:
+    """Say whether a star is no value but a row that is counted, or belongs to a column that is looked at by itself."""
+    return isinstance(star.parent, exp.Count | exp.Column)
+
+
+def _names(item: exp.Expr) -> list[str]:
+    """Give the names of the columns of a derived table or a member of WITH."""
+    inner = item.this
+    while isinstance(inner, exp.Subquery):
+        inner = inner.this
+    return _renamed(item, list(inner.named_selects) if isinstance(inner, exp.Query) else [])
+
+
+def _renamed(item: exp.Expr, names: list[str]) -> list[str]:
+    """Give the names of an item's columns after its alias list, which may name the first few only."""
+    alias = item.args.get("alias")
+    given = [column.name for column in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
+    return [*given, *names[len(given) :]]
+
+
+def _position(names: list[str], name: str | None) -> int | None:
+    """Give the place of a name; None, which is every place, for one that is not there or there twice."""
+    return names.index(name) if name is not None and names.count(name) == 1 else None

@@ -1,0 +1,161 @@
+"""Private columns never reach a remote model, whatever the query; queries that do not show them are not refused."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import almanaq
+from almanaq.agent.history import Turn
+from almanaq.errors import AlmanaqError, DatabaseError, RefusedQueryError
+from almanaq.models.protocols import Prompt
+from almanaq.testing.scripted_model import ScriptedModel
+
+from .queries_with_private_columns import CANARY, SCHEMA, TABLES, Writer
+
+DECIDED, RUN = 150, 60
+
+
+class Server(ScriptedModel):
+    """A language model at the other end of a line: it writes the queries it is told to, and keeps what it is sent."""
+
+    def __init__(self) -> None:
+        super().__init__(self.reply)
+        self.writes: list[str] = []
+
+    def reply(self, prompt: Prompt) -> dict[str, object] | str:
+        if prompt.name == "parse":
+            return {"reasoning": "r", "suql": self.writes.pop(0), "needs_data": True, "clarify": None}
+        if prompt.name == "link":
+            return {"values": []}
+        return "I found it." if prompt.name == "respond" else json.dumps({"value": "Yes", "verdicts": {}, "quotes": []})
+
+    @property
+    def sent(self) -> str:
+        return json.dumps([[m.content for m in prompt.messages] for prompt in self.prompts], ensure_ascii=False)
+
+
+class FarEmbedder:
+    """An embedder that is a server's, and keeps what it is sent."""
+
+    name = "far"
+    dimension = 2
+    remote = True
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        self.sent += texts
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+
+def is_refused(connection: almanaq.Connection, suql: str) -> bool:
+    """Say whether a query is refused as showing what is private to a model."""
+    try:
+        connection.explain(suql)
+    except RefusedQueryError as error:
+        return "is private" in str(error)
+    return False
+
+
+@pytest.fixture(scope="module")
+def schema(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path: Path = tmp_path_factory.mktemp("private") / "schema.toml"
+    path.write_text(SCHEMA)
+    return str(path)
+
+
+def test_a_query_is_refused_when_a_text_function_is_given_what_is_private_and_only_then(schema: str) -> None:
+    refused = 0
+    with almanaq.connect(TABLES, model=Server(), schema=schema, cache=False) as connection:
+        for seed in range(DECIDED):
+            query = Writer(random.Random(seed)).asking()
+            assert is_refused(connection, query.sql) == query.private, f"seed {seed}: {query.sql}"
+            refused += query.private
+    assert DECIDED // 5 < refused < 4 * DECIDED // 5
+
+
+def test_no_query_sends_a_private_column_to_a_model(schema: str) -> None:
+    server, embedder = Server(), FarEmbedder()
+    sent = 0
+    with almanaq.connect(TABLES, model=server, embedder=embedder, schema=schema, cache=False) as connection:
+        for seed in range(RUN):
+            query = Writer(random.Random(seed)).asking()
+            with contextlib.suppress(RefusedQueryError, DatabaseError):  # an engine knows no row of a derived table
+                connection.sql(query.sql)
+            assert CANARY.casefold() not in server.sent.casefold() + str(embedder.sent).casefold(), query.sql
+            sent += bool(server.prompts)
+            server.prompts.clear()
+    assert sent > RUN // 5
+
+
+def test_no_reply_of_the_agent_shows_a_private_column_to_a_model(schema: str) -> None:
+    server = Server()
+    worded = 0
+    with almanaq.connect(TABLES, model=server, schema=schema, cache=False) as connection:
+        for seed in range(RUN):
+            query = Writer(random.Random(seed)).showing()
+            server.writes = [query.sql, "SELECT name FROM people WHERE id = 1"]
+            chat = connection.chat()
+            reply = chat.ask(f"what is there in place {seed}?")
+            assert isinstance(reply.error, DatabaseError | None), (query.sql, reply.error)
+            if reply.rows and not query.private:
+                assert "respond" in [prompt.name for prompt in server.prompts], f"seed {seed}: {query.sql}"
+                worded += 1
+            chat.ask(f"and the first of them in place {seed}?")
+            assert CANARY.casefold() not in server.sent.casefold(), f"seed {seed}: {query.sql}"
+            server.prompts.clear()
+    assert worded > RUN // 5
+
+
+@pytest.mark.parametrize(
+    "suql",
+    [
+        "SELECT ssn::int FROM people",
+        "SELECT id FROM people WHERE ssn::date > current_date",
+        "SELECT codes[1]::numeric FROM people",
+        "SELECT max(name)::int FROM people",
+    ],
+)
+def test_an_error_that_quotes_a_row_is_not_told_to_a_model(schema: str, suql: str) -> None:
+    server = Server()
+    server.writes = [suql, "SELECT 1 AS one"]
+    with almanaq.connect(TABLES, model=server, schema=schema, cache=False) as connection:
+        chat = connection.chat()
+        failed = chat.ask("how many?")
+        assert failed.status == "failed"
+        assert "canary" in failed.answer or "Zed" in failed.answer, "the asker is told"
+        chat.ask("try again")
+    assert "DatabaseError" in server.sent
+    assert CANARY not in server.sent
+    assert "Zed" not in server.sent
+
+
+def test_a_private_enum_is_neither_listed_nor_linked(schema: str) -> None:
+    server = Server()
+    server.writes = ["SELECT name FROM people WHERE grade = 'top'", "SELECT 1 AS one"]
+    with almanaq.connect(TABLES, model=server, schema=schema, cache=False) as connection:
+        chat = connection.chat()
+        assert isinstance(chat.ask("who has the top grade?").error, RefusedQueryError) or not server.writes
+        with pytest.raises(AlmanaqError, match="grade is private"):
+            connection.sql("SELECT id FROM people AS z(id, a, b, c, d, e) WHERE e = 'top'")
+    assert CANARY not in server.sent
+
+
+def test_what_a_private_row_was_called_is_not_in_the_words_for_a_later_search(schema: str) -> None:
+    server = Server()
+    server.writes = ["SELECT ssn FROM people WHERE id = 1", f"SELECT name FROM people WHERE ssn = '{CANARY}-1'"]
+    with almanaq.connect(TABLES, model=server, schema=schema, cache=False) as connection:
+        chat = connection.chat()
+        turns: list[Turn] = [chat.ask("the number of Ada?").turn()]
+        assert turns[0].private
+        server.writes = ["SELECT name FROM people WHERE id = 1"]
+        connection.ask("and the name?", turns)
+    assert CANARY not in server.sent
