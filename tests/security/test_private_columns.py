@@ -133,7 +133,7 @@ def test_an_error_that_quotes_a_row_is_not_told_to_a_model(schema: str, suql: st
         assert failed.status == "failed"
         assert "canary" in failed.answer or "Zed" in failed.answer, "the asker is told"
         chat.ask("try again")
-    assert "DatabaseError" in server.sent
+    assert "It failed: " in server.sent
     assert CANARY not in server.sent
     assert "Zed" not in server.sent
 
