@@ -75,3 +75,25 @@ def test_public_names_are_sorted_and_there():
     assert almanaq.__all__ == sorted(almanaq.__all__, key=place)
     assert len(set(almanaq.__all__)) == len(almanaq.__all__)
     assert all(getattr(almanaq, name) is not None for name in almanaq.__all__)
+
+
+def test_optional_packages_are_not_needed(tmp_path):
+    """A file is queried, and tables are found, where pandas, polars and the like are not installed."""
+    (tmp_path / "places.csv").write_text("id,name\n1,Alba\n2,Brio\n", encoding="utf-8")
+    absent = ("pandas", "polars", "sqlalchemy", "bm25s", "ibis", "psycopg", "torch", "sentence_transformers")
+    code = (
+        "import importlib.util, sys\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.partition('.')[0] in {absent!r}: raise ModuleNotFoundError(name, name=name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+        "known = importlib.util.find_spec\n"
+        f"importlib.util.find_spec = lambda name, package=None: None if name in {absent!r} else known(name, package)\n"
+        "import almanaq\n"
+        "from almanaq.cli.app import app\n"
+        f"print(almanaq.connect({str(tmp_path)!r}).sql('SELECT name FROM places WHERE id = 2').rows)\n"
+        f"app(['find', 'Alba places', '--corpus', {str(tmp_path)!r}, '--json'], standalone_mode=False)\n"
+    )
+    printed = python(code).splitlines()
+    assert printed[0] == "[('Brio',)]"
+    assert '"places"' in "".join(printed[1:])

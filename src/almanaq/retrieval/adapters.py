@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import parse_fields, table_text
 from almanaq.corpus.table import Corpus, Table, TableId, distinct
-from almanaq.errors import BenchmarkError, SourceError, UsageError
+from almanaq.errors import BenchmarkError, MissingExtraError, SourceError, UsageError
 from almanaq.models.vectors import normalised
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 from almanaq.retrieval.ranking import check_k, top_k
@@ -298,7 +298,12 @@ def _content(table: Table, form: str) -> object:
     if form == "dictionary":
         return [dict(zip(table.header, row, strict=True)) for row in table.rows]
     if form in ("dataframe", "pandas"):
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError(
+                "pandas", "pandas", f"a retriever that takes tables in the form {form!r}"
+            ) from error
 
         return pd.DataFrame(list(table.rows), columns=list(table.header))
     return [list(table.header), *map(list, table.rows)]

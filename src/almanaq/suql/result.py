@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any, overload
 
 import pyarrow as pa
 
-from almanaq.errors import DataError
+from almanaq.errors import DataError, MissingExtraError
 from almanaq.models.spending import Line
+
+Row = tuple[Any, ...]
+
+_ROWS_SHOWN = 5
+_CELL_WIDTH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +71,34 @@ class Trace:
     dropped_quotes: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """The rows of a query.
+    """The rows of a query: a sequence of tuples, and a stream of Arrow for whatever reads one.
+
+    `pa.table(result)`, `pl.DataFrame(result)` and `duckdb.sql("FROM result")` take it as it is (it is no `Sequence` by
+    name, which polars would read value by value). A slice is a Result of those rows, with their evidence.
 
     Attributes:
         table: the rows as Arrow.
         evidence: for each row, the quotes its text answers rest on; up to 3 for an aggregate row.
         suql: the query as it was given.
+
+    >>> import almanaq
+    >>> result = almanaq.connect({"t": {"n": [1, 2, 3], "s": ["a", "b", None]}}).sql("SELECT s, n FROM t ORDER BY n")
+    >>> len(result), result[0], [n for _, n in result[1:]]
+    (3, ('a', 1), [2, 3])
+    >>> result
+    s     n
+    'a'   1
+    'b'   2
+    None  3
+    3 rows
     """
 
     table: pa.Table
     evidence: tuple[tuple[Evidence, ...], ...]
     trace: Trace
     suql: str = ""
-    _rows: list[tuple[Any, ...]] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        columns = [_python_values(name, column) for name, column in zip(self.columns, self.table.columns, strict=True)]
-        object.__setattr__(self, "_rows", list(zip(*columns, strict=True)) if columns else [])
 
     @property
     def columns(self) -> Sequence[str]:
@@ -90,17 +106,102 @@ class Result:
         return tuple(self.table.column_names)
 
     @property
-    def rows(self) -> list[tuple[Any, ...]]:
-        """The rows as Python tuples."""
+    def rows(self) -> list[Row]:
+        """The rows as Python tuples.
+
+        Raises:
+            DataError: a date that Python has none for, as infinity; `arrow()` holds it.
+        """
         return self._rows
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        columns = [_python_values(name, column) for name, column in zip(self.columns, self.table.columns, strict=True)]
+        return list(zip(*columns, strict=True)) if columns else [()] * self.table.num_rows
 
     def arrow(self) -> pa.Table:
         """Give the rows as an Arrow table."""
         return self.table
 
     def df(self) -> Any:
-        """Give the rows as a pandas DataFrame."""
+        """Give the rows as a pandas DataFrame; raises MissingExtraError without pandas."""
+        if find_spec("pandas") is None:
+            raise MissingExtraError("pandas", "pandas", "Result.df()")
         return self.table.to_pandas()
+
+    def pl(self) -> Any:
+        """Give the rows as a polars DataFrame, intervals as durations; raises MissingExtraError without polars.
+
+        Raises:
+            DataError: an interval of months, which polars has no type for.
+        """
+        if find_spec("polars") is None:
+            raise MissingExtraError("polars", "polars", "Result.pl()")
+        import polars
+
+        columns = [
+            _durations(name, column) if column.type == pa.month_day_nano_interval() else column
+            for name, column in zip(self.columns, self.table.columns, strict=True)
+        ]
+        return polars.DataFrame(pa.table(columns, names=list(self.columns)))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Result: ...
+
+    def __getitem__(self, index: int | slice) -> Row | Result:
+        if not isinstance(index, slice):
+            return self._rows[index]
+        chosen = range(len(self))[index]
+        if chosen.step == 1:
+            table = self.table.slice(chosen.start, len(chosen))
+        else:
+            table = self.table.take(pa.array(chosen, pa.int64()))
+        return replace(self, table=table, evidence=self.evidence[index])
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Give the rows by Arrow's protocol of streams."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """Give the columns' types by Arrow's protocol."""
+        return self.table.schema.__arrow_c_schema__()
+
+    def __repr__(self) -> str:
+        return shown(self)
+
+
+def shown(result: Result) -> str:
+    """Give the first rows of a result in columns, and how many there are."""
+    rows = [list(result.columns), *([_cell(value) for value in row] for row in result.rows[:_ROWS_SHOWN])]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    more = ["…"] if len(result) > _ROWS_SHOWN else []
+    calls = result.trace.text_calls + result.trace.cached_calls
+    count = f"{len(result):,} row{'s' * (len(result) != 1)}" + (f", {calls:,} text calls" if calls else "")
+    return "\n".join([*lines, *more, count + (", not all: a budget ended the query" if result.trace.partial else "")])
+
+
+def _cell(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _CELL_WIDTH else text[: _CELL_WIDTH - 1] + "…"
+
+
+def _durations(name: str, column: pa.ChunkedArray) -> pa.Array:
+    """Give intervals as durations, a day as 24 hours."""
+    spans = column.to_pylist()
+    if any(span is not None and span.months for span in spans):
+        raise DataError(f"the column {name!r} holds intervals of months, which polars has no type for: {name}::text")
+    nanoseconds = [None if span is None else span.days * 86_400_000_000_000 + span.nanoseconds for span in spans]
+    return pa.array(nanoseconds, pa.duration("ns"))
 
 
 def _python_values(name: str, column: pa.ChunkedArray) -> list[Any]:
