@@ -238,7 +238,7 @@ class Engine:
         return Runner(Means(self._database, self.catalog, self._models, self._similarity))
 
     def _bind(self, query: str, parameters: Sequence[object]) -> BoundQuery:
-        return bind(parse(query, parameters), self.catalog, query)
+        return bind(parse(query, parameters, self._database.dialect), self.catalog, query)
 
 
 def _approximate(options: Options) -> bool:

@@ -1,228 +1,151 @@
 """What a query may contain: one SELECT, relations, and functions that only compute.
 
-The database's connection is read-only besides; this list keeps errors early and clear, and files and network out.
+Every node of the tree is checked by its class, every function by its name as well, against the lists of `functions.py`;
+what sqlglot prints as it is by `arguments.py`. What is not listed is refused. The database's connection is read-only
+besides; this list keeps errors early and clear, and files, settings, locks and network out.
 """
 
 from __future__ import annotations
 
 import re
+from typing import NoReturn
 
 from sqlglot import exp
 
 from almanaq.errors import QueryTypeError, RefusedQueryError, UnknownNameError, UnsupportedError, suggest
+from almanaq.suql.syntax.arguments import check_arguments
+from almanaq.suql.syntax.functions import CLASSES, functions_of, is_allowed
 from almanaq.suql.syntax.text_functions import TEXT_FUNCTIONS, is_text_call
 
-FUNCTIONS = frozenset(
-    [
-        "abs",
-        "acos",
-        "age",
-        "any_value",
-        "array_agg",
-        "array_append",
-        "array_cat",
-        "array_length",
-        "array_position",
-        "array_prepend",
-        "array_remove",
-        "array_to_string",
-        "arg_max",
-        "arg_min",
-        "ascii",
-        "asin",
-        "atan",
-        "atan2",
-        "avg",
-        "bit_and",
-        "bit_length",
-        "bit_or",
-        "bool_and",
-        "bool_or",
-        "btrim",
-        "cardinality",
-        "cbrt",
-        "ceil",
-        "ceiling",
-        "char_length",
-        "character_length",
-        "chr",
-        "coalesce",
-        "concat",
-        "concat_ws",
-        "corr",
-        "cos",
-        "cot",
-        "count",
-        "covar_pop",
-        "covar_samp",
-        "cume_dist",
-        "date",
-        "date_part",
-        "date_trunc",
-        "degrees",
-        "dense_rank",
-        "div",
-        "every",
-        "exp",
-        "extract",
-        "factorial",
-        "first_value",
-        "floor",
-        "format",
-        "gcd",
-        "generate_series",
-        "greatest",
-        "grouping",
-        "initcap",
-        "isfinite",
-        "json_agg",
-        "json_array_elements",
-        "json_array_length",
-        "json_build_object",
-        "json_extract_path",
-        "json_extract_path_text",
-        "json_object_agg",
-        "jsonb_agg",
-        "jsonb_array_elements",
-        "jsonb_array_length",
-        "jsonb_build_object",
-        "jsonb_extract_path_text",
-        "justify_days",
-        "lag",
-        "last_value",
-        "lcm",
-        "lead",
-        "least",
-        "left",
-        "length",
-        "levenshtein",
-        "ln",
-        "log",
-        "log10",
-        "lower",
-        "lpad",
-        "ltrim",
-        "make_date",
-        "make_time",
-        "make_timestamp",
-        "max",
-        "md5",
-        "median",
-        "min",
-        "mod",
-        "mode",
-        "now",
-        "nth_value",
-        "ntile",
-        "nullif",
-        "octet_length",
-        "overlay",
-        "percent_rank",
-        "percentile_cont",
-        "percentile_disc",
-        "pi",
-        "position",
-        "power",
-        "radians",
-        "rank",
-        "regexp_count",
-        "regexp_like",
-        "regexp_match",
-        "regexp_matches",
-        "regexp_replace",
-        "regexp_split_to_array",
-        "regr_slope",
-        "repeat",
-        "replace",
-        "reverse",
-        "right",
-        "round",
-        "row_number",
-        "rpad",
-        "rtrim",
-        "sha256",
-        "sign",
-        "sin",
-        "split_part",
-        "sqrt",
-        "starts_with",
-        "stddev",
-        "stddev_pop",
-        "stddev_samp",
-        "strftime",
-        "string_agg",
-        "string_to_array",
-        "strpos",
-        "strip",
-        "substr",
-        "substring",
-        "sum",
-        "tan",
-        "to_char",
-        "to_date",
-        "to_number",
-        "to_timestamp",
-        "translate",
-        "trim",
-        "trunc",
-        "unnest",
-        "upper",
-        "var_pop",
-        "var_samp",
-        "variance",
-        "width_bucket",
-    ]
-)
-"""Functions that sqlglot has no class of its own for and that a query may call by name."""
-
-REFUSED_CLASSES = tuple(
-    getattr(exp, name)
-    for name in ("ReadCSV", "ReadParquet", "CurrentUser", "SessionUser", "CurrentSchema", "CurrentCatalog")
-    if hasattr(exp, name)
-)
 ANSWER_TYPES = ("text", "integer", "bigint", "numeric", "double precision", "date", "timestamp", "time", "boolean")
+STRUCTURE = frozenset(
+    """
+    Add Alias Aliases All And Any Anonymous ArrayContainedBy ArrayContainsAll ArrayOverlaps AtTimeZone
+    Between BitString BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift BitwiseXor Boolean Bracket
+    CTE Case Collate Column Cube DPipe DataType DataTypeParam Distinct Div Dot EQ Escape Except Fetch Filter From GT GTE
+    Glob Group GroupingSets Having HexString Identifier ILike In Intersect Interval IntervalSpan Is
+    JSONBContains JSONBExtract JSONBExtractScalar JSONKeyValue JSONPath JSONPathKey JSONPathRoot JSONPathSubscript
+    Join Kwarg LT LTE Lambda Lateral Like Limit LimitOptions Literal Mul NEQ Neg Not Null NullSafeEQ NullSafeNEQ
+    ObjectIdentifier Offset Or Order Ordered Overlaps Paren Parameter Qualify RecursiveWithSearch RegexpILike
+    Rollup Select SimilarTo Slice Star Sub Subquery Table TableAlias Tuple Union Values Var Where Window WindowSpec With
+    WithinGroup
+    """.split()
+)
+"""Classes of nodes that are no calls of functions."""
 _STATEMENT_NAMES = {"Command": "command"}
+_NAME = re.compile(r'"?(\w+)"?')
 
 
-def check_allowed(tree: exp.Expr, query: str) -> None:
-    """Raise RefusedQueryError unless a tree is a SELECT made of allowed parts; point at the faulty place."""
+def check_allowed(tree: exp.Expr, query: str, engine: str | None = None) -> None:
+    """Raise QueryError unless a tree is a SELECT made of allowed parts; point at the faulty place.
+
+    Args:
+        query: the text that the tree was read from.
+        engine: the dialect of the engine that is to run it; None takes what any engine may run.
+    """
     if isinstance(tree, exp.Subquery):
         tree = tree.unnest()
     if not isinstance(tree, exp.Query):
         kind = _STATEMENT_NAMES.get(type(tree).__name__, type(tree).__name__.upper())
         raise RefusedQueryError(f"only a SELECT may run here; this is a {kind} statement")
     for node in tree.walk():
-        _check_node(node, query)
+        _check_node(node, query, engine)
 
 
-def _check_node(node: exp.Expr, query: str) -> None:
+def _check_node(node: exp.Expr, query: str, engine: str | None) -> None:
     if isinstance(node, exp.Into | exp.Lock | exp.DML | exp.DDL | exp.Command) and not isinstance(node, exp.Query):
         raise RefusedQueryError(f"only reading is allowed here; {type(node).__name__.upper()} is refused")
-    if isinstance(node, exp.Table):
-        _check_table(node, query)
-    elif isinstance(node, REFUSED_CLASSES):
-        raise RefusedQueryError(f"the function {node.sql_name().lower()} is not allowed in a query")
-    elif isinstance(node, exp.MatchAgainst):
+    kind = type(node).__name__
+    if kind == "Anonymous":
+        _check_named(node, query, engine)
+    elif kind in CLASSES:
+        _check_known(node, kind, query, engine)
+    elif kind not in STRUCTURE:
+        _refuse_class(node, query, engine)
+    special = _SPECIAL.get(kind)
+    if special is not None:
+        special(node, query)
+    check_arguments(node)
+
+
+def _check_named(node: exp.Expr, query: str, engine: str | None) -> None:
+    """Check a function that sqlglot has no class for."""
+    name = node.name
+    if isinstance(node.this, exp.Identifier):
+        node.set("this", name)  # a quoted name of a function is none of the database's own
+    if name.lower() in TEXT_FUNCTIONS or is_allowed(name, engine):
+        return
+    if is_allowed(name):
+        _refuse_here(node, name, query, engine)
+    start, end = _position(node, name, query)
+    message = f"no function named {name!r}{suggest(name, [*functions_of(engine), *TEXT_FUNCTIONS])}"
+    raise UnknownNameError(message, query=query, start=start, end=end)
+
+
+def _check_known(node: exp.Expr, kind: str, query: str, engine: str | None) -> None:
+    """Check a function that sqlglot has a class for, by the name that it was written under where that is known."""
+    name = _written_name(node, query)
+    if name is not None and name not in CLASSES[kind]:
+        _refuse_function(node, name, query, engine)
+    names = CLASSES[kind] if name is None else {name}
+    if engine is not None and not any(is_allowed(known, engine) for known in names):
+        _refuse_here(node, name or min(names), query, engine)
+
+
+def _refuse_class(node: exp.Expr, query: str, engine: str | None) -> NoReturn:
+    if isinstance(node, exp.MatchAgainst):
         raise UnsupportedError("full-text search (@@) is not supported: use ILIKE, or ~ with a pattern")
-    elif isinstance(node, exp.Window) and is_text_call(node.this):
+    if isinstance(node, exp.Func):
+        _refuse_function(node, _written_name(node, query) or node.sql_name().lower(), query, engine)
+    raise RefusedQueryError(f"{node.key.upper()} is not allowed in a query")
+
+
+def _refuse_function(node: exp.Expr, name: str, query: str, engine: str | None) -> NoReturn:
+    start, end = _position(node, name, query)
+    near = suggest(name, [*functions_of(engine), *TEXT_FUNCTIONS])
+    raise RefusedQueryError(f"the function {name!r} is not allowed in a query{near}", query=query, start=start, end=end)
+
+
+def _refuse_here(node: exp.Expr, name: str, query: str, engine: str | None) -> NoReturn:
+    start, end = _position(node, name, query)
+    message = f"the function {name.lower()!r} is not available on {engine}"
+    raise UnsupportedError(message, query=query, start=start, end=end)
+
+
+def _written_name(node: exp.Expr, query: str) -> str | None:
+    """Give the name that a function was written under, in lower case; None for an operator and for a keyword's form."""
+    start, end = node.meta.get("start"), node.meta.get("end")
+    if start is None or end is None or not isinstance(node, exp.Func):
+        return None
+    name = _NAME.fullmatch(query[start : end + 1])
+    return name[1].lower() if name is not None else query[start : end + 1].lower()
+
+
+def _check_window(node: exp.Expr, query: str) -> None:
+    if is_text_call(node.this):
         start, end = _position(node, node.this.name, query)
         message = f"{node.this.name}() is no window function: it reads one document of each row"
         raise QueryTypeError(message, query=query, start=start, end=end)
-    elif isinstance(node, exp.Cast) and is_text_call(node.this) and node.to.this == exp.DType.USERDEFINED:
-        name = node.to.args["kind"].name
+
+
+def _check_cast(node: exp.Expr, query: str) -> None:
+    if is_text_call(node.this) and node.args["to"].this == exp.DType.USERDEFINED:
+        name = node.args["to"].args["kind"].name
         start, end = _position(node, name, query)
         message = f"no type named {name!r} that an answer is read as{suggest(name, ANSWER_TYPES)}"
         raise QueryTypeError(message, query=query, start=start, end=end)
-    elif isinstance(node, exp.Anonymous) and node.name.lower() not in FUNCTIONS | set(TEXT_FUNCTIONS):
-        name = node.name
-        start, end = _position(node, name, query)
-        message = f"no function named {name!r}{suggest(name, [*FUNCTIONS, *TEXT_FUNCTIONS])}"
-        raise UnknownNameError(message, query=query, start=start, end=end)
 
 
-def _check_table(node: exp.Table, query: str) -> None:
+def _check_dot(node: exp.Expr, query: str) -> None:  # noqa: ARG001
+    if isinstance(node.expression, exp.Func):
+        raise RefusedQueryError(f"call {node.expression.name or 'the function'} without the name of a schema")
+
+
+def _check_table(node: exp.Expr, query: str) -> None:
     """Tables are relations by name: no files, no table functions but unnest and generate_series."""
-    if isinstance(node.this, exp.Func) and not isinstance(node.this, exp.GenerateSeries | exp.Unnest):
+    if isinstance(node.this, exp.Func) and not isinstance(
+        node.this, exp.GenerateSeries | exp.ExplodingGenerateSeries | exp.Unnest
+    ):
         name = node.this.name if isinstance(node.this, exp.Anonymous) else node.this.sql_name()
         start, end = _position(node.this, name, query)
         raise RefusedQueryError(
@@ -236,6 +159,9 @@ def _check_table(node: exp.Table, query: str) -> None:
         raise UnsupportedError("PIVOT is not supported: write aggregates with FILTER (WHERE …)")
     if node.args.get("sample"):
         raise UnsupportedError("TABLESAMPLE is not supported: its rows differ from run to run")
+
+
+_SPECIAL = {"Table": _check_table, "Window": _check_window, "Cast": _check_cast, "Dot": _check_dot}
 
 
 def _position(node: exp.Expr, name: str, query: str) -> tuple[int | None, int | None]:

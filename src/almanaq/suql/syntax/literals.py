@@ -83,7 +83,9 @@ def _json(value: Mapping[object, object]) -> str:
 
 
 def _checked(text: str) -> str:
-    """Give a text; raise ParameterError where UTF-8 cannot write it: halves of surrogate pairs."""
+    """Give a text; raise ParameterError for one that no database takes: with U+0000, or halves of surrogate pairs."""
+    if "\0" in text:
+        raise ParameterError("a parameter holds the character U+0000, which no database takes in a text")
     try:
         text.encode()
     except UnicodeEncodeError:

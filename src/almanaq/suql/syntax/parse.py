@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -15,7 +14,8 @@ from almanaq.errors import ParameterError, QueryError, QuerySyntaxError, Refused
 from almanaq.suql.syntax.allowlist import check_allowed
 from almanaq.suql.syntax.dialect import suql_dialect
 from almanaq.suql.syntax.literals import literal
-from almanaq.suql.syntax.normal_forms import write_normal_forms
+from almanaq.suql.syntax.normal_forms import rewritten, write_normal_forms
+from almanaq.suql.syntax.plain_texts import write_plain_texts
 
 _OTHER_STATEMENTS = frozenset(
     [
@@ -76,8 +76,11 @@ _NO_ITEM = (
 _GROUPING_SETS = (TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS)
 
 
-def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
+def parse(text: str, parameters: Sequence[object] = (), engine: str | None = None) -> exp.Query:
     """Give the tree of a single, allowed SELECT, with each `?` replaced by its parameter as a literal.
+
+    Args:
+        engine: the dialect of the engine that is to run it, which has its own list of functions; None: of any.
 
     Raises:
         QuerySyntaxError: the text is not SUQL; points at the place.
@@ -109,10 +112,13 @@ def parse(text: str, parameters: Sequence[object] = ()) -> exp.Query:
         raise RefusedQueryError(f"the text holds {len(trees)} statements; give one SELECT at a time")
     tree = trees[0]
     _fetch_as_limit(tree)
+    tree = write_plain_texts(tree, ended)
+    if parameters:
+        tree = _fill(tree, parameters)
     tree = write_normal_forms(tree)
-    check_allowed(tree, numbered)
+    check_allowed(tree, ended, engine)
     assert isinstance(tree, exp.Query)
-    return _fill(tree, parameters) if parameters else tree
+    return tree
 
 
 def _is_text(text: str) -> bool:
@@ -172,17 +178,20 @@ def _refuse_trailing_commas(tokens: list[Token], text: str) -> None:
             raise QuerySyntaxError(message, query=text, start=token.start, end=token.end)
 
 
-def _fill(tree: exp.Query, parameters: Sequence[object]) -> exp.Query:
-    def replace(node: exp.Expr) -> exp.Expr:
+def _fill(tree: exp.Expr, parameters: Sequence[object]) -> exp.Expr:
+    """Give a tree, which is changed, with its parameters as literals; `interval ?` is the text cast to an interval."""
+
+    def fill(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Parameter):
-            number = int(node.name) if node.name.isdigit() else 0
+            number = int(node.name) if node.name.isdecimal() else 0
             if not 1 <= number <= len(parameters):
                 raise ParameterError(f"parameter ${node.name} has no value; {len(parameters)} given")
             return literal(parameters[number - 1])
+        if isinstance(node, exp.Interval) and isinstance(node.this, exp.Literal) and node.args.get("unit") is None:
+            return exp.cast(node.this, "interval", copy=False)
         return node
 
-    filled: Any = tree.transform(replace)
-    return filled  # type: ignore[no-any-return]
+    return rewritten(tree, fill)
 
 
 def _fetch_as_limit(tree: exp.Expr) -> None:

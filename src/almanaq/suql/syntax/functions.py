@@ -1,0 +1,254 @@
+"""The functions that a query may call, and on which engines: the whole list.
+
+A function that is not named here is refused, whatever the database has. To allow one more, put its name into a block
+of `_ALLOWED`; where sqlglot reads it as a class of its own, put the name beside that class in `CLASSES` as well.
+Only what computes a value from its arguments belongs here: nothing that reads files, settings or other tables by name,
+waits, locks, writes, or runs a text as SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+ENGINES = ("duckdb", "postgres", "mysql", "trino", "clickhouse", "snowflake", "bigquery", "databricks")
+"""sqlglot's names of the dialects of the engines that a query may run on."""
+
+_ALLOWED = {
+    ENGINES: """
+        abs acos age any_value arg_max arg_min array array_agg array_any array_append array_cat array_length
+        array_position array_prepend array_remove array_to_string ascii asin atan atan2 avg
+        bit_and bit_length bit_or bit_xor bool_and bool_or btrim
+        cardinality cast cbrt ceil ceiling char_length character_length chr coalesce concat concat_ws corr cos cot count
+        covar_pop covar_samp cume_dist current_date current_time current_timestamp
+        date date_part date_trunc datetime day degrees dense_rank div every exists exp extract
+        factorial first_value floor format gcd generate_series greatest group_concat grouping
+        if ifnull iif initcap instr isfinite
+        json_agg json_array_elements json_array_length json_build_object json_extract_path json_extract_path_text
+        json_object_agg jsonb_agg jsonb_array_elements jsonb_array_length jsonb_build_object jsonb_extract_path_text
+        justify_days lag last_value lcm lead least left length levenshtein ln localtime localtimestamp log log10 lower
+        lpad ltrim make_date make_time make_timestamp max md5 median min mod mode month
+        now nth_value ntile nullif nvl octet_length overlay
+        percent_rank percentile_cont percentile_disc pi position pow power radians random rank
+        regexp_count regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array
+        regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy
+        repeat replace reverse right round row_number rpad rtrim
+        sha256 sign sin split_part sqrt starts_with stddev stddev_pop stddev_samp strftime string_agg string_to_array
+        strip strpos substr substring sum tan to_char to_date to_number to_timestamp translate trim trunc
+        unnest upper var_pop var_samp variance width_bucket year
+    """,
+    ("duckdb", "postgres"): """
+        acosh asinh atanh cosh gen_random_uuid quarter sinh tanh to_hex
+    """,
+    ("postgres",): """
+        acosd array_dims array_fill array_lower array_ndims array_positions array_replace array_upper asind atan2d atand
+        bit_count convert_from convert_to cosd cotd date_bin decode encode erf erfc
+        get_bit get_byte json_array json_build_array json_object json_strip_nulls json_typeof
+        jsonb_build_array jsonb_extract_path jsonb_insert jsonb_object jsonb_object_agg jsonb_pretty jsonb_set
+        jsonb_strip_nulls jsonb_typeof justify_hours justify_interval make_interval make_timestamptz min_scale
+        normalize num_nonnulls num_nulls quote_ident quote_literal quote_nullable regexp_instr regexp_substr
+        scale sha224 sha384 sha512 sind tand to_ascii to_json to_jsonb trim_array trim_scale unistr
+    """,
+}
+FUNCTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        name: frozenset(engine for engines, names in _ALLOWED.items() if name in names.split() for engine in engines)
+        for names in _ALLOWED.values()
+        for name in names.split()
+    }
+)
+"""Each function that a query may call, in lower case ⇒ the engines on which it may."""
+
+_CLASSES = """
+    Abs: abs
+    Acos: acos
+    Acosh: acosh
+    AnyValue: any_value
+    ArgMax: arg_max
+    ArgMin: arg_min
+    Array: array
+    ArrayAgg: array_agg
+    ArrayAny: array_any
+    ArrayAppend: array_append
+    ArrayConcat: array_cat
+    ArrayPosition: array_position
+    ArrayPrepend: array_prepend
+    ArrayRemove: array_remove
+    ArraySize: array_length
+    ArrayToString: array_to_string
+    Ascii: ascii
+    Asin: asin
+    Asinh: asinh
+    Atan: atan
+    Atan2: atan2
+    Atanh: atanh
+    Avg: avg
+    BitLength: bit_length
+    BitwiseAndAgg: bit_and
+    BitwiseOrAgg: bit_or
+    BitwiseXorAgg: bit_xor
+    Cast: cast div
+    Cbrt: cbrt
+    Ceil: ceil ceiling
+    Chr: chr
+    Coalesce: coalesce ifnull nvl
+    Concat: concat
+    ConcatWs: concat_ws
+    Corr: corr
+    Cos: cos
+    Cosh: cosh
+    Cot: cot
+    Count: count
+    CovarPop: covar_pop
+    CovarSamp: covar_samp
+    CumeDist: cume_dist
+    CurrentDate: current_date
+    CurrentTime: current_time
+    CurrentTimestamp: current_timestamp now
+    Date: date
+    DateBin: date_bin
+    Datetime: datetime
+    Day: day
+    Decode: decode
+    Degrees: degrees
+    DenseRank: dense_rank
+    Encode: encode
+    Exists: exists
+    Exp: exp
+    Explode: unnest
+    ExplodingGenerateSeries: generate_series
+    Extract: extract date_part
+    Factorial: factorial
+    FirstValue: first_value
+    Floor: floor
+    Format: format
+    GenerateSeries: generate_series
+    Getbit: get_bit
+    Greatest: greatest
+    GroupConcat: string_agg group_concat
+    Grouping: grouping
+    Hex: to_hex
+    If: if iif
+    Initcap: initcap
+    IntDiv: div
+    JSONArray: json_array
+    JSONArrayAgg: json_agg
+    JSONBObjectAgg: jsonb_object_agg
+    JSONExtract: json_extract_path
+    JSONExtractScalar: json_extract_path_text
+    JSONObject: json_object
+    JSONObjectAgg: json_object_agg
+    JSONStripNulls: json_strip_nulls
+    JustifyDays: justify_days
+    JustifyHours: justify_hours
+    JustifyInterval: justify_interval
+    Lag: lag
+    LastValue: last_value
+    Lead: lead
+    Least: least
+    Left: left
+    Length: length char_length character_length
+    Levenshtein: levenshtein
+    Ln: ln
+    Localtime: localtime
+    Localtimestamp: localtimestamp
+    Log: log log10
+    LogicalAnd: bool_and
+    LogicalOr: bool_or
+    Lower: lower
+    MD5: md5
+    MakeInterval: make_interval
+    Max: max
+    Median: median
+    Min: min
+    Mod: mod
+    Mode: mode
+    Month: month
+    Normalize: normalize
+    NthValue: nth_value
+    Ntile: ntile
+    Nullif: nullif
+    Overlay: overlay
+    Pad: lpad rpad
+    PercentRank: percent_rank
+    PercentileCont: percentile_cont
+    PercentileDisc: percentile_disc
+    Pi: pi
+    Pow: power pow
+    Quarter: quarter
+    Radians: radians
+    Rand: random
+    Rank: rank
+    RegexpCount: regexp_count
+    RegexpInstr: regexp_instr
+    RegexpLike: regexp_like
+    RegexpReplace: regexp_replace
+    RegexpSubstr: regexp_substr
+    RegrAvgx: regr_avgx
+    RegrAvgy: regr_avgy
+    RegrCount: regr_count
+    RegrIntercept: regr_intercept
+    RegrR2: regr_r2
+    RegrSlope: regr_slope
+    RegrSxx: regr_sxx
+    RegrSxy: regr_sxy
+    RegrSyy: regr_syy
+    Repeat: repeat
+    Replace: replace
+    Reverse: reverse
+    Right: right
+    Round: round
+    RowNumber: row_number
+    SHA2: sha256 sha384 sha512
+    Sign: sign
+    Sin: sin
+    Sinh: sinh
+    SplitPart: split_part
+    Sqrt: sqrt
+    StartsWith: starts_with
+    Stddev: stddev
+    StddevPop: stddev_pop
+    StddevSamp: stddev_samp
+    StrPosition: strpos position instr
+    StrToDate: to_date
+    StrToTime: to_timestamp
+    StringToArray: string_to_array
+    Substring: substring substr
+    Sum: sum
+    Tan: tan
+    Tanh: tanh
+    TimeFromParts: make_time
+    TimeToStr: to_char
+    TimestampFromParts: make_timestamp
+    TimestampTrunc: date_trunc
+    ToNumber: to_number
+    Translate: translate
+    Trim: trim ltrim rtrim btrim
+    Trunc: trunc
+    UnixToTime: to_timestamp
+    Unnest: unnest
+    Upper: upper
+    Uuid: gen_random_uuid
+    Variance: variance var_samp
+    VariancePop: var_pop
+    WidthBucket: width_bucket
+    Year: year
+"""
+CLASSES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        kind.strip(): frozenset(names.split())
+        for kind, _, names in (line.partition(":") for line in _CLASSES.strip().splitlines())
+    }
+)
+"""Each class of sqlglot that a function call may be read as ⇒ the functions that it stands for."""
+
+
+def is_allowed(name: str, engine: str | None = None) -> bool:
+    """Say whether a query may call a function on an engine (None: on any that has it)."""
+    engines = FUNCTIONS.get(name.lower(), frozenset())
+    return bool(engines) if engine is None else engine in engines
+
+
+def functions_of(engine: str | None = None) -> tuple[str, ...]:
+    """Give the functions that may be called on an engine (None: on any), in alphabetical order."""
+    return tuple(sorted(name for name in FUNCTIONS if is_allowed(name, engine)))
