@@ -7,6 +7,7 @@ from functools import partial
 from sqlglot import exp
 
 from almanaq.suql.dialects.duckdb import write_for_duckdb
+from almanaq.suql.dialects.json_paths import write_path
 from almanaq.suql.dialects.others import write_for_others
 from almanaq.suql.dialects.patterns import refuse_backspace
 from almanaq.suql.syntax.normal_forms import COMPARISONS, rewritten
@@ -23,6 +24,8 @@ def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
 
     def portable(node: exp.Expr) -> exp.Expr:
         refuse_backspace(node)
+        if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
+            return write_path(node, dialect)
         return write(node if dialect == "postgres" else _hexadecimal(node))
 
     return rewritten(tree, portable)
