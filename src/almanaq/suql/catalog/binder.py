@@ -8,14 +8,13 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import OptimizeError
 from sqlglot.optimizer.qualify_columns import qualify_columns
-from sqlglot.optimizer.qualify_tables import qualify_tables
 from sqlglot.schema import MappingSchema
 
 from almanaq.errors import QueryError, QueryTypeError, UnknownNameError, suggest
+from almanaq.suql.catalog.names import find_names
 from almanaq.suql.catalog.operator_types import check_operators
-from almanaq.suql.catalog.output_names import output_names, tell_outputs_apart
 from almanaq.suql.catalog.relations import Catalog, Column
-from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
+from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_source, from_items
 from almanaq.suql.catalog.types import typed
 from almanaq.suql.syntax.keywords import RESERVED
 from almanaq.suql.syntax.text_functions import is_text_call
@@ -44,19 +43,14 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
         QueryTypeError: a text function over something that is not text, or with wrong arguments; an operator over
             values that it does not take.
     """
-    spelled, tree = tree, _lower_names(tree)
-    _alias_subqueries(tree)
-    _check_tables(tree, catalog, text)
+    tree = _lower_names(tree)
+    names = find_names(tree, catalog, text)
     schema = _schema(tree, catalog)
-    tell_outputs_apart(tree, schema)
-    _number_output_names(tree)
     try:
-        tree = qualify_tables(tree, dialect="postgres")
         tree = qualify_columns(tree, schema, dialect="postgres", allow_partial_qualification=True)
     except OptimizeError as error:
         raise UnknownNameError(_reword(str(error)), query=text, **_find_name(tree, str(error))) from error
     _quote_odd_names(tree)
-    _restore_ordinality(tree)
     _check_columns(tree, catalog, text)
     tree = typed(tree, schema)
     _mark_integer_divisions(tree)
@@ -65,7 +59,7 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
         if is_text_call(call):
             _check_text_call(call, text)
     check_operators(tree, text)
-    return BoundQuery(tree, output_names(spelled, tree, catalog))
+    return BoundQuery(tree, names)
 
 
 def _quote_odd_names(tree: exp.Query) -> None:
@@ -118,69 +112,18 @@ def _is_integer(node: exp.Expr) -> bool:
 
 
 def _lower_names(tree: exp.Query) -> exp.Query:
-    """Fold the case of every identifier: names match whatever their case, as people write them."""
+    """Fold the case of every identifier, and keep how it is spelled: names match whatever their case."""
 
     def lower(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Identifier) and not isinstance(node.parent, exp.Collate):
+            node.meta["spelled"] = node.name
             node.set("this", node.name.lower())
             node.set("quoted", True)
-        elif isinstance(node, exp.Unnest):
-            _name_unnested_column(node)
         return node
 
-    lowered = _plain_unnests(tree.copy()).transform(lower, copy=False)
+    lowered = tree.copy().transform(lower, copy=False)
     assert isinstance(lowered, exp.Query)
     return lowered
-
-
-def _plain_unnests(tree: exp.Query) -> exp.Query:
-    """Write `LATERAL unnest(x)` as `unnest(x)`, which sees the items before it as well, so that one form is left."""
-    for lateral in list(tree.find_all(exp.Lateral)):
-        unnest = lateral.this
-        if isinstance(unnest, exp.Unnest) and unnest.args.get("alias") is None:
-            unnest.set("alias", lateral.args.get("alias"))
-            lateral.replace(unnest)
-    return tree
-
-
-def _name_unnested_column(unnest: exp.Unnest) -> None:
-    """`unnest(x) AS r` names the table and its one column alike; say both."""
-    alias = unnest.args.get("alias")
-    if isinstance(alias, exp.TableAlias) and alias.this is not None and not alias.args.get("columns"):
-        alias.set("columns", [alias.this.copy()])
-    if alias is not None and unnest.args.get("offset") is True and len(alias.args["columns"]) > 1:
-        unnest.set("offset", alias.args["columns"].pop())
-
-
-def _alias_subqueries(tree: exp.Query) -> None:
-    """Put an alias around each subquery in a SELECT list, as around any other expression."""
-    for select in tree.find_all(exp.Select):
-        for i, item in enumerate(list(select.expressions)):
-            if isinstance(item, exp.Subquery):
-                alias = item.args.get("alias")
-                item.set("alias", None)
-                name = alias.this if isinstance(alias, exp.TableAlias) else alias
-                item.replace(exp.Alias(this=item.copy(), alias=name or exp.to_identifier(f"_col_{i}", quoted=True)))
-
-
-def _number_output_names(tree: exp.Query) -> None:
-    """Write a bare output name in ORDER BY as its position: qualifying may rename outputs, but never moves them."""
-    for select in tree.find_all(exp.Select):
-        order = select.args.get("order")
-        names = [item.alias if isinstance(item, exp.Alias) else "" for item in select.expressions]
-        for ordered in order.expressions if order is not None and not select.is_star else ():
-            node = ordered.this
-            if isinstance(node, exp.Column) and not node.table and names.count(node.name) == 1:
-                ordered.set("this", exp.Literal.number(names.index(node.name) + 1))
-
-
-def _restore_ordinality(tree: exp.Query) -> None:
-    """Put the name of the ordinality column back where every dialect writes it."""
-    for unnest in tree.find_all(exp.Unnest):
-        offset = unnest.args.get("offset")
-        if isinstance(offset, exp.Identifier):
-            unnest.args["alias"].append("columns", offset)
-            unnest.set("offset", True)
 
 
 def _schema(tree: exp.Query, catalog: Catalog) -> MappingSchema:
@@ -193,38 +136,6 @@ def _schema(tree: exp.Query, catalog: Catalog) -> MappingSchema:
     relations = [relation for relation in named.values() if relation is not None]
     mapping = {r.name.lower(): {c.name.lower(): sql_type(c) for c in r.columns} for r in relations}
     return MappingSchema(mapping, dialect="postgres", normalize=False)  # type: ignore[arg-type]
-
-
-def _check_tables(tree: exp.Query, catalog: Catalog, text: str) -> None:
-    """Check every relation, and call those that are named with their schema by one name of ours."""
-    for table in tree.find_all(exp.Table):
-        if isinstance(table.this, exp.Func) or find_cte(table) is not None:
-            continue
-        name = ".".join(part.name for part in table.parts)
-        found = catalog.find(name)
-        if found is None:
-            raise UnknownNameError(catalog.unknown(name), **_place(table.this, text))
-        if confused := catalog.confused(found):
-            raise UnknownNameError(confused + " that gives it another name", **_place(table.this, text))
-        if len(table.parts) > 1:
-            block = table.find_ancestor(exp.Select)
-            beside = [t.alias_or_name for t in (block.find_all(exp.Table) if block else ()) if t is not table]
-            called = name if table.name in beside else table.name
-            if not table.alias:
-                table.set("alias", exp.TableAlias(this=exp.to_identifier(called, quoted=True)))
-            _call(block, name, called)
-            table.set("this", exp.to_identifier(found.name.lower(), quoted=True))
-            table.set("db", None)
-            table.set("catalog", None)
-
-
-def _call(block: exp.Select | None, relation: str, alias: str) -> None:
-    """Write `schema.table.column` as `alias.column`."""
-    for column in block.find_all(exp.Column) if block is not None else ():
-        if column.args.get("db") is not None and ".".join(p.name for p in column.parts[:-1]) == relation:
-            column.set("table", exp.to_identifier(alias, quoted=True))
-            column.set("db", None)
-            column.set("catalog", None)
 
 
 def _check_columns(tree: exp.Query, catalog: Catalog, text: str) -> None:
