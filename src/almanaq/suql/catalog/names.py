@@ -222,6 +222,8 @@ class _Query:
             outer: what other subqueries see.
         """
         called, listed = written_alias(node)
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Values):
+            node = node.this
         subquery = node.this if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery) else node
         if isinstance(subquery, exp.Subquery):
             if isinstance(subquery.this, exp.Values):

@@ -1,0 +1,162 @@
+"""Stars, USING, NATURAL, alias lists, WITH and VALUES: columns and rows are PostgreSQL's, there and on DuckDB."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import psycopg
+import pytest
+
+import almanaq
+from engines import PostgresServer
+
+TABLES = {
+    "r": (("k", "a"), [(1, 10), (2, 20), (3, None), (None, 40), (2, 21)]),
+    "s": (("k", "b"), [(1, 11), (2, 22), (5, 55), (None, None)]),
+    "t": (("k", "a", "c"), [(1, 10, 7), (3, 30, 8), (5, 20, 9), (6, None, 9)]),
+    "u": (("c", "k"), [(7, 1), (9, 6), (None, 3)]),
+}
+FORMS = (
+    "SELECT r.*, s.* FROM r JOIN s USING (k)",
+    "SELECT k FROM r FULL JOIN s USING (k) ORDER BY k",
+    "SELECT k, count(*) FROM r FULL JOIN s USING (k) GROUP BY k",
+    "SELECT r.k, k FROM s LEFT JOIN r USING (k)",
+    "SELECT * FROM r NATURAL JOIN (SELECT 1 AS one) o",
+    "SELECT * FROM (r LEFT JOIN s ON r.k = s.k) LEFT JOIN r x(p, q) ON r.k = p",
+    "SELECT * FROM r, s RIGHT JOIN u ON s.k = u.k",
+    "SELECT * FROM (VALUES (1, 'one'), (2, 'two')) v JOIN r ON r.k = v.column1",
+    "WITH v(x) AS (VALUES (1), (3)) SELECT * FROM v LEFT JOIN r ON x = k",
+    "WITH r AS (SELECT 7 AS k) SELECT * FROM r",
+    "WITH r AS (SELECT * FROM r WHERE k > 1) SELECT * FROM r",
+    "WITH w AS (SELECT 1 AS one), v AS (WITH w AS (SELECT 2 AS two) SELECT * FROM w) SELECT * FROM w, v",
+    "WITH RECURSIVE w(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM w WHERE n < 4) SELECT * FROM w JOIN r ON n = k",
+    "WITH RECURSIVE w AS (SELECT 1 AS n, 'a' AS p UNION ALL SELECT n + 1, p || n FROM w WHERE n < 4) SELECT * FROM w",
+    "SELECT * FROM (VALUES (1), (3)) v(n), LATERAL generate_series(1, n) g",
+    "SELECT * FROM r, LATERAL (SELECT r.*) x",
+    "SELECT * FROM unnest(ARRAY['a', 'b']) WITH ORDINALITY AS u(e, o)",
+    "SELECT count(*) FROM (SELECT FROM r) x",
+    "SELECT k FROM r WHERE EXISTS (SELECT FROM s WHERE s.k = r.k)",
+    "SELECT * FROM (SELECT 1 AS a, 2 AS a) x",
+    "SELECT (SELECT b FROM u AS x LIMIT 1) FROM s AS x",
+    "SELECT a AS k, k AS a FROM r ORDER BY k, a",
+    "SELECT count FROM (SELECT count(*) FROM r) x",
+    "SELECT 1 AS k UNION SELECT * FROM (VALUES (2)) v ORDER BY k",
+)
+
+
+@dataclass(frozen=True)
+class Servers:
+    """The same tables on PostgreSQL, alone and through us, and on DuckDB through us."""
+
+    plain: psycopg.Connection[Any]
+    ours: tuple[almanaq.Connection, ...]
+
+
+@pytest.fixture(scope="module")
+def servers(postgres_server: PostgresServer) -> Iterator[Servers]:
+    url = postgres_server.new_database()
+    native = duckdb.connect()
+    with psycopg.connect(url, autocommit=True) as plain:
+        for name, (columns, rows) in TABLES.items():
+            listed = ", ".join(f"{column} int" for column in columns)
+            for engine, mark in ((plain, "%s"), (native, "?")):
+                engine.execute(f"CREATE TABLE {name} ({listed})")
+                insert = f"INSERT INTO {name} VALUES ({', '.join([mark] * len(columns))})"
+                for row in rows:
+                    engine.execute(insert, row)
+        with almanaq.connect(url, cache=False) as there, almanaq.connect(native, cache=False) as here:
+            yield Servers(plain, (there, here))
+    native.close()
+
+
+def assert_same(servers: Servers, sql: str) -> None:
+    cursor = servers.plain.execute(sql)
+    rows, names = Counter(cursor.fetchall()), [column.name for column in cursor.description or ()]
+    for con in servers.ours:
+        result = con.sql(sql)
+        assert list(result.columns) == names, sql
+        assert Counter(tuple(row) for row in result.rows) == rows, sql
+
+
+@pytest.mark.parametrize("sql", FORMS)
+def test_forms(servers: Servers, sql: str) -> None:
+    assert_same(servers, sql)
+
+
+class Froms:
+    """Draws FROM clauses: joins of all kinds and shapes, with every way to rename columns."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng, self.count = random.Random(seed), 0
+
+    def query(self) -> str:
+        """Draw a query over one to four tables."""
+        items = [self.item(self.rng.choice((1, 2, 2, 3)))]
+        if self.rng.random() < 0.25:
+            items.append(self.item(self.rng.choice((1, 2))))
+        text = f"SELECT * FROM {', '.join(text for text, _ in items)}"
+        names = [name for _, columns in items for name in columns]
+        once = [name for name in names if names.count(name) == 1]
+        if once and self.rng.random() < 0.5:
+            chosen = self.rng.sample(once, min(len(once), 2))
+            text = text.replace("*", f"{', '.join(chosen)}, *", 1) + f" ORDER BY {len(chosen)}"
+        return text
+
+    def item(self, size: int) -> tuple[str, list[str]]:
+        """Draw an item of so many tables; give its text and the names of its columns, in the order of `*`."""
+        if size == 1:
+            return self.table()
+        split = self.rng.randint(1, size - 1)
+        (left, of_left), (right, of_right) = self.item(split), self.item(size - split)
+        right = f"({right})" if size - split > 1 else right
+        kind = self.rng.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+        common = [name for name in of_left if of_left.count(name) == of_right.count(name) == 1]
+        unclear = any(of_left.count(name) > 1 or of_right.count(name) > 1 for name in {*of_left} & {*of_right})
+        if common and not unclear and self.rng.random() < 0.4:
+            text, merged = f"{left} NATURAL {kind} {right}", common
+        elif common and self.rng.random() < 0.8:
+            merged = self.rng.sample(common, self.rng.randint(1, len(common)))
+            text = f"{left} {kind} {right} USING ({', '.join(merged)})"
+        else:
+            text, merged = f"{left} CROSS JOIN {right}", []
+        rest = [name for name in (*of_left, *of_right) if name not in merged]
+        columns = [*merged, *rest]
+        return self.renamed(f"({text})", columns) if self.rng.random() < 0.2 else (text, columns)
+
+    def table(self) -> tuple[str, list[str]]:
+        """Draw a table, a subquery or VALUES."""
+        name = self.rng.choice(tuple(TABLES))
+        columns = list(TABLES[name][0])
+        roll = self.rng.random()
+        if roll < 0.25:
+            return self.renamed(f"(SELECT * FROM {name} WHERE k > 1)", columns)
+        if roll < 0.35:
+            return self.renamed("(VALUES (1, 10), (6, NULL))", ["column1", "column2"])
+        return self.renamed(name, columns)
+
+    def renamed(self, text: str, columns: list[str]) -> tuple[str, list[str]]:
+        """Give an item a name of its own, and now and then some of its columns."""
+        self.count += 1
+        names = self.rng.sample(("k", "a", "b", "c", "d", "e"), self.rng.randint(1, 2))
+        if self.rng.random() < 0.3 and len(names) <= len(columns) and not set(names) & set(columns[len(names) :]):
+            return f"{text} AS x{self.count}({', '.join(names)})", [*names, *columns[len(names) :]]
+        return f"{text} AS x{self.count}", columns
+
+
+def test_drawn(servers: Servers) -> None:
+    """Errors of the server's are passed over: FULL JOIN wants a condition that it can merge or hash on."""
+    refused = 0
+    for seed in range(100):
+        sql = Froms(seed).query()
+        try:
+            servers.plain.execute(sql)
+        except psycopg.Error:
+            refused += 1
+            continue
+        assert_same(servers, sql)
+    assert refused < 10
