@@ -298,8 +298,7 @@ class _Query:
 def _of_table(columns: tuple[Shown, ...], table: str) -> tuple[Shown, ...]:
     """Give columns as those of a table of that name in the tree."""
     return tuple(
-        replace(shown, node=exp.Column(this=_label(shown.node.name), table=_label(table)))
-        for shown in columns
+        replace(shown, node=exp.Column(this=_label(shown.node.name), table=_label(table))) for shown in columns
     )
 
 
