@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hostile import hostile
 from server import serving
 
 from almanaq.errors import BudgetExceeded, ModelCallError
@@ -262,7 +263,7 @@ def _integrity(file: Path) -> str:
         return str(connection.execute("PRAGMA integrity_check").fetchone()[0])
 
 
-MEASUREMENTS: tuple[Callable[[Path], dict[str, Any]], ...] = (hit, crash, processes, faults, throughput)
+MEASUREMENTS: tuple[Callable[[Path], dict[str, Any]], ...] = (hit, hostile, crash, processes, faults, throughput)
 
 
 def main(arguments: Sequence[str]) -> int:

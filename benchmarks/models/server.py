@@ -59,6 +59,7 @@ def _serve(pipe: Connection, faults: Mapping[str, Any]) -> None:
                     "answered": ledger.answered,
                     "input_tokens": ledger.input_tokens,
                     "output_tokens": ledger.output_tokens,
+                    "sent": ledger.sent,
                     "outcomes": dict(ledger.outcomes),
                 }
             )

@@ -119,7 +119,9 @@ class JsonServer:
         return body
 
     def _said(self, problem: Exception) -> str:
-        return without(str(problem) or type(problem).__name__, self._secrets)
+        # It may hold whatever the server has sent.
+        said = " ".join(str(problem).split())[:300]
+        return without(said or type(problem).__name__, self._secrets)
 
     def _open(self) -> ClientSession:
         import aiohttp

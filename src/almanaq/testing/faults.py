@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Self
+
+from almanaq.testing.hostile import HOSTILE
+from almanaq.testing.outcome import Outcome
 
 KINDS = ("too_many", "error", "hang", "slow", "malformed", "cut", "off_schema", "not_json", "empty", "length")
 """429, 500, a reply that never comes, a right one that comes late, broken JSON, a broken connection, and replies of
 another form than asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One HTTP reply; `cut` breaks the connection off in its middle."""
-
-    status: int
-    body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
-    cut: bool = False
-
-    @classmethod
-    def of(cls, content: object, *, cut: bool = False) -> Self:
-        """Give the reply that carries `content` as JSON."""
-        return cls(200, json.dumps(content).encode(), cut=cut)
-
-    @classmethod
-    def error(cls, status: int, message: str, headers: Mapping[str, str] | None = None) -> Self:
-        """Give an error in the protocol's form."""
-        body = json.dumps({"error": {"message": message, "type": "error", "code": None}}).encode()
-        return cls(status, body, headers or {})
-
-
 class Faults:
     """Which chat calls go wrong, and how.
 
     Args:
-        script: a fault (one of KINDS) or None for each call in order; after its end the rates count.
+        script: a fault (one of KINDS or of HOSTILE) or None for each call in order; after its end the rates count.
         rates: the share of calls with each fault; drawn from `seed`.
         latency: seconds before a reply, or a function that draws them.
         retry_after: sent with each 429.
@@ -57,9 +36,9 @@ class Faults:
         slow: float = 5.0,
         seed: int = 0,
     ) -> None:
-        unknown = {*(rates or {}), *(fault for fault in script if fault)} - {*KINDS}
+        unknown = {*(rates or {}), *(fault for fault in script if fault)} - {*KINDS, *HOSTILE}
         if unknown:
-            raise ValueError(f"no such faults: {sorted(unknown)}; known: {', '.join(KINDS)}")
+            raise ValueError(f"no such faults: {sorted(unknown)}; known: {', '.join([*KINDS, *HOSTILE])}")
         self._script = list(script)
         self._rates = dict(rates or {})
         self._latency, self._retry_after, self._hang, self._slow = latency, retry_after, hang, slow

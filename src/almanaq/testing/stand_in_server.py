@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from almanaq.models.prices import Price
-from almanaq.testing.faults import Faults, Outcome
+from almanaq.testing.faults import Faults
+from almanaq.testing.hostile import HOSTILE
+from almanaq.testing.outcome import Outcome
 
 Request = Mapping[str, Any]
 ReplyFunction = Callable[[Request], "str | Mapping[str, object]"]
@@ -28,6 +30,7 @@ class Ledger:
         answered: those that got a whole and right reply.
         outcomes: how many calls had each fault or none ("answered"); and how many of these their clients "abandoned".
         input_tokens, output_tokens: of all replies that carried a usage; whitespace-separated words.
+        sent: bytes of replies that clients took.
         requests: the body of every chat request, in order of arrival, when the server keeps them.
     """
 
@@ -35,6 +38,7 @@ class Ledger:
     answered: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    sent: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     requests: list[dict[str, Any]] = field(default_factory=list)
 
@@ -131,12 +135,19 @@ class StandInServer:
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         outcome = await self._outcome(method, path.partition("?")[0], headers, body, reader.at_eof)
+        if outcome.raw is not None:
+            for piece in outcome.raw():
+                writer.write(piece)
+                await writer.drain()
+                self.ledger.sent += len(piece)
+            return outcome.keeps
         payload = outcome.body
         extra = "".join(f"{name}: {value}\r\n" for name, value in outcome.headers.items())
         sizes = f"content-type: application/json\r\ncontent-length: {len(payload)}\r\n"
         reply_head = f"HTTP/1.1 {outcome.status} -\r\n{sizes}{extra}\r\n"
         writer.write(reply_head.encode() + (payload[: len(payload) // 2] if outcome.cut else payload))
         await writer.drain()
+        self.ledger.sent += len(payload)
         return not outcome.cut
 
     async def _outcome(
@@ -162,6 +173,9 @@ class StandInServer:
         if gone() and not self._charges_abandoned:
             self.ledger.outcomes["abandoned"] += 1
             return Outcome.error(499, "the client went away")
+        if fault is not None and fault in HOSTILE:
+            # What a call of it is charged, nobody knows: the ledger holds what is right.
+            return HOSTILE[fault](self._chat(request, fault))
         outcome = self._faults.outcome(fault) if fault else None
         return outcome or self._chat(request, fault)
 
