@@ -141,7 +141,7 @@ def test_a_killed_writer_loses_no_written_vector(tmp_path: Path) -> None:
     store = VectorStore(tmp_path, BagOfWords())
     store.vectors(["a"])
     connection = sqlite3.connect(store.file)
-    connection.execute("INSERT INTO vectors VALUES (x'00', x'00')")  # never committed
+    connection.execute("INSERT INTO vectors (key, vector) VALUES (x'00', x'00')")  # never committed
     connection.close()
     embedder = BagOfWords()
     VectorStore(tmp_path, embedder).vectors(["a"])

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from almanaq.errors import ModelCallError, ModelError
+from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
 from almanaq.models import openai as openai_module
 from almanaq.models.budget import Budget
 from almanaq.models.failure import LONGEST_WAIT, FailedCall
@@ -76,7 +76,7 @@ def test_a_call_ends_within_bounds_and_the_next_is_right(fault: str) -> None:
 
 @pytest.mark.parametrize("fault", [name for name in HOSTILE if name.startswith("usage")])
 def test_no_count_of_a_server_makes_a_budget_last_longer(fault: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Each call counts as at least a token in and out, so that a budget of so many tokens ends after some calls."""
+    """Whatever is stated, a call is reserved at its most before, and counted at no less than its words after."""
     budget = Budget(money=1.0)
     price = Price(1e6, 1e6)
     openai_usage_warned().clear()

@@ -9,7 +9,7 @@ import threading
 from concurrent.futures import Future
 
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
-from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
 from almanaq.models.spending import record
 
 _POLL = 0.02
@@ -78,8 +78,11 @@ class CachedModel:
             mine.set_result(completion)
 
     async def _ask(self, key: bytes, prompt: Prompt) -> Completion:
-        while not self.cache.lease(key):
+        waited = 0.0
+        # Whatever the clocks say, nobody is waited for longer than a lease can run.
+        while not self.cache.lease(key) and waited < LEASE_SECONDS:
             await asyncio.sleep(_POLL)
+            waited += _POLL
             text = self.cache.get(key)
             if text is not None:
                 return Completion(text, Usage(cached_calls=1))

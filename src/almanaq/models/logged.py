@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from almanaq.errors import SourceError
+from almanaq.models.own_files import open_own
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 
 _KEY = re.compile(r"\b(sk|key|Bearer)([-_ ])[\w.-]{6,}", re.IGNORECASE)
@@ -79,7 +80,10 @@ class LoggedModel:
             line |= {"messages": [m.content for m in prompt.messages], "reply": reply, "said": said}
         text = redacted(json.dumps(line, ensure_ascii=False), self._secrets)
         try:
-            with self._lock, self._log.file.open("a", encoding="utf-8", errors="replace") as file:
+            with (
+                self._lock,
+                open(self._log.file, "a", encoding="utf-8", errors="replace", opener=open_own) as file,
+            ):
                 file.write(text + "\n")
         except OSError as problem:
             raise SourceError(

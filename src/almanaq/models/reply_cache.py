@@ -1,23 +1,31 @@
-"""ReplyCache: an SQLite file of replies by request key, shared by processes, with leases for calls under way."""
+"""ReplyCache: an SQLite file of replies by request key, shared by processes, with leases for calls under way.
+
+A reply is kept with a hash of it and its key: one that was damaged is asked for again, never given. The file is its
+owner's alone.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import sqlite3
 import threading
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from almanaq.errors import SourceError
+from almanaq.models.own_files import make_own
 
 VERSION = 1
-_LEASE_SECONDS = 300.0
+LEASE_SECONDS = 300.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS reply (
-  key BLOB PRIMARY KEY, text TEXT NOT NULL, model TEXT NOT NULL, made REAL NOT NULL) WITHOUT ROWID;
+  key BLOB PRIMARY KEY, text TEXT NOT NULL, model TEXT NOT NULL, made REAL NOT NULL, sum BLOB) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS lease (
   key BLOB PRIMARY KEY, owner TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL, until REAL NOT NULL
 ) WITHOUT ROWID;
@@ -60,27 +68,34 @@ class ReplyCache:
         self._unwritten: dict[bytes, str] = {}
 
     def get(self, key: bytes) -> str | None:
-        """Give the reply kept for a request, None when there is none."""
+        """Give the reply kept for a request, None when there is none that is whole."""
         with self._lock:
             if key in self._unwritten:
                 return self._unwritten[key]
             connection = self._open()
             try:
-                row = connection.execute("SELECT text FROM reply WHERE key = ?", (key,)).fetchone()
+                row = connection.execute("SELECT text, sum FROM reply WHERE key = ?", (key,)).fetchone()
             except sqlite3.OperationalError:
                 # Locked or unreadable for the moment: the call is made, as if nothing had been kept.
                 row = None
-            except sqlite3.DatabaseError as problem:
+            except sqlite3.Error as problem:
                 raise _unusable(self.file, problem) from problem
-        return None if row is None else str(row[0])
+        if row is None or not isinstance(row[0], str):
+            return None
+        # Replies that an earlier version kept have no hash.
+        return row[0] if row[1] is None or row[1] == _sum(key, row[0]) else None
 
     def put(self, key: bytes, text: str, *, model: str = "") -> None:
         """Keep a reply and end the lease; a reply that the disk has no room for is kept in memory, with a warning."""
         try:
             with self._lock, self._open() as connection:
-                connection.execute("INSERT OR REPLACE INTO reply VALUES (?, ?, ?, ?)", (key, text, model, time.time()))
+                connection.execute(
+                    "INSERT OR REPLACE INTO reply (key, text, model, made, sum) VALUES (?, ?, ?, ?, ?)",
+                    (key, text, model, time.time(), _sum(key, text)),
+                )
                 connection.execute("DELETE FROM lease WHERE key = ?", (key,))
-        except sqlite3.OperationalError as problem:
+        except sqlite3.Error as problem:
+            # The reply is paid for: a file that turns out to be damaged must not lose it.
             with self._lock:
                 if not self._unwritten:
                     _log.warning(
@@ -97,7 +112,7 @@ class ReplyCache:
             with self._lock, self._open() as connection:
                 self._unwritten.pop(key, None)
                 connection.execute("DELETE FROM reply WHERE key = ?", (key,))
-        except sqlite3.OperationalError as problem:
+        except sqlite3.Error as problem:
             _log.debug("a reply in %s could not be dropped: %s", self.file, problem)
 
     def lease(self, key: bytes) -> bool:
@@ -108,15 +123,20 @@ class ReplyCache:
         try:
             with self._lock, self._open() as connection:
                 held = connection.execute("SELECT owner, pid, host, until FROM lease WHERE key = ?", (key,)).fetchone()
-                if held is not None and held[0] != self._owner and held[3] > now and self._lives(held[1], held[2]):
+                if (
+                    held is not None
+                    and held[0] != self._owner
+                    and _runs(held[3], now)
+                    and self._lives(held[1], held[2])
+                ):
                     return False
                 changed = connection.execute(
                     "INSERT INTO lease VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET owner = excluded.owner,"
                     " pid = excluded.pid, host = excluded.host, until = excluded.until WHERE owner = ?",
-                    (key, self._owner, os.getpid(), self._host, now + _LEASE_SECONDS, held[0] if held else self._owner),
+                    (key, self._owner, os.getpid(), self._host, now + LEASE_SECONDS, held[0] if held else self._owner),
                 ).rowcount
             return changed == 1
-        except sqlite3.OperationalError:
+        except sqlite3.Error:
             # A lease only saves calls that are made twice: where it cannot be written, the call is made.
             return True
 
@@ -127,25 +147,31 @@ class ReplyCache:
         try:
             with self._lock, self._open() as connection:
                 connection.execute("DELETE FROM lease WHERE key = ? AND owner = ?", (key, self._owner))
-        except sqlite3.OperationalError:
+        except sqlite3.Error:
             _log.debug("a lease in %s could not be ended; it ends by itself", self.file)
 
     def stats(self) -> CacheStats:
-        """Give how many replies are kept, in all and for each model."""
-        with self._lock:
-            rows = self._open().execute("SELECT model, count(*) FROM reply GROUP BY model ORDER BY model").fetchall()
+        """Give how many replies are kept, in all and for each model. Raises SourceError where the file is damaged."""
+        with self._lock, self._reading() as connection:
+            rows = connection.execute("SELECT model, count(*) FROM reply GROUP BY model ORDER BY model").fetchall()
         size = self.file.stat().st_size if self.file else 0
-        return CacheStats(str(self.file or "memory"), sum(n for _, n in rows), dict(rows), size)
+        return CacheStats(str(self.file or "memory"), sum(n for _, n in rows), {str(name): n for name, n in rows}, size)
 
     def clear(self) -> int:
-        """Delete every reply; gives how many there were."""
-        with self._lock:
-            connection = self._open()
+        """Delete every reply; gives how many there were. Raises SourceError where the file is damaged."""
+        with self._lock, self._reading() as connection:
             with connection:
                 count = int(connection.execute("DELETE FROM reply").rowcount)
                 connection.execute("DELETE FROM lease")
             connection.execute("VACUUM")
         return count
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            yield self._open()
+        except sqlite3.Error as problem:
+            raise _unusable(self.file, problem) from problem
 
     def close(self) -> None:
         """Close the file; it opens again when it is needed."""
@@ -158,9 +184,11 @@ class ReplyCache:
         if self._connection is not None:
             self._connection.close()
 
-    def _lives(self, pid: int, host: str) -> bool:
+    def _lives(self, pid: object, host: object) -> bool:
         if host != self._host:
             return True
+        if not isinstance(pid, int) or not 0 < pid < 2**31:
+            return False
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
@@ -179,7 +207,7 @@ def _opened(file: Path | None) -> sqlite3.Connection:
     connection: sqlite3.Connection | None = None
     try:
         if file is not None:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_own(file)
         connection = sqlite3.connect(str(file or ":memory:"), timeout=30, check_same_thread=False)
         connection.execute("PRAGMA busy_timeout = 30000")
         if file is not None:
@@ -190,12 +218,32 @@ def _opened(file: Path | None) -> sqlite3.Connection:
         if version not in (0, VERSION):
             raise sqlite3.DatabaseError(f"it is of version {version}, this program keeps version {VERSION}")
         connection.executescript(_SCHEMA)
+        _add_sums(connection)
         connection.execute(f"PRAGMA user_version = {VERSION}")
         return connection
     except (OSError, sqlite3.Error) as problem:
         if connection is not None:
             connection.close()
         raise _unusable(file, problem) from problem
+
+
+def _add_sums(connection: sqlite3.Connection) -> None:
+    """Give a file of an earlier version the column of hashes; those of its replies stay unknown."""
+    if "sum" not in {row[1] for row in connection.execute("PRAGMA table_info(reply)")}:
+        try:
+            connection.execute("ALTER TABLE reply ADD COLUMN sum BLOB")
+        except sqlite3.OperationalError as problem:
+            if "duplicate column" not in str(problem):  # another process was quicker
+                raise
+
+
+def _sum(key: bytes, text: str) -> bytes:
+    return hashlib.blake2b(key + text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _runs(until: object, now: float) -> bool:
+    """Say whether a lease still runs; one that ends later than any can was dated by a clock that has been set back."""
+    return isinstance(until, int | float) and now < until <= now + LEASE_SECONDS
 
 
 def _unusable(file: Path | None, problem: Exception) -> SourceError:

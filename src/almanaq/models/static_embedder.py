@@ -8,9 +8,11 @@ variance, and words count less the later they stand, as a table's text begins wi
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import threading
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from almanaq.models.local_embedder import WEIGHTS_SHA256, checked_folder, quiet
 from almanaq.models.vectors import normalised
 
 DIMENSIONS = 256
-_FILE = f"static-words-{WEIGHTS_SHA256[:8]}-{DIMENSIONS}.npy"
+_FILE = f"static-words-{WEIGHTS_SHA256[:8]}-{DIMENSIONS}-summed.npy"
 """Vectors that are made in another way need another name of the file, and of the embedder."""
 
 _FREQUENT = 1e-4
@@ -38,6 +40,7 @@ _EARLY = 20.0
 _WORD = re.compile(r"\w+")
 _KNOWN = 100_000  # words whose vectors are at hand: 100 MB
 _TEXTS = 64  # summed at once: in the cache of a processor
+_SUM_BYTES = 4
 _PASS = 512  # tokens that go through the model at once
 
 
@@ -103,18 +106,26 @@ def _tokenizer() -> Any:
 
 
 def _kept(file: Path) -> NDArray[np.float32]:
-    """Give the tokens' vectors, distilled if the file does not hold them."""
+    """Give the tokens' vectors, distilled if the file is not there. Raises SourceError where it is damaged."""
     try:
         if not file.is_file():
             file.parent.mkdir(parents=True, exist_ok=True)
             fresh = file.with_name(f".{file.name}.{os.getpid()}")
-            with fresh.open("wb") as written:
-                np.save(written, distil().astype(np.float16))
+            written = io.BytesIO()
+            np.save(written, distil().astype(np.float16))
+            fresh.write_bytes(written.getvalue() + _sum(written.getvalue()))
             fresh.replace(file)
-        tokens: NDArray[np.float32] = np.load(file, allow_pickle=False).astype(np.float32)
+        content = file.read_bytes()
+        if _sum(content[:-_SUM_BYTES]) != content[-_SUM_BYTES:]:
+            raise ValueError("it is damaged")
+        tokens: NDArray[np.float32] = np.load(io.BytesIO(content), allow_pickle=False).astype(np.float32)
         return tokens
     except (OSError, ValueError) as error:
         raise SourceError(f"cannot use {file}: {error}; delete it, or name another ALMANAQ_CACHE_DIR") from error
+
+
+def _sum(content: bytes) -> bytes:
+    return zlib.crc32(content).to_bytes(_SUM_BYTES, "little")
 
 
 def distil() -> NDArray[np.float32]:

@@ -1,4 +1,7 @@
-"""Vectors of texts, embedded once ever: a store keyed by the embedder's name and the text's hash."""
+"""Vectors of texts, embedded once ever: a store keyed by the embedder's name and the text's hash.
+
+A vector is kept with a checksum of it and its key: one that was damaged is made anew, never given.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ import hashlib
 import os
 import re
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import ModelError, SourceError
+from almanaq.models.own_files import make_own
 from almanaq.models.protocols import Embedder
 
 Vectors = NDArray[np.float32]
@@ -80,7 +85,9 @@ class VectorStore:
         with self._open() as connection:
             for chunk in _chunks(list(dict.fromkeys(keys)), _VARIABLES):
                 marks = ",".join("?" * len(chunk))
-                found.update(connection.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", chunk))
+                kept = connection.execute(f"SELECT key, vector, sum FROM vectors WHERE key IN ({marks})", chunk)
+                # Vectors that an earlier version kept have no sum.
+                found.update({k: v for k, v, told in kept if isinstance(v, bytes) and told in (None, _sum(k, v))})
         return found
 
     def _write(self, new: Mapping[bytes, bytes]) -> None:
@@ -88,23 +95,33 @@ class VectorStore:
             self._memory.update(new)
             return
         with self._open() as connection, connection:
-            # Another process may have embedded the same text meanwhile: the first stays.
-            connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", new.items())
+            # Another process may have embedded the same text meanwhile; what is damaged must give way.
+            rows = [(key, vector, _sum(key, vector)) for key, vector in new.items()]
+            connection.executemany("INSERT OR REPLACE INTO vectors (key, vector, sum) VALUES (?, ?, ?)", rows)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         """Connect for one call: cheap (a millisecond), and safe with threads and forks."""
         assert self.file is not None
         try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
+            make_own(self.file)
             with closing(sqlite3.connect(self.file, timeout=_BUSY_SECONDS)) as connection:
-                connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)")
+                connection.execute(
+                    "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL, sum INTEGER)"
+                )
+                if len(connection.execute("PRAGMA table_info(vectors)").fetchall()) == 2:
+                    with suppress(sqlite3.OperationalError):  # another process was quicker
+                        connection.execute("ALTER TABLE vectors ADD COLUMN sum INTEGER")
                 yield connection
         except (sqlite3.Error, OSError) as error:
             raise SourceError(
                 f"cannot use the vector cache {self.file}: {error}; delete it, "
                 "or name another folder in ALMANAQ_CACHE_DIR"
             ) from error
+
+
+def _sum(key: bytes, vector: bytes) -> int:
+    return zlib.crc32(vector, zlib.crc32(key))
 
 
 def _keys(texts: Sequence[str]) -> list[bytes]:

@@ -1,0 +1,211 @@
+"""A cache that was damaged, or that others try to read, gives no wrong reply, no defect and no secret."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sqlite3
+import stat
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from almanaq.cli.app import app
+from almanaq.errors import SourceError
+from almanaq.models.cached import CachedModel, request_key
+from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.logged import DebugLog, LoggedModel
+from almanaq.models.own_files import make_own
+from almanaq.models.protocols import Message, Prompt
+from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
+from almanaq.retrieval.vectors import VectorStore
+from almanaq.testing import ScriptedModel
+
+REPLIES = 60
+
+
+def prompt_of(number: int) -> Prompt:
+    return Prompt("p", "1", (Message("user", f"question {number}"),))
+
+
+def right(prompt: Prompt) -> str:
+    return f"reply to {prompt.messages[0].content} " * 8
+
+
+def filled(file: Path) -> bytes:
+    cache = ReplyCache(file)
+    for number in range(REPLIES):
+        cache.put(request_key("scripted", prompt_of(number)), right(prompt_of(number)), model="scripted")
+    cache.close()
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    return file.read_bytes()
+
+
+def flipped(content: bytes, chance: random.Random) -> bytes:
+    """Change a bit, every other time one at the head of a page, where the tree is told."""
+    changed, page = bytearray(content), 4096
+    place = chance.randrange(len(changed))
+    if chance.random() < 0.5:
+        place = place // page * page + place % 16
+    changed[place] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def test_a_flipped_bit_never_changes_a_reply_and_is_never_a_defect(tmp_path: Path) -> None:
+    file, chance = tmp_path / "c.sqlite", random.Random(5)
+    whole = filled(file)
+    ended = []
+    for _ in range(25):
+        for left in tmp_path.glob("c.sqlite*"):
+            left.unlink()
+        file.write_bytes(flipped(whole, chance))
+        ended.append(_asked(file))
+        _commands(file)
+    assert {"same", "refused"} <= set(ended)
+
+
+def _asked(file: Path) -> str:
+    """Ask all again; each reply is the kept one or a new one, and both are right."""
+    model = CachedModel(ScriptedModel(right), ReplyCache(file), identity="scripted")
+
+    async def all_of() -> list[str]:
+        return [(await model.complete(prompt_of(number))).text for number in range(REPLIES)]
+
+    try:
+        assert asyncio.run(all_of()) == [right(prompt_of(number)) for number in range(REPLIES)]
+    except SourceError:
+        return "refused"
+    finally:
+        model.cache.close()
+    return "same"
+
+
+def _commands(file: Path) -> None:
+    for command in (["cache", "stats", "--json"], ["cache", "clear"]):
+        run = CliRunner().invoke(app, command, env={"ALMANAQ_CACHE": str(file)})
+        assert run.exception is None or isinstance(run.exception, SourceError | SystemExit), run.exception
+
+
+def test_a_reply_that_was_changed_is_asked_for_again(tmp_path: Path) -> None:
+    file = tmp_path / "c.sqlite"
+    filled(file)
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE reply SET text = 'forged'")
+    connection.close()
+    inner = ScriptedModel(right)
+    model = CachedModel(inner, ReplyCache(file), identity="scripted")
+    assert asyncio.run(model.complete(prompt_of(3))).text == right(prompt_of(3))
+    assert asyncio.run(model.complete(prompt_of(3))).text == right(prompt_of(3))
+    assert inner.calls == 1
+    model.cache.close()
+
+
+def test_replies_of_an_earlier_version_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "c.sqlite"
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE reply (key BLOB PRIMARY KEY, text TEXT, model TEXT, made REAL) WITHOUT ROWID")
+        connection.execute("INSERT INTO reply VALUES (?, 'kept', 'm', 0)", (b"k",))
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    cache = ReplyCache(file)
+    assert cache.get(b"k") == "kept"
+    cache.put(b"l", "new")
+    assert cache.get(b"l") == "new"
+    cache.close()
+
+
+@pytest.mark.parametrize("until", [LEASE_SECONDS + 3600, 1e18, float("inf"), -1.0, "soon", b"x"])
+def test_a_lease_of_another_clock_is_no_lease(until: float | str | bytes, tmp_path: Path) -> None:
+    file = tmp_path / "c.sqlite"
+    cache = ReplyCache(file)
+    cache.get(b"k")
+    with sqlite3.connect(file) as connection:
+        dated = until if not isinstance(until, float) else time.time() + until
+        connection.execute("INSERT INTO lease VALUES (?, 'other', ?, ?, ?)", (b"k", os.getpid(), "elsewhere", dated))
+    connection.close()
+    assert cache.lease(b"k")
+    cache.close()
+
+
+@pytest.mark.parametrize("pid", [0, -1, 2**40, "x", None])
+def test_a_lease_of_no_process_is_no_lease(pid: object, tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "c.sqlite")
+    assert not cache._lives(pid, os.uname().nodename)
+
+
+def test_nobody_is_waited_for_longer_than_a_lease_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = ReplyCache()
+    monkeypatch.setattr(cache, "lease", lambda _: False)
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr("almanaq.models.cached.asyncio.sleep", sleep)
+    model = CachedModel(ScriptedModel(["asked"]), cache)
+    assert asyncio.run(model.complete(prompt_of(0))).text == "asked"
+    assert sum(slept) == pytest.approx(LEASE_SECONDS, rel=0.01)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of files are not the system's way")
+def test_caches_and_logs_are_the_users_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        folder = tmp_path / "cache"
+        cache = ReplyCache(folder / "replies.sqlite")
+        cache.put(b"k", "text")
+        assert _open_to_others(folder) == []
+        cache.close()
+        VectorStore(folder, _Counting()).vectors(["a", "b"])
+        log = LoggedModel(ScriptedModel(["text"]), DebugLog(folder / "calls.jsonl", texts=True))
+        asyncio.run(log.complete(prompt_of(1)))
+        assert len(list(folder.iterdir())) >= 3
+        assert _open_to_others(folder) == []
+        # One that an earlier version left open is closed.
+        (folder / "replies.sqlite").chmod(0o644)
+        make_own(folder / "replies.sqlite")
+        assert _open_to_others(folder) == []
+    finally:
+        os.umask(before)
+
+
+def _open_to_others(folder: Path) -> list[str]:
+    every = [folder, *folder.iterdir()]
+    return [f"{path.name} {path.stat().st_mode:o}" for path in every if stat.S_IMODE(path.stat().st_mode) & 0o077]
+
+
+class _Counting:
+    """An embedder that is worth a cache."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def embed(self, texts: list[str]) -> np.ndarray:
+        self.texts += texts
+        return LexicalEmbedder().embed(texts)
+
+
+def test_a_vector_that_was_damaged_is_made_anew(tmp_path: Path) -> None:
+    texts = [f"text number {number}" for number in range(40)]
+    expected = VectorStore(tmp_path, _Counting()).vectors(texts)
+    (file,) = tmp_path.glob("*.sqlite")
+    with sqlite3.connect(file) as connection:
+        damaged = connection.execute(
+            "UPDATE vectors SET vector = zeroblob(length(vector)) WHERE rowid % 4 = 0"
+        ).rowcount
+        damaged += connection.execute("UPDATE vectors SET vector = x'00' WHERE rowid % 4 = 1").rowcount
+    connection.close()
+    again = _Counting()
+    np.testing.assert_array_equal(VectorStore(tmp_path, again).vectors(texts), expected)
+    assert len(again.texts) == damaged == 20
+    once_more = _Counting()
+    np.testing.assert_array_equal(VectorStore(tmp_path, once_more).vectors(texts), expected)
+    assert once_more.texts == []
