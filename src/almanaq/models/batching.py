@@ -109,7 +109,7 @@ class BatchingReader:
             return None
         tokens = sum(map(estimate_tokens, call.passages))
         if self._batching.texts > 1 and tokens <= self._batching.text_tokens:
-            return ("answer_texts", call.question, call.type, call.options, call.compared)
+            return ("answer_texts", call.question, call.from_rows, call.type, call.options, call.compared)
         if self._batching.questions > 1 and tokens <= self._reader.part_tokens:
             return ("answer_many", call.passages)
         return None

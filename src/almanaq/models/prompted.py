@@ -117,7 +117,8 @@ class PromptedReader:
         parse = _type_parser()
         value = parse(reply.value, call.type)
         if value is None:
-            question = f"{call.question} (Give {FORMS[call.type]}; {reply.value[:80]!r} cannot be read as that.)"
+            # What was replied may be the words of a row: they do not enter the question.
+            question = f"{call.question} (Give {FORMS[call.type]}: an earlier reply could not be read as that.)"
             again = await self._read(replace(call, question=question))
             reply = replace(again, usage=reply.usage + again.usage)
             value = None if again.value is None else parse(again.value, call.type)
@@ -128,7 +129,8 @@ class PromptedReader:
 def asked_values(call: TextCall) -> dict[str, object]:
     """Give what a prompt says of a call, its document apart."""
     form = FORMS[call.type]
-    return {"question": call.question, "options": call.options, "compared": call.compared, "form": form}
+    said: dict[str, object] = {"question": call.question, "from_rows": call.from_rows}
+    return said | {"options": call.options, "compared": call.compared, "form": form}
 
 
 class PromptedLinker:

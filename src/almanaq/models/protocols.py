@@ -102,6 +102,7 @@ class TextCall:
         type: what the value will be parsed as.
         options: the only values allowed, where the query gave them.
         compared: the literals that the query compares the answer with, each of which gets a verdict.
+        from_rows: whether the question was made of what rows hold, and so is data like the document.
     """
 
     function: Literal["answer", "summary"]
@@ -110,6 +111,7 @@ class TextCall:
     type: AnswerType = "text"
     options: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
+    from_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

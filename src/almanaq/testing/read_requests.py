@@ -9,7 +9,7 @@ from typing import Any
 
 from almanaq.values import canonical
 
-_BODY = re.compile(r"<untrusted (\w+)>\n(.*)\n</untrusted \1>", re.DOTALL)
+_BODY = re.compile(r"<untrusted (\w+)>\n(.*?)\n</untrusted \1>", re.DOTALL)
 _ITEM = re.compile(r"^item(\d+)\n<untrusted (\w+) \1>\n(.*?)\n</untrusted \2 \1>", re.DOTALL | re.MULTILINE)
 _PASSAGE = re.compile(r"^\[passage (\d+)\]\n", re.MULTILINE)
 
@@ -38,7 +38,7 @@ def replies_from(function: Callable[[str, str], str | None]) -> Callable[[Mappin
             said = {f"item{n}": _answer(function(text, _question(user)), user) for n, text in texts.items()}
             return json.dumps(said)
         if name == "answer_many":
-            items = re.split(r"^item(\d+)$", user.rpartition("</untrusted")[2], flags=re.MULTILINE)[1:]
+            items = re.split(r"^item(\d+)$", user[body.end() :] if body else "", flags=re.MULTILINE)[1:]
             asked = zip(items[::2], items[1::2], strict=True)
             return json.dumps(
                 {f"item{n}": _answer(function(_document(inside), _question(item)), item) for n, item in asked}
@@ -55,6 +55,8 @@ def _document(inside: str) -> str:
 
 
 def _question(text: str) -> str:
+    if made := re.search(r"^<untrusted \w+ question.*>\nQuestion: (.*)$", text, re.MULTILINE):
+        return str(json.loads(made[1]))
     question = re.search(r"^Question: (.*)$", text, re.MULTILINE)
     return question[1] if question else ""
 

@@ -23,6 +23,11 @@ def escape(text: str) -> str:
     return _FENCE.sub("\u2039", text)
 
 
+def one_line(text: str) -> str:
+    """Give a text on one line: what a question says cannot look like a line of ours."""
+    return " ".join(text.split())
+
+
 def json_rows(value: object) -> str:
     """Give untrusted data as JSON on one line, so that nothing in it can be taken for a fence or for another line."""
     return escape(json.dumps(value, ensure_ascii=False, default=str))
@@ -76,5 +81,6 @@ def prompt_file(name: str, package: str = "almanaq.models.prompts") -> PromptFil
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["escape_rows"] = escape
     environment.filters["json_rows"] = json_rows
+    environment.filters["one_line"] = one_line
     environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
     return PromptFile(name, version, environment.from_string(system).render, environment.from_string(user).render)

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Literal
 
 from almanaq.errors import BudgetExceeded, ModelCallError
 from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextReply, Usage
@@ -43,7 +44,9 @@ class TextCalls:
     ) -> None:
         self._reader, self._max_calls, self._strict = reader, max_calls, strict
         self._slots = asyncio.Semaphore(concurrency)
+        sites = tuple(sites)
         self._compared = _compared_literals(sites)
+        self._written = {site.question.name for site in sites if site.question.is_string}
         self._replies: dict[bytes, asyncio.Task[Outcome]] = {}
         self.usage = Usage()
         self.made = self.cached = self.unknown = self.unparsed = 0
@@ -53,9 +56,10 @@ class TextCalls:
     def call_for(self, site: Site, passages: tuple[str, ...], question: str) -> tuple[bytes, TextCall]:
         """Give the call for a site's document and question, and its identity."""
         compared = self._compared.literals(site, question)
-        call = TextCall(
-            "summary" if site.function == "summary" else "answer", passages, question, site.type, site.options, compared
-        )
+        function: Literal["answer", "summary"] = "summary" if site.function == "summary" else "answer"
+        # A question that the query writes out is the query's own, also where a row makes the same.
+        from_rows = question not in self._written
+        call = TextCall(function, passages, question, site.type, site.options, compared, from_rows)
         return _identity(call), call
 
     def is_answered(self, identity: bytes) -> bool:
