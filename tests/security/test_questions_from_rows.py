@@ -35,7 +35,7 @@ def test_a_question_made_of_rows_stands_inside_a_fence(batch: int | None) -> Non
         found = connection.sql(
             "SELECT answer(review, 'does it serve ' || dish), answer(review, 'is it nice?') FROM places"
         )
-    assert {row for row in found.rows} == {("No", "No")}
+    assert set(found.rows) == {("No", "No")}
     sent = [message.content for prompt in model.prompts for message in prompt.messages]
     assert any(ORDER in text for text in sent), "the questions were asked"
     assert all(ORDER not in FENCED.sub("", text) for text in sent)
