@@ -169,7 +169,8 @@ class Connection(ErrorsAsAttributes):
     def warnings(self) -> tuple[str, ...]:
         """What was mended or could not be read while the source was loaded; () for a database that is read in place."""
         reports = getattr(self._database, "reports", ())
-        return tuple(message for report in reports for message in report.messages)
+        loaded = tuple(message for report in reports for message in report.messages)
+        return loaded + tuple(f"the view {name!r} is left out: {why}" for name, why in self._database.catalog().broken)
 
     def sql(self, suql: str, params: Sequence[Any] = (), *, options: Options | None = None) -> Result:
         """Run a SUQL query and give its rows, the evidence for them and a trace.

@@ -25,6 +25,7 @@ def schema(
     reads) or enum (a closed set of values).
     """
     from almanaq.cli.output import write_text
+    from almanaq.cli.terminal import warn
     from almanaq.suql.catalog.schema_file import describe
     from almanaq.suql.databases.registry import open_database
 
@@ -32,6 +33,7 @@ def schema(
     try:
         catalog = database.catalog()
         catalog.check_readable()
+        warn([f"the view {name!r} is left out: {why}" for name, why in catalog.broken])
         write_text(visible(describe(catalog)).rstrip("\n") + "\n")
     finally:
         database.close()

@@ -92,12 +92,14 @@ class Catalog:
 
     Attributes:
         hidden: schema.table of relations that are there, and that the user may not read.
+        broken: schema.view of each view that the database cannot read, and why; it is none of the relations.
         separate: whether each schema is a database of its own, as of a folder of SQLite files: what one question needs
             lies in one of them. The schemas of a server's database are joined like one.
     """
 
     relations: tuple[Relation, ...]
     hidden: tuple[str, ...] = ()
+    broken: tuple[tuple[str, str], ...] = ()
     separate: bool = False
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
     _alike: frozenset[str] = field(init=False, repr=False, compare=False)
@@ -135,6 +137,9 @@ class Catalog:
         """Say that there is no relation of that name, and what to do."""
         if name.casefold() in {part for hidden in self.hidden for part in _endings(hidden.split("."))}:
             return f"no relation named {name!r} that may be read: it is there, and this role has no right to it"
+        for broken, why in self.broken:
+            if name.casefold() in _endings(broken.split(".")):
+                return f"the view {name!r} cannot be read: {why}"
         return f"no relation named {name!r}{suggest(name, [r.name for r in self.relations])}"
 
     def check_readable(self) -> None:

@@ -16,7 +16,7 @@ from almanaq.errors import SourceError, UsageError
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation, alike_but_for_case
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.databases.duckdb_catalog import CatalogReader
-from almanaq.suql.databases.duckdb_session import DuckDBSession, quote
+from almanaq.suql.databases.duckdb_session import DuckDBSession, first_line, quote
 
 _MOST_ENUM_VALUES = 10_000
 _LOCK = (
@@ -92,7 +92,7 @@ class DuckDBDatabase:
                     with self._connection.cursor() as cursor:
                         self._catalog = self._read(CatalogReader(cursor, self._database, self._infer_enums))
                 except duckdb.Error as error:
-                    raise SourceError(f"cannot read the catalog of {self.name}: {_first_line(error)}") from error
+                    raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error
             return self._catalog
 
     def session(self, deadline: float | None = None) -> DuckDBSession:
@@ -124,7 +124,7 @@ def open_duckdb_file(path: Path, *, schema: Schema | None = None) -> DuckDBDatab
         connection.execute(f"ATTACH '{str(path).replace(chr(39), chr(39) * 2)}' AS src (READ_ONLY)")
     except duckdb.Error as error:
         connection.close()
-        raise SourceError(f"cannot open {path.name} as a DuckDB database: {_first_line(error)}") from error
+        raise SourceError(f"cannot open {path.name} as a DuckDB database: {first_line(error)}") from error
     return DuckDBDatabase(connection, name=path.name, database="src", schema=schema)
 
 
@@ -168,7 +168,7 @@ def load_table(connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], ta
         ]
         connection.execute(f"CREATE TABLE {quote(*place)} AS SELECT {', '.join(columns)} FROM loaded")
     except duckdb.Error as error:
-        raise SourceError(f"cannot load the table {place[-1]!r}: {_first_line(error)}") from error
+        raise SourceError(f"cannot load the table {place[-1]!r}: {first_line(error)}") from error
     finally:
         connection.unregister("loaded")
 
@@ -195,12 +195,12 @@ def _as_arrow(name: str, table: Any) -> Any:
         try:
             table = pa.table(table)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise UsageError(f"the columns of {name!r} make no table: {_first_line(error)}") from error
+            raise UsageError(f"the columns of {name!r} make no table: {first_line(error)}") from error
     elif not isinstance(table, pa.Table) and hasattr(table, "iloc"):
         try:
             table = pa.Table.from_pandas(table, preserve_index=False)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise UsageError(f"the DataFrame {name!r} cannot be taken over: {_first_line(error)}") from error
+            raise UsageError(f"the DataFrame {name!r} cannot be taken over: {first_line(error)}") from error
     if not isinstance(table, pa.Table):
         raise UsageError(f"{name!r} is a {type(table).__name__}, not an Arrow table or a DataFrame")
     if not table.num_columns:
@@ -227,7 +227,3 @@ def _complete(reader: CatalogReader, relation: Relation, column: Column) -> Colu
             "declare it structured, or list its values in the schema file"
         )
     return replace(column, values=values)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0]

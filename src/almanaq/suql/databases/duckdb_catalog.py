@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,9 +13,11 @@ from almanaq.suql.catalog.infer import ENUM_VALUES, ColumnSample, infer_kind
 from almanaq.suql.catalog.reading import SAMPLE_ROWS, declared_column, flatten, relation_names, shown_samples
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey
-from almanaq.suql.databases.duckdb_session import quote
+from almanaq.suql.databases.duckdb_session import first_line, quote
 
 _SAMPLE_CHARACTERS = 400
+_LOOK_SECONDS = 2.0
+"""The longest that a view is waited for when the catalog takes samples."""
 _PG_TYPES = {
     "tinyint": "smallint",
     "utinyint": "smallint",
@@ -56,12 +59,19 @@ class CatalogReader:
         )
         names = relation_names([(schema, table) for schema, table, _, _ in places])
         constraints = self._constraints()
-        relations = tuple(
-            self._relation(names, (schema, table), comment, constraints[schema, table] if is_table else None)
-            for schema, table, comment, is_table in places
-        )
+        relations: list[Relation] = []
+        broken: list[tuple[str, str]] = []
+        for schema, table, comment, is_table in places:
+            known = constraints[schema, table] if is_table else None
+            try:
+                relations.append(self._relation(names, (schema, table), comment, known))
+            except duckdb.Error as error:
+                if is_table:
+                    raise
+                broken.append((f"{schema}.{table}", _why(error)))
         declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
-        return Catalog(tuple(self._sampled(relation, infer_prose=not declared) for relation in relations))
+        sampled = tuple(self._sampled(relation, infer_prose=not declared) for relation in relations)
+        return Catalog(sampled, broken=tuple(broken))
 
     def values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
         """Give at most `limit` distinct values (elements, of an array) of a column of text, the commonest first."""
@@ -129,7 +139,13 @@ class CatalogReader:
     def _sampled(self, relation: Relation, *, infer_prose: bool) -> Relation:
         """Give the relation with samples, and with inferred kinds where nothing was declared."""
         picked = ", ".join(_sample_expression(column) for column in relation.columns)
-        rows = self._rows(f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {SAMPLE_ROWS}", bare=True)
+        sql = f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {SAMPLE_ROWS}"
+        try:
+            rows = self._rows(sql, bare=True) if relation.row_id is not None else self._looked_at(sql)
+        except duckdb.Error as error:
+            if relation.row_id is not None:
+                raise
+            rows, relation = [], replace(relation, unread=first_line(error))
         columns = []
         for position, column in enumerate(relation.columns):
             values = flatten(row[position] for row in rows)
@@ -138,6 +154,16 @@ class CatalogReader:
             columns.append(replace(column, samples=shown_samples(values)))
         return replace(relation, columns=tuple(columns))
 
+    def _looked_at(self, sql: str) -> list[tuple[Any, ...]]:
+        """Give the rows of a view, which may take any time to compute, or none at all to begin with."""
+        timer = threading.Timer(_LOOK_SECONDS, self.connection.interrupt)
+        timer.start()
+        try:
+            return self._rows(sql, bare=True)
+        finally:
+            timer.cancel()
+            timer.join()
+
     def _inferred(self, relation: Relation, column: Column, values: tuple[str, ...], *, infer_prose: bool) -> Column:
         distinct = None
         if self.infer_enums and len(set(values)) <= ENUM_VALUES:
@@ -145,6 +171,13 @@ class CatalogReader:
         total = (relation.rows or 0) if not column.array else len(values)
         found = infer_kind(column, ColumnSample(values, distinct, total))
         return column if found.kind is ColumnKind.FREE_TEXT and not infer_prose else found
+
+
+def _why(error: duckdb.Error) -> str:
+    """Say why a view cannot be read, and of one that reads a file what to do."""
+    if isinstance(error, duckdb.PermissionException):
+        return "it reads a file, which no query may do here; keep its rows in a table (CREATE TABLE … AS SELECT)"
+    return first_line(error)
 
 
 def _column(name: str, duck_type: Any, comment: str | None) -> Column:

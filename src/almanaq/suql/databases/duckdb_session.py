@@ -220,6 +220,11 @@ def _kind(error: Exception) -> type[BaseException]:
     return kind if isinstance(kind, type) and issubclass(kind, duckdb.Error) else type(error)
 
 
+def first_line(error: Exception) -> str:
+    """Give what an error of the engine says, without its picture of the statement."""
+    return str(error).strip().split("\n", 1)[0]
+
+
 def quote(*names: str) -> str:
     """Give a qualified name of quoted identifiers."""
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)
