@@ -29,6 +29,7 @@ from almanaq.corpus.dataset import Question, open_dataset
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import Table, TableId
 from almanaq.models.registry import open_embedder
+from almanaq.models.vector_store import VectorStore, default_cache_folder
 from almanaq.retrieval.abstain import MORE_FIGURES
 from almanaq.retrieval.aspects import ROWS, Aspects
 from almanaq.retrieval.company import Databases, group_by_database
@@ -38,7 +39,6 @@ from almanaq.retrieval.rerank import Rerank, RerankIndex, Scored
 from almanaq.retrieval.stored import build_index
 from almanaq.retrieval.stored_hybrid import StoredHybrid
 from almanaq.retrieval.stored_rerank import StoredRerank
-from almanaq.retrieval.vectors import VectorStore, default_cache_folder
 from almanaq.retrieval.weights import Styles, is_statement
 
 REFUSED = {"stored-words": 0.01}

@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from almanaq.corpus.table import Table
 from almanaq.models.protocols import Embedder
 from almanaq.models.registry import open_embedder
+from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.protocols import TableIndex
 from almanaq.retrieval.stored import build_index, open_index, update_index
 from almanaq.retrieval.stored_hybrid import StoredHybrid
 from almanaq.retrieval.stored_rerank import StoredRerank
-from almanaq.retrieval.vectors import VectorStore
 
 FIELDS = ("title", "section", "header", "cells")
 QUESTIONS = 500

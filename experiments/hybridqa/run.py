@@ -22,7 +22,7 @@ from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.corpus.serialize import DEFAULT_FIELDS, parse_fields
 from almanaq.models.registry import open_embedder
-from almanaq.retrieval.vectors import default_cache_folder
+from almanaq.models.vector_store import default_cache_folder
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fit_places import is_development

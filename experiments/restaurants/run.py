@@ -30,7 +30,7 @@ from almanaq.connection import connect
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Embedder
 from almanaq.models.registry import open_embedder, open_models
-from almanaq.retrieval.vectors import default_cache_folder
+from almanaq.models.vector_store import default_cache_folder
 from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
 

@@ -71,7 +71,7 @@ def connect(
     """
     from almanaq.agent.shots import find_examples, read_examples
     from almanaq.models.registry import open_models
-    from almanaq.retrieval.vectors import VectorStore, default_cache_folder
+    from almanaq.models.vector_store import VectorStore, default_cache_folder
     from almanaq.suql.databases.registry import open_database
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.similarity import EmbedderSimilarity

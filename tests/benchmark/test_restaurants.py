@@ -23,7 +23,7 @@ from almanaq.benchmark.runner import run
 from almanaq.benchmark.score import score
 from almanaq.errors import BenchmarkError, ModelError, SourceError, UsageError
 from almanaq.models.lexical import LexicalEmbedder
-from almanaq.retrieval.vectors import VectorStore
+from almanaq.models.vector_store import VectorStore
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
 

@@ -1,4 +1,4 @@
-"""Models in folders: a tiny BERT made here is read by our numpy encoder and by `local:NAME` as by its own library."""
+"""Models in folders: a tiny BERT made here is read by our encoder and by `local:NAME` as by its own library."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from almanaq.errors import ModelError
 from almanaq.models.hub_reader import HubReader, statement
 from almanaq.models.minilm import MiniLM
+from almanaq.models.minilm_numpy import NumpyForward
 from almanaq.models.protocols import TextCall
 from almanaq.models.registry import open_models
 
@@ -51,7 +52,7 @@ def make(transformers, folder: Path, kind: str, **options: object) -> Path:  # t
 
 
 @pytest.mark.slow
-def test_vectors_in_numpy_are_those_of_the_library(transformers, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_vectors_are_those_of_the_library(transformers, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     import torch
 
     folder = make(transformers, tmp_path / "bert", "BertModel")
@@ -61,7 +62,9 @@ def test_vectors_in_numpy_are_those_of_the_library(transformers, tmp_path: Path)
         states, mask = model.eval()(**encoded).last_hidden_state, encoded["attention_mask"][:, :, None]
     pooled = ((states * mask).sum(1) / mask.sum(1)).numpy()
     expected = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
-    np.testing.assert_allclose(MiniLM(folder).encode(TEXTS), expected, atol=1e-5)
+    for forward in (None, NumpyForward):
+        encoder = MiniLM(folder, precise=True, forward=forward)
+        np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from almanaq.errors import MissingExtraError, ModelError, SourceError, UsageError
-from almanaq.models import local_embedder
+from almanaq.models import local_embedder, minilm_weights
 from almanaq.models.prices import Price, price_of
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Reader, TextCall
 from almanaq.models.registry import ModelSettings, open_embedder, open_models
@@ -32,7 +32,7 @@ def test_local_reads_and_links_on_this_machine_for_nothing() -> None:
 
 
 def test_a_bare_install_resolves_local_vectors_to_lexical(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_embedder, "_PACKAGES", ("no_such_package",))
+    monkeypatch.setattr(local_embedder, "_PACKAGES", ("no_such_package", "openvino"))
     assert open_embedder("local").name == "lexical"
     assert open_models("local").embedder.name == "lexical"
 
@@ -41,7 +41,8 @@ def test_opening_imports_neither_torch_nor_a_client() -> None:
     code = (
         "import sys; from almanaq.models.registry import open_models; open_models('local');"
         "open_models('openai:m', embedder='lexical');"
-        "sys.exit(bool({'torch', 'openai', 'aiohttp', 'sentence_transformers', 'jinja2'} & set(sys.modules)))"
+        "heavy = {'torch', 'openai', 'aiohttp', 'sentence_transformers', 'openvino', 'tokenizers', 'jinja2'};"
+        "sys.exit(bool(heavy & set(sys.modules)))"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OPENAI_API_KEY": "k"}
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
@@ -103,17 +104,20 @@ def test_prices_come_from_the_users_file(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_weights_that_are_not_the_published_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     if not local_embedder.local_is_installed():
-        with pytest.raises(MissingExtraError, match="local"):
-            open_embedder("a/b").embed(["x"])
-        return
-    monkeypatch.setattr(local_embedder, "WEIGHTS_SHA256", "0" * 64)
+        pytest.skip("needs the extra `local`")
+    monkeypatch.setattr(minilm_weights, "WEIGHTS_SHA256", "0" * 64)
     with pytest.raises(ModelError, match="sha256"):
         open_embedder("local").embed(["x"])
 
 
+def test_a_model_of_the_hub_without_pytorch_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"almanaq\[torch\]"):
+        open_embedder("a/b").embed(["x"])
+
+
 @pytest.mark.slow
 def test_local_vectors_are_near_for_near_meanings() -> None:
-    pytest.importorskip("sentence_transformers")
     embedder = open_embedder("local")
     a, b, c = embedder.embed(["a romantic place for a date", "intimate candle-lit dinner", "underground car park"])
     assert a @ b > 0.4 > a @ c

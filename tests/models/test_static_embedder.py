@@ -9,7 +9,7 @@ import pytest
 from almanaq.errors import SourceError
 from almanaq.models import static_embedder
 from almanaq.models.static_embedder import DIMENSIONS, StaticEmbedder
-from almanaq.retrieval.vectors import VectorStore
+from almanaq.models.vector_store import VectorStore
 
 
 class Letters:
@@ -22,8 +22,7 @@ class Letters:
 @pytest.fixture
 def embedder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StaticEmbedder:
     made = np.random.default_rng(5).normal(size=(600, 300))
-    monkeypatch.setattr(static_embedder, "_alone", lambda folder: made)
-    monkeypatch.setattr(static_embedder, "checked_folder", lambda: tmp_path)
+    monkeypatch.setattr(static_embedder, "_alone", lambda: made)
     monkeypatch.setattr(static_embedder, "_tokenizer", Letters)
     return StaticEmbedder(tmp_path)
 
@@ -55,7 +54,7 @@ def test_words_that_no_longer_fit_are_learned_anew(embedder: StaticEmbedder, mon
 
 def test_vectors_are_distilled_once(embedder: StaticEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = embedder.embed(["fox"])
-    monkeypatch.setattr(static_embedder, "_alone", lambda folder: pytest.fail("distilled again"))
+    monkeypatch.setattr(static_embedder, "_alone", lambda: pytest.fail("distilled again"))
     np.testing.assert_array_equal(StaticEmbedder(tmp_path).embed(["fox"]), first)
     (file,) = tmp_path.glob("static-*.npy")
     file.write_bytes(b"not an array")

@@ -8,11 +8,11 @@ from small_corpora import CORPUS, FILMS, BagOfWords, table
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError
+from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.abstain import MORE_FIGURES
 from almanaq.retrieval.aspects import Aspects
 from almanaq.retrieval.features import FEATURES
 from almanaq.retrieval.rerank import Rerank
-from almanaq.retrieval.vectors import VectorStore
 from almanaq.retrieval.weights import Weights, choose_weights, is_statement, provenance
 
 FIELDS = ["title", "header", "cells"]

@@ -7,6 +7,7 @@ from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
 from almanaq.corpus.serialize import parse_fields
 from almanaq.errors import UsageError
+from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.abstain import find
 from almanaq.retrieval.features import Featurizer
 from almanaq.retrieval.kinship import kinship
@@ -14,7 +15,6 @@ from almanaq.retrieval.stored import StoredIndex, build_index, open_index, updat
 from almanaq.retrieval.stored_hybrid import StoredHybrid
 from almanaq.retrieval.stored_rerank import StoredRerank, candidate_streams
 from almanaq.retrieval.streams import StreamWriter
-from almanaq.retrieval.vectors import VectorStore
 from almanaq.retrieval.words import Analyzer
 
 FIELDS = "title,section,header,cells"

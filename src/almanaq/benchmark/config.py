@@ -16,7 +16,17 @@ from almanaq.errors import BenchmarkError
 FORMAT = 3
 """The version of a run folder's files."""
 
-_PACKAGES = ("almanaq", "numpy", "bm25s", "PyStemmer", "torch", "sentence-transformers", "scikit-learn", "sacrebleu")
+_PACKAGES = (
+    "almanaq",
+    "numpy",
+    "bm25s",
+    "PyStemmer",
+    "openvino",
+    "torch",
+    "sentence-transformers",
+    "scikit-learn",
+    "sacrebleu",
+)
 
 
 @dataclass(frozen=True, slots=True)

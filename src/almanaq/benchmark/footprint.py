@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from almanaq.retrieval.vectors import VectorStore
+from almanaq.models.vector_store import VectorStore
 
 _MOST = 2_000_000  # objects looked at: enough for any index here, and it ends on all
 

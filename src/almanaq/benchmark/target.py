@@ -29,8 +29,8 @@ from almanaq.benchmark.tasks import TASKS, find_task
 from almanaq.corpus.serialize import DEFAULT_FIELDS
 from almanaq.errors import UsageError
 from almanaq.models.protocols import Embedder, LanguageModel
+from almanaq.models.vector_store import default_cache_folder
 from almanaq.retrieval.adapters import BATCH, adapt
-from almanaq.retrieval.vectors import default_cache_folder
 
 
 @dataclass(frozen=True, slots=True)

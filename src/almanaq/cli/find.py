@@ -176,10 +176,10 @@ def _fitting(found: Found, *, nearest: bool) -> Ranking:
 
 
 def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:
+    from almanaq.models.vector_store import default_cache_folder
     from almanaq.retrieval.abstain import find as find_in
     from almanaq.retrieval.registry import Parts, check_fields_apply, open_retriever
     from almanaq.retrieval.segments import Named
-    from almanaq.retrieval.vectors import default_cache_folder
 
     if how.fields is not None:
         check_fields_apply(how.retriever)

@@ -16,7 +16,7 @@ from almanaq.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from almanaq.retrieval.vectors import VectorStore
+    from almanaq.models.vector_store import VectorStore
 
 
 def register(app: typer.Typer) -> None:
@@ -67,7 +67,7 @@ def index(
 
 def vector_store(embedder: str) -> VectorStore | None:
     """Give what makes and keeps the vectors of an embedder; None for no name."""
-    from almanaq.retrieval.vectors import VectorStore, default_cache_folder
+    from almanaq.models.vector_store import VectorStore, default_cache_folder
 
     return VectorStore(default_cache_folder(), embedder_opener(embedder)()) if embedder else None
 

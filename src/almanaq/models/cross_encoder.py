@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import MissingExtraError, ModelError
-from almanaq.models.local_embedder import quiet
+from almanaq.models.hub_embedder import quiet
 
 _BATCH = 16
 
@@ -32,7 +32,7 @@ class CrossEncoder:
         """Give one score per text, higher for a better fit.
 
         Raises:
-            MissingExtraError: the extra `local` is not installed.
+            MissingExtraError: the extra `torch` is not installed.
             ModelError: there is no such model, or it gives scores that are no numbers.
         """
         if not texts:
@@ -49,12 +49,12 @@ class CrossEncoder:
 
 
 def _load(path: str) -> Any:
-    with quiet(offline=False):
+    with quiet():
         try:
             from sentence_transformers import CrossEncoder as Loaded
         except ImportError as problem:
             missing = problem.name or "sentence-transformers"
-            raise MissingExtraError(missing, "local", "a cross-encoder") from problem
+            raise MissingExtraError(missing, "torch", "a cross-encoder") from problem
         try:
             return Loaded(path, device="cpu")
         except (OSError, ValueError) as problem:

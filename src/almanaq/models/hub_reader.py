@@ -13,7 +13,7 @@ from almanaq.errors import MissingExtraError, ModelError, suggest
 from almanaq.models.extractive import LocalReader
 from almanaq.models.extractive.clauses import clauses
 from almanaq.models.extractive.reader import is_yes_or_no, yes_or_no_reply
-from almanaq.models.local_embedder import quiet
+from almanaq.models.hub_embedder import quiet
 from almanaq.models.protocols import Quote, TextCall, TextReply
 from almanaq.values import parse_typed
 
@@ -87,11 +87,11 @@ def statement(question: str) -> str:
 
 
 def _load(path: str) -> _Loaded:
-    with quiet(offline=False):
+    with quiet():
         try:
             import transformers
         except ImportError as problem:
-            raise MissingExtraError(problem.name or "transformers", "local", f"the model local:{path}") from problem
+            raise MissingExtraError(problem.name or "transformers", "torch", f"the model local:{path}") from problem
         try:
             config = transformers.AutoConfig.from_pretrained(path, trust_remote_code=False)
             kind = next(iter(config.architectures or ()), "")

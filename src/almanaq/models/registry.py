@@ -117,21 +117,23 @@ def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedd
     if name == "lexical":
         return LexicalEmbedder()
     if name == "static":
-        from almanaq.models.reply_cache import default_cache_file
         from almanaq.models.static_embedder import StaticEmbedder
+        from almanaq.models.vector_store import default_cache_folder
 
-        return StaticEmbedder(default_cache_file().parent)
+        return StaticEmbedder(default_cache_folder())
     if name.startswith("openai:") and name != "openai:":
         from almanaq.models.openai import OpenAIEmbedder
 
         settings = settings or ModelSettings()
         return OpenAIEmbedder(name.removeprefix("openai:"), settings.base_url, settings.api_key)
-    from almanaq.models.local_embedder import LocalEmbedder, local_is_installed
-
     if name == "local":
+        from almanaq.models.local_embedder import LocalEmbedder, local_is_installed
+
         return LocalEmbedder() if local_is_installed() else LexicalEmbedder()
     if "/" in name or os.sep in name:
-        return LocalEmbedder(name)
+        from almanaq.models.hub_embedder import HubEmbedder
+
+        return HubEmbedder(name)
     raise UsageError(f"no embedder is called {name!r}{suggest(name, EMBEDDER_NAMES)}; a path or hub name has a slash")
 
 

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import MissingExtraError, SourceError
-from almanaq.models.local_embedder import WEIGHTS_SHA256, checked_folder, quiet
+from almanaq.models.local_embedder import load_minilm
+from almanaq.models.minilm_weights import WEIGHTS_SHA256, checked_folder
 from almanaq.models.vectors import normalised
 
 DIMENSIONS = 256
@@ -41,11 +42,10 @@ _WORD = re.compile(r"\w+")
 _KNOWN = 100_000  # words whose vectors are at hand: 100 MB
 _TEXTS = 64  # summed at once: in the cache of a processor
 _SUM_BYTES = 4
-_PASS = 512  # tokens that go through the model at once
 
 
 class StaticEmbedder:
-    """An Embedder of summed word vectors. They are distilled at the first use ever: a minute of one processor.
+    """An Embedder of summed word vectors. They are distilled at the first use ever: some ten seconds of a processor.
 
     Args:
         folder: where the distilled vectors are kept: 16 MB.
@@ -130,7 +130,7 @@ def _sum(content: bytes) -> bytes:
 
 def distil() -> NDArray[np.float32]:
     """Give a vector for each token of the vocabulary, shape (tokens, dimensions), scaled by the token's weight."""
-    vectors = _alone(checked_folder())
+    vectors = _alone()
     centred = vectors - vectors.mean(axis=0)
     variances, axes = np.linalg.eigh(centred.T @ centred / len(centred))
     main = slice(None, -DIMENSIONS - 1, -1)  # the largest come last
@@ -148,17 +148,9 @@ def _weights(tokens: int) -> NDArray[np.float64]:
     return weights
 
 
-def _alone(folder: Path) -> NDArray[np.float64]:
+def _alone() -> NDArray[np.float64]:
     """Give the model's vector for every token by itself: the mean over it and the marks around it."""
-    with quiet(offline=True):
-        import torch
-        from transformers import AutoModel, AutoTokenizer
-
-        tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
-    ids = torch.arange(len(tokenizer))
-    first, last = (torch.full_like(ids, mark) for mark in (tokenizer.cls_token_id, tokenizer.sep_token_id))
-    inputs = torch.stack([first, ids, last], dim=1)
-    with torch.inference_mode():
-        passed = [model(input_ids=part).last_hidden_state.mean(dim=1) for part in inputs.split(_PASS)]
-    made: NDArray[np.float64] = torch.cat(passed).numpy().astype(np.float64)
-    return made
+    tokenizer = _tokenizer()
+    first, last = (tokenizer.token_to_id(mark) for mark in ("[CLS]", "[SEP]"))
+    model = load_minilm(precise=True)
+    return model.pooled([(first, token, last) for token in range(tokenizer.get_vocab_size())]).astype(np.float64)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from almanaq.corpus.serialize import Field, field_lines, parse_fields, table_text
 from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError
+from almanaq.models.vector_store import Vectors, VectorStore
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search
-from almanaq.retrieval.vectors import Vectors, VectorStore
 
 MAX_CHARS = 2048
 """Characters of a table that are embedded: more than MiniLM's window of 256 tokens ever holds of them."""

@@ -14,10 +14,10 @@ import numpy as np
 
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import MissingExtraError
+from almanaq.models.vector_store import Vectors, VectorStore
 from almanaq.retrieval.dense import Dense
 from almanaq.retrieval.protocols import Hit, Ranking
 from almanaq.retrieval.ranking import check_k
-from almanaq.retrieval.vectors import Vectors, VectorStore
 
 NEIGHBOURS, EXPANSION_BUILD, EXPANSION_SEARCH = 16, 200, 50
 """M, ef_construction and ef: as the TARGET benchmark has them."""

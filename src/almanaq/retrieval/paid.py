@@ -10,7 +10,7 @@ from almanaq.models.budget import Budget
 from almanaq.models.prices import price_of
 from almanaq.models.protocols import Usage
 from almanaq.models.tokens import estimate_tokens
-from almanaq.retrieval.vectors import VectorStore
+from almanaq.models.vector_store import VectorStore
 
 _EMBEDDED_AT_ONCE = 128  # texts in a request for vectors
 

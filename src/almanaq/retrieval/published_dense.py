@@ -22,10 +22,10 @@ from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel, Prompt
 from almanaq.models.replies import MalformedReply, parse_object
 from almanaq.models.tokens import estimate_tokens
+from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.dense import DenseIndex
 from almanaq.retrieval.hnsw import GraphIndex, graph_index
 from almanaq.retrieval.paid import Foreseen
-from almanaq.retrieval.vectors import VectorStore
 
 EMBEDDER, SUMMARY_EMBEDDER = "openai:text-embedding-3-small", "openai:text-embedding-ada-002"
 """The paper's, taken where the run names no other embedder than one of this machine."""

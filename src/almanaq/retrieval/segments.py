@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, field_text
 from almanaq.corpus.table import Table, TableId
+from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.aspects import main_text
 from almanaq.retrieval.bm25 import BM25Options, PostingsWriter
 from almanaq.retrieval.kept_texts import TextPacker, unpacked
 from almanaq.retrieval.pruning import Part
 from almanaq.retrieval.streams import StreamWriter
-from almanaq.retrieval.vectors import VectorStore
 from almanaq.retrieval.words import Analyzer
 
 DIGEST_BYTES = 16

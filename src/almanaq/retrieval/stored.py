@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from almanaq.corpus.serialize import Field, parse_fields
 from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError, UsageError
+from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25Options
 from almanaq.retrieval.protocols import Hit, Ranking
 from almanaq.retrieval.pruning import Term, best_tables
 from almanaq.retrieval.ranking import check_k
 from almanaq.retrieval.segments import Named, Segment, SegmentWriter, count_terms, digest, open_segment
-from almanaq.retrieval.vectors import VectorStore
 from almanaq.retrieval.words import Analyzer
 from almanaq.retrieval.writing import LOCK, alone, replace_file
 

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.models.protocols import Embedder
+from almanaq.models.vector_store import Vectors, VectorStore
 from almanaq.retrieval.protocols import Hit, Ranking
 from almanaq.retrieval.pruning import Term, best_tables, score_tables
 from almanaq.retrieval.ranking import Scores, check_k, top_k
 from almanaq.retrieval.segments import Named
 from almanaq.retrieval.stored import StoredIndex
-from almanaq.retrieval.vectors import Vectors, VectorStore
 
 EXACT = 200_000
 """Tables up to which a question is compared with every vector: a fifth of a gigabyte of memory, some 20 ms."""

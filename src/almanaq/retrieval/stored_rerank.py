@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from almanaq.models.vector_store import Vectors
 from almanaq.retrieval.abstain import Found
 from almanaq.retrieval.company import Databases, group_by_database
 from almanaq.retrieval.features import Featurizer
@@ -24,7 +25,6 @@ from almanaq.retrieval.segments import Named, term_hash
 from almanaq.retrieval.stored import StoredIndex
 from almanaq.retrieval.stored_hybrid import StoredHybrid, standardized_words
 from almanaq.retrieval.streams import TermStreams
-from almanaq.retrieval.vectors import Vectors
 from almanaq.retrieval.weights import Sight, Styles, choose_weights
 
 

@@ -25,8 +25,8 @@ from almanaq.errors import UsageError, suggest
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
 from almanaq.models.registry import models_of, open_models
+from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.paid import Foreseen
-from almanaq.retrieval.vectors import VectorStore
 
 NAMES = ("local", "openai:MODEL", "linearize@1", "linearize@3", "linearize@3:openai:MODEL")
 _LINEARIZE = re.compile(r"linearize@([1-9]\d?)(?::(openai:.+))?")

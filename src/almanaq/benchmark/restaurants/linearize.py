@@ -20,8 +20,8 @@ from almanaq.errors import ModelCallError
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel, Prompt
 from almanaq.models.spending import spending
+from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.paid import Foreseen
-from almanaq.retrieval.vectors import VectorStore
 
 _LONGEST = 2000
 

@@ -45,7 +45,7 @@ def reproduce(
     """
     from almanaq.benchmark.reproduce import reproduce as reproduced
     from almanaq.benchmark.request import RunRequest
-    from almanaq.retrieval.vectors import default_cache_folder
+    from almanaq.models.vector_store import default_cache_folder
 
     folder = out or Path("runs") / table
     request = RunRequest(

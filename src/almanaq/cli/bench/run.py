@@ -95,8 +95,8 @@ def run(
     from almanaq.benchmark import runner
     from almanaq.benchmark.request import RunRequest
     from almanaq.corpus.serialize import parse_fields
+    from almanaq.models.vector_store import default_cache_folder
     from almanaq.retrieval.registry import check_fields_apply
-    from almanaq.retrieval.vectors import default_cache_folder
 
     find_modules_here()
     _tell_of_idle_flags(context, task)
