@@ -51,7 +51,17 @@ def test_three_commands_to_a_first_answer(wheel: Path, tmp_path: Path) -> None:
     bare = size(environment)
     said(environment / "bin" / "pip", "install", "--quiet", f"{wheel}[local]")
     installed = time.perf_counter() - started
-    asked = ["find", "growing plants at home", "--corpus", folder, "--retriever", "dense", "--embedder", "local", "--json"]
+    asked = [
+        "find",
+        "growing plants at home",
+        "--corpus",
+        folder,
+        "--retriever",
+        "dense",
+        "--embedder",
+        "local",
+        "--json",
+    ]
     answer = said(environment / "bin" / "almanaq", *asked, ALMANAQ_CACHE_DIR=str(cache))
     seconds = time.perf_counter() - started
     assert "notes" in answer

@@ -55,7 +55,20 @@ def test_extras_and_command(root):
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     assert project["scripts"] == {"almanaq": "almanaq.cli:main"}
     # Those of the contract whose code is there; an extra that brings libraries which nothing uses is none.
-    built = {"fast", "ibis", "local", "torch", "postgres", "otel", "bench", "hnsw", "pandas", "polars", "sqlalchemy", "test"}
+    built = {
+        "fast",
+        "ibis",
+        "local",
+        "torch",
+        "postgres",
+        "otel",
+        "bench",
+        "hnsw",
+        "pandas",
+        "polars",
+        "sqlalchemy",
+        "test",
+    }
     for extra, module in (("spark", "suql/databases/spark.py"), ("web", "web/__init__.py"), ("mcp", "mcp/__init__.py")):
         built |= {extra} if (root / "src" / "almanaq" / module).exists() else set()
     assert set(project["optional-dependencies"]) == built
