@@ -179,6 +179,17 @@ def test_vectors_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert similarity.scores("candles here", passages).tolist() == [1, 0, 0, 0]
     assert similarity.scores("candles here", ["clouds"]).tolist() == [0]
     assert embedded == [*passages, "candles here"]  # what was used last is there
-    assert similarity.scores("candles here", ["candles"]).tolist() == [1]
-    assert embedded[5:] == ["candles"]
+    assert similarity.scores("candles here", ["candles", "stones"]).tolist() == [1, 0]
+    assert len(embedded) == 5  # what was scored is not embedded for the same constraint again
+    assert similarity.scores("stones here", ["candles"]).tolist() == [0]
+    assert embedded[5:] == ["candles", "stones here"]
     assert len(similarity._vectors) == 3
+
+
+def test_scores_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("almanaq.suql.execution.similarity._MOST_SCORES", 5)
+    similarity = EmbedderSimilarity(WordEmbedder().embed)
+    for number in range(20):
+        passages = ["candles", f"stone {number}", f"river {number}"]
+        assert similarity.scores("candles here", passages).tolist() == [1, 0, 0]
+        assert len(similarity._scores) <= 5 + len(passages)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -20,6 +18,7 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.guards import check_privacy
+from almanaq.suql.execution.loops import run_now
 from almanaq.suql.execution.run import Means
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
@@ -243,37 +242,3 @@ class Engine:
 
 def _approximate(options: Options) -> bool:
     return options.candidates is not None or options.passages is not None
-
-
-def _loop_is_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-@dataclass
-class _Outcome:
-    value: Any = None
-    error: BaseException | None = None
-
-
-def run_now(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, also where an event loop runs already (a notebook): then in a thread of its own."""
-    if not _loop_is_running():
-        return asyncio.run(work)
-    outcome = _Outcome()
-
-    def run() -> None:
-        try:
-            outcome.value = asyncio.run(work)
-        except BaseException as error:  # handed to the caller
-            outcome.error = error
-
-    thread = threading.Thread(target=run, name="almanaq")
-    thread.start()
-    thread.join()
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.value  # type: ignore[no-any-return]

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Self
 
 import duckdb
@@ -245,6 +246,7 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
+@lru_cache(maxsize=256)
 def _check_select(sql: str) -> None:
     """Raise NotSupportedError unless the text is one SELECT."""
     statements = duckdb.extract_statements(sql)

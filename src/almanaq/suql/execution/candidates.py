@@ -5,8 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +27,7 @@ class Similarity(Protocol):
     def scores(self, constraint: str, passages: Sequence[str]) -> NDArray[np.float32]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One row of a text stage's source; `number` is its place in source order.
 
     `brought` holds what the result shows of it: rows, and which of them it is; None where nothing was brought along.
@@ -174,7 +172,8 @@ class MostSimilarFirst:
     async def __anext__(self) -> Candidate:
         wanted = LOOKED_AT + LOOKED_FURTHER * self._tried
         if self._more and self._seen < wanted:
-            await self._look(max(wanted - self._seen, _LOOKED_AT_ONCE))
+            # Those that the second try would ask for come with the first ones: one wait less.
+            await self._look(_LOOKED_AT_ONCE if self._seen else LOOKED_AT + _LOOKED_AT_ONCE)
         if not self._waiting:
             raise StopAsyncIteration
         self._tried += 1

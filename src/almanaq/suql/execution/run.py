@@ -34,7 +34,7 @@ from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.execution.trial_order import ordered_by_vectors, tries_by_similarity
+from almanaq.suql.execution.trial_order import has_vectors, ordered_by_vectors, tries_by_similarity
 from almanaq.suql.options import Options
 from almanaq.suql.plan.blocks import keeps_each_row
 from almanaq.suql.plan.sites import Site
@@ -233,7 +233,7 @@ class Run:
         most = self._options.candidates if stage.predicate is not None else None
         by_similarity = tries_by_similarity(stage, self._options)
         brought = self._plan.output.brought if stage is self._plan.stages[-1] else ()
-        if by_similarity or most is not None:
+        if (by_similarity or most is not None) and has_vectors(stage, self._means.catalog):
             select, unused = await in_thread(ordered_by_vectors, stage, self._means.catalog, similarity)
             self._warnings += unused
             if select is not None:

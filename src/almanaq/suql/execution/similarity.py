@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Sequence
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 MOST_KEPT = 20_000
 """Vectors that are kept in memory, 30 MB of 384 dimensions; a store on disk keeps the others."""
+_MOST_SCORES = 100_000
 
 
 class EmbedderSimilarity:
@@ -23,7 +23,9 @@ class EmbedderSimilarity:
     def __init__(self, embed: Callable[[Sequence[str]], NDArray[np.float32]], *, remote: bool = False) -> None:
         self.remote = remote
         self._embed = embed
-        self._vectors: dict[bytes, NDArray[np.float32]] = {}  # the one used last at the end
+        # By the text's hash, the one used last at the end. Two texts of one hash, in 2^64, cost an order of trial.
+        self._scores: dict[tuple[int, int], float] = {}
+        self._vectors: dict[int, NDArray[np.float32]] = {}
         self._lock = threading.Lock()
 
     def vector(self, constraint: str) -> NDArray[np.float32]:
@@ -32,14 +34,23 @@ class EmbedderSimilarity:
         return vector
 
     def scores(self, constraint: str, passages: Sequence[str]) -> NDArray[np.float32]:
-        """Give one score per passage."""
-        # One product is too small to be worth the threads that `@` wakes.
-        scores: NDArray[np.float32] = np.einsum("ij,j->i", self._vectors_of(passages), self.vector(constraint))
-        return scores
+        """Give one score per passage; those of a constraint that was asked for before are kept."""
+        asked = hash(constraint)
+        keys = [(asked, hash(passage)) for passage in passages]
+        known = self._scores
+        missing = [passage for key, passage in zip(keys, passages, strict=True) if key not in known]
+        if missing:
+            if len(known) > _MOST_SCORES:
+                known = self._scores = {}
+                missing = list(passages)
+            # One product is too small to be worth the threads that `@` wakes.
+            found = np.einsum("ij,j->i", self._vectors_of(missing), self.vector(constraint)).tolist()
+            known.update(zip(((asked, hash(passage)) for passage in missing), found, strict=True))
+        return np.fromiter((known[key] for key in keys), np.float32, len(keys))
 
     def _vectors_of(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Give the vectors of texts; those used last are kept."""
-        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        keys = list(map(hash, texts))
         with self._lock:
             vectors = {key: self._vectors[key] for key in keys if key in self._vectors}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
@@ -48,7 +59,7 @@ class EmbedderSimilarity:
         self._keep(vectors)
         return np.stack([vectors[key] for key in keys])
 
-    def _keep(self, used: dict[bytes, NDArray[np.float32]]) -> None:
+    def _keep(self, used: dict[int, NDArray[np.float32]]) -> None:
         with self._lock:
             for key, vector in used.items():
                 self._vectors.pop(key, None)

@@ -40,7 +40,7 @@ def describe_order(stage: TextStage, options: Options, catalog: Catalog) -> str:
 def ordered_by_vectors(
     stage: TextStage, catalog: Catalog, similarity: Similarity
 ) -> tuple[exp.Select | None, list[str]]:
-    """Give a stage's source in order of the vectors that the database keeps, and warnings.
+    """Give the source of a stage with `has_vectors` in order of the vectors that the database keeps, and warnings.
 
     The order is exact: `cosine_distance` is a function, which no approximate index answers. An index would give no more
     rows than it has found (40 by default), and leave out others that pass.
@@ -49,7 +49,7 @@ def ordered_by_vectors(
         None where the schema names no vectors for a document, or vectors of another model, of which a warning tells.
     """
     found = _stored_vectors(stage, catalog)
-    if not found or not isinstance(similarity, EmbedderSimilarity):
+    if not isinstance(similarity, EmbedderSimilarity):
         return None, []
     select = stage.source.copy()
     distances: list[exp.Expr] = []
@@ -71,6 +71,11 @@ def ordered_by_vectors(
     assert isinstance(select, exp.Select)
     select.set("order", exp.Order(expressions=[exp.Ordered(this=total, desc=False, nulls_first=False)]))
     return select, []
+
+
+def has_vectors(stage: TextStage, catalog: Catalog) -> bool:
+    """Say whether the database keeps the vectors of all of a stage's documents."""
+    return bool(_stored_vectors(stage, catalog))
 
 
 def _stored_vectors(stage: TextStage, catalog: Catalog) -> list[tuple[SiteInput, Column]]:
