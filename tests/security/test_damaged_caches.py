@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from almanaq.retrieval.vectors import VectorStore
 from typer.testing import CliRunner
 
 from almanaq.cli.app import app
@@ -23,6 +22,7 @@ from almanaq.models.logged import DebugLog, LoggedModel
 from almanaq.models.own_files import make_own
 from almanaq.models.protocols import Message, Prompt
 from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
+from almanaq.models.vector_store import VectorStore
 from almanaq.testing import ScriptedModel
 
 REPLIES = 60
