@@ -16,7 +16,8 @@ from pathlib import Path
 
 from almanaq.corpus.dataset import open_dataset
 from almanaq.corpus.serialize import parse_fields, table_text
-from almanaq.models.local_embedder import checked_folder, quiet
+from almanaq.models.hub_embedder import quiet
+from almanaq.models.minilm_weights import checked_folder
 from almanaq.models.registry import open_embedder
 
 TEXTS, MANY = 128, 1_000
@@ -27,7 +28,7 @@ def main() -> None:
     fields = parse_fields("title,section,header,cells")
     corpus = open_dataset(Path(sys.argv[1]) / "fetaqa").corpus("validation")
     texts = [table_text(table, fields, max_chars=2048) for table in corpus]
-    with quiet(offline=True):
+    with quiet():
         from sentence_transformers import SentenceTransformer
 
         plain = SentenceTransformer(str(checked_folder()), device="cpu")

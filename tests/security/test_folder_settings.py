@@ -181,12 +181,12 @@ def test_the_file_beside_a_source_names_columns_and_nothing_else(line: str) -> N
 def test_a_model_folder_runs_no_code_of_its_own(tmp_path: Path) -> None:
     """sentence-transformers before 6 imported what a local folder's modules.json names."""
     pytest.importorskip("sentence_transformers")
-    from almanaq.models.local_embedder import LocalEmbedder
+    from almanaq.models.hub_embedder import HubEmbedder
 
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\nclass Evil: pass\n")
     (folder / "modules.json").write_text('[{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]')
     with pytest.raises((AlmanaqError, ImportError)):
-        LocalEmbedder(str(folder)).embed(["a"] * 100)
+        HubEmbedder(str(folder)).embed(["a"] * 100)
     assert not (tmp_path / "ran").exists()
