@@ -16,19 +16,30 @@ def main() -> int:
     """Run the command line; give its exit code: 0 done, 1 failed, 2 wrong usage, 3 refused or stopped by a budget."""
     from almanaq.cli.app import app
 
+    code = 0
     try:
         app(prog_name="almanaq")
     except AlmanaqError as error:
-        return _report(error)
+        code = _report(error)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        code = INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+        code = PIPE_CLOSED
     except Exception as error:
-        return _report_defect(error)
-    return 0
+        code = _report_defect(error)
+    _leave_if_an_engine_works(code)
+    return code
+
+
+def _leave_if_an_engine_works(code: int) -> None:
+    """End the process at once where an engine does not stop: Python would wait for its thread."""
+    leaving = sys.modules.get("almanaq.suql.databases.leaving")
+    if leaving is not None and leaving.work_was_left():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _report(error: AlmanaqError) -> int:

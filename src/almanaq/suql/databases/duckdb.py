@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from almanaq.corpus.inference import LoadReport
 from almanaq.errors import SourceError, UsageError
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation, alike_but_for_case
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
+from almanaq.suql.databases import leaving
 from almanaq.suql.databases.duckdb_catalog import CatalogReader
 from almanaq.suql.databases.duckdb_session import DuckDBSession, first_line, quote
 
@@ -102,8 +104,9 @@ class DuckDBDatabase:
     def close(self) -> None:
         """Let go of the source."""
         if not self._owned:
-            self._connection.execute(f"DETACH DATABASE IF EXISTS {quote(self._work)}")
-        self._connection.close()
+            with suppress(duckdb.ResourceInUseException):  # by work that was left: it goes with the connection
+                self._connection.execute(f"DETACH DATABASE IF EXISTS {quote(self._work)}")
+        leaving.close(self._connection, duckdb.ResourceInUseException)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         with self._lock:

@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from almanaq.errors import DatabaseError, DeadlineExceeded, NotSupportedError, OperationalError, engine_error
+from almanaq.suql.databases.leaving import end
 
 _INSIST_SECONDS = 0.02
 """An interruption that arrives just before the engine begins is lost: it is repeated until the work has ended."""
@@ -106,12 +107,15 @@ class DuckDBSession:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Drop every temporary table of this session and end its streams."""
+        """Drop every temporary table of this session and end its streams, later if the engine does not stop at once."""
         with self._lock:
             self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         self.interrupt()
+        end(self._finish, [work.lock for work in list(self._active)])
+
+    def _finish(self) -> None:
         for work in list(self._active):
             self._end(work)
         tables, self._tables = self._tables, []

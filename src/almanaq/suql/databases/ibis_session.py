@@ -33,6 +33,7 @@ from almanaq.errors import (
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.databases.ibis_engines import Engine
 from almanaq.suql.databases.ibis_rows import to_batch
+from almanaq.suql.databases.leaving import end
 from almanaq.suql.databases.postgres_types import sql_type
 
 MOST_WRITTEN = 10_000
@@ -161,6 +162,9 @@ class IbisSession:
         if self._timer is not None:
             self._timer.cancel()
         self.interrupt()
+        end(self._finish, [self._using])
+
+    def _finish(self) -> None:
         with self._using:
             statements = [self._engine.drop.format(name=self._place(name)) for name in self._tables]
             try:

@@ -32,6 +32,7 @@ from almanaq.errors import (
     ProgrammingError,
     engine_error,
 )
+from almanaq.suql.databases.leaving import end
 from almanaq.suql.databases.postgres_driver import driver, first_line
 from almanaq.suql.databases.postgres_types import sql_type, to_batch
 
@@ -170,11 +171,12 @@ class PostgresSession:
         return ("pg_temp", self._prefix + name)
 
     def interrupt(self) -> None:
-        """Stop whatever runs; safe from any thread and when nothing runs."""
+        """Stop whatever runs; safe from any thread and when nothing runs. The server is told by another thread."""
         with self._state:
             for work in self._active:
                 work.stopped = True
-        if self._cancel_stopped():
+            running = self._busy is not None and self._busy.stopped
+        if running:
             threading.Thread(target=self._insist, daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -185,6 +187,9 @@ class PostgresSession:
         with self._state:
             self._closed = True
         self.interrupt()
+        end(self._finish, [self._using])
+
+    def _finish(self) -> None:
         with self._using:
             try:
                 if self._status() != "IDLE":

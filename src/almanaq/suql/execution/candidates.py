@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -115,7 +116,8 @@ class CandidateStream:
         """Stop the database."""
         close: Callable[[], None] | None = getattr(self._batches, "close", None)
         if close is not None:
-            await in_thread(close)
+            with contextlib.suppress(ValueError):  # it is under way in another thread: the session's end stops it
+                await in_thread(close)
 
     def _next_batch(self) -> pa.RecordBatch | None:
         if self._batches is None:
