@@ -80,7 +80,7 @@ def connect(
     check_options(options)
     settings = batch_settings(batch, model)
     shots = find_examples(source) if examples is None else read_examples(examples)
-    database = open_database(source, schema=schema)
+    database = open_database(source, schema=schema, seconds=deadline)
     try:
         models = open_models(model, embedder=embedder, cache=cache, settings=settings)
     except BaseException:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,6 +17,9 @@ from almanaq.corpus.tabular import TABULAR, find_path, list_tabular, read_header
 from almanaq.errors import SourceError
 from almanaq.sample import load as load_sample
 
+VIEW_SECONDS = 30.0
+_OPERATIONS = 20_000
+"""How many steps SQLite takes between two looks at the time."""
 SQLITE = (".sqlite", ".sqlite3", ".db")
 DUCKDB = (".duckdb", ".ddb")
 _SAMPLE = "sample:"
@@ -161,10 +166,43 @@ def sqlite_tables(connection: sqlite3.Connection) -> list[str]:
     return sorted(names - shadows)
 
 
+class ViewTime:
+    """The time that the views of a source may take together while it is loaded: a view may have rows without end.
+
+    Args:
+        seconds: None takes VIEW_SECONDS.
+    """
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self.seconds = VIEW_SECONDS if seconds is None else seconds
+        self._left = self.seconds
+
+    @contextmanager
+    def bound(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """Let SQLite work within the block for as long as there is time; then it raises OperationalError."""
+        started = time.monotonic()
+        connection.set_progress_handler(lambda: time.monotonic() - started > self._left, _OPERATIONS)
+        try:
+            yield
+        finally:
+            connection.set_progress_handler(None, 0)
+            self._left -= time.monotonic() - started
+
+    @property
+    def over(self) -> bool:
+        """Whether there is none left."""
+        return self._left <= 0
+
+
+def sqlite_views(connection: sqlite3.Connection) -> frozenset[str]:
+    """Give the names of the views of a SQLite database."""
+    return frozenset(name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'"))
+
+
 def unreadable_views(connection: sqlite3.Connection) -> dict[str, str]:
     """Give the views that cannot be read, as one whose table was dropped, with SQLite's word on each."""
     found = {}
-    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
+    for name in sorted(sqlite_views(connection)):
         try:
             connection.execute(f"SELECT * FROM {quote(name)} LIMIT 0")
         except sqlite3.DatabaseError as error:
@@ -185,6 +223,11 @@ def sqlite_keys(connection: sqlite3.Connection, table: str) -> tuple[tuple[str, 
     return primary, [(row[3], row[2], row[4] or "") for row in foreign]
 
 
+def not_read(view: str, time_: ViewTime) -> str:
+    """Say that a view took too long to be read, and what to do."""
+    return f"the view {view!r} was not read within {time_.seconds:g} s: keep its rows in a table, or drop it"
+
+
 def _sqlite(path: Path, rows: int | None) -> SourceTables:
     with closing(connect_sqlite(path)) as connection:
         names = sqlite_tables(connection)
@@ -196,10 +239,14 @@ def _sqlite(path: Path, rows: int | None) -> SourceTables:
 
 def _sqlite_table(path: Path, table_id: TableId, rows: int | None) -> Table:
     with closing(connect_sqlite(path)) as connection:
+        views = ViewTime()
         try:
-            cursor = connection.execute(f"SELECT * FROM {quote(table_id.table)}")
-            cells = tuple(tuple(map(cell_text, row)) for row in islice(cursor, rows))
+            with views.bound(connection) if table_id.table in sqlite_views(connection) else nullcontext():
+                cursor = connection.execute(f"SELECT * FROM {quote(table_id.table)}")
+                cells = tuple(tuple(map(cell_text, row)) for row in islice(cursor, rows))
         except sqlite3.DatabaseError as error:
+            if views.over:
+                raise SourceError(f"{path.name}: {not_read(table_id.table, views)}") from error
             raise SourceError(f"{path.name}: cannot read {table_id.table!r} ({error})") from error
         header = tuple(column[0] for column in cursor.description)
         primary, foreign = sqlite_keys(connection, table_id.table)
@@ -215,28 +262,60 @@ def _sqlite_table(path: Path, table_id: TableId, rows: int | None) -> Table:
 
 def _duckdb(path: Path, rows: int | None) -> SourceTables:
     query = (
-        "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal UNION ALL "
-        "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
+        "SELECT schema_name, table_name, false FROM duckdb_tables() WHERE NOT internal UNION ALL "
+        "SELECT schema_name, view_name, true FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
     )
-    names = [(schema, name) for schema, name in _duckdb_rows(path, query)]
+    found = _duckdb_rows(path, query)
+    names = [(schema, name) for schema, name, _ in found]
     if not names:
         raise SourceError(f"{path.name} holds no table")
     several = {name for _, name in names if sum(other == name for _, other in names) > 1}
     places = {TableId(path.stem, f"{s}.{n}" if n in several else n): (s, n) for s, n in names}
-    return SourceTables(tuple(places), lambda table_id: _duckdb_table(path, table_id, places[table_id], rows))
+    views = {(schema, name) for schema, name, is_view in found if is_view}
+
+    def read(table_id: TableId) -> Table:
+        place = places[table_id]
+        return _duckdb_table(path, table_id, place, rows, is_view=place in views)
+
+    return SourceTables(tuple(places), read)
 
 
 def _duckdb_rows(path: Path, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
     import duckdb
 
     try:
-        with duckdb.connect(str(path), read_only=True) as connection:
-            return connection.execute(query, parameters).fetchall()
+        with closing(_connect_duckdb(path)) as connection:
+            rows: list[tuple[Any, ...]] = connection.execute(query, parameters).fetchall()
+            return rows
     except duckdb.Error as error:
         raise SourceError(f"{path.name}: cannot be read as a DuckDB database ({str(error).splitlines()[0]})") from error
 
 
-def _duckdb_table(path: Path, table_id: TableId, place: tuple[str, str], rows: int | None) -> Table:
+def _connect_duckdb(path: Path) -> Any:
+    """Open a DuckDB file, read-only; a view in it reads no other file and nothing from the network."""
+    import duckdb
+
+    return duckdb.connect(str(path), read_only=True, config={"enable_external_access": "false"})
+
+
+def _duckdb_view(path: Path, query: str) -> list[tuple[Any, ...]]:
+    """Give the rows of a view; none of one that cannot be read, or not in time."""
+    import duckdb
+
+    with closing(_connect_duckdb(path)) as connection:
+        timer = threading.Timer(VIEW_SECONDS, connection.interrupt)
+        timer.start()
+        try:
+            rows: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+            return rows
+        except duckdb.Error:
+            return []
+        finally:
+            timer.cancel()
+            timer.join()
+
+
+def _duckdb_table(path: Path, table_id: TableId, place: tuple[str, str], rows: int | None, *, is_view: bool) -> Table:
     columns = _duckdb_rows(
         path,
         "SELECT column_name, comment FROM duckdb_columns() WHERE schema_name = ? AND table_name = ?"
@@ -255,7 +334,8 @@ def _duckdb_table(path: Path, table_id: TableId, place: tuple[str, str], rows: i
         place,
     )
     limit = "" if rows is None else f" LIMIT {int(rows)}"
-    cells = _duckdb_rows(path, f"SELECT * FROM {quote(place[0])}.{quote(place[1])}{limit}")
+    select = f"SELECT * FROM {quote(place[0])}.{quote(place[1])}{limit}"
+    cells = _duckdb_view(path, select) if is_view else _duckdb_rows(path, select)
     notes = [text for (text,) in comments] + [f"{name}: {text}" for name, text in columns if text]
     return Table(
         table_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -18,12 +18,15 @@ import pyarrow.compute as pc
 
 from almanaq.corpus.inference import ColumnReport, LoadReport, infer_column
 from almanaq.corpus.readers import (
+    ViewTime,
     connect_sqlite,
     folder_files,
+    not_read,
     quote,
     sqlite_files,
     sqlite_keys,
     sqlite_tables,
+    sqlite_views,
     unreadable_views,
 )
 from almanaq.corpus.table import TableId
@@ -44,6 +47,7 @@ _ARROW_TYPES = {
     "interval": pa.duration("us"),
 }
 _SQL_TYPES = {arrow: name for name, arrow in _ARROW_TYPES.items()}
+_TABLES_OF = "SELECT table_name FROM duckdb_tables() WHERE database_name = 'memory' AND schema_name = ?"
 _HIDDEN = 1
 """What SQLite's table_xinfo says of a column that belongs to how a virtual table works."""
 _MOMENTS = ("date", "timestamp", "time")
@@ -185,20 +189,24 @@ def _report(name: str, column: Any, cells: int) -> tuple[Any, ColumnReport]:
 # --- SQLite ----------------------------------------------------------------------------------------------------------
 
 
-def open_sqlite(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
+def open_sqlite(path: Path, *, schema: Schema | None = None, seconds: float | None = None) -> DuckDBDatabase:
     """Load a SQLite file into an in-memory database, with its primary and foreign keys.
 
     SQLite types cells, not columns: a column of integers, of reals, of text or of blobs has that type; text declared
     DATE, DATETIME or TIME is read so; where numbers and text are mixed, the column is a number when 95 % of its cells
     are (the others NULL, counted in the report), else text.
+
+    Args:
+        seconds: how long the views may take together; what is not read then is left out. None takes VIEW_SECONDS.
     """
-    return _open_sqlites({"data": path}, path.name, schema)
+    return _open_sqlites({"data": path}, path.name, schema, ViewTime(seconds))
 
 
-def open_sqlite_folder(folder: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
+def open_sqlite_folder(folder: Path, *, schema: Schema | None = None, seconds: float | None = None) -> DuckDBDatabase:
     """Load the SQLite files of a folder and of its sub-folders, each into a schema named after the file.
 
-    A table whose name another file has, too, is called `file.table`. Files without a table are left out.
+    A table whose name another file has, too, is called `file.table`. Files without a table are left out. `seconds`
+    is as for one file.
 
     Raises:
         SourceError: no file holds a table, two files have one name, or a file is at fault.
@@ -210,10 +218,10 @@ def open_sqlite_folder(folder: Path, *, schema: Schema | None = None) -> DuckDBD
                 f"{str(path)!r} and {str(files[path.stem])!r} would both be the database {path.stem!r}; rename one"
             )
         files[path.stem] = path
-    return _open_sqlites(files, folder.resolve().name, schema)
+    return _open_sqlites(files, folder.resolve().name, schema, ViewTime(seconds))
 
 
-def _open_sqlites(files: Mapping[str, Path], name: str, schema: Schema | None) -> DuckDBDatabase:
+def _open_sqlites(files: Mapping[str, Path], name: str, schema: Schema | None, views: ViewTime) -> DuckDBDatabase:
     connection = duckdb.connect()
     reports: list[LoadReport] = []
     declared: dict[str, RelationSchema] = {}
@@ -227,10 +235,9 @@ def _open_sqlites(files: Mapping[str, Path], name: str, schema: Schema | None) -
     for place, path in files.items():
         connection.execute(f"CREATE SCHEMA {quote(place)}")
         with closing(connect_sqlite(path)) as sqlite:
-            for table in tables[place]:
-                rows, report = _sqlite_table(sqlite, path, table)
-                load_table(connection, ("memory", place, table), rows)
-                reports.append(report)
+            reports += [_load_sqlite(connection, sqlite, path, (place, table), views) for table in tables[place]]
+            loaded_names = {name for (name,) in connection.execute(_TABLES_OF, [place]).fetchall()}
+            tables[place] = [table for table in tables[place] if table in loaded_names]
             for table in tables[place]:
                 said = _sqlite_declared(connection, sqlite, (place, table), tables[place])
                 declared[called[place, table]] = replace(
@@ -238,6 +245,23 @@ def _open_sqlites(files: Mapping[str, Path], name: str, schema: Schema | None) -
                 )
     loaded = Loaded(tuple(reports), Schema(declared, name), separate=len(files) > 1)
     return DuckDBDatabase(connection, name=name, database="memory", schema=schema, loaded=loaded)
+
+
+def _load_sqlite(
+    connection: duckdb.DuckDBPyConnection, sqlite: sqlite3.Connection, path: Path, at: tuple[str, str], views: ViewTime
+) -> LoadReport:
+    """Load a table; a view that takes longer than views may is left out, as its report says."""
+    place, table = at
+    is_view = table in sqlite_views(sqlite)
+    try:
+        with views.bound(sqlite) if is_view else nullcontext():
+            rows, report = _sqlite_table(sqlite, path, table)
+            load_table(connection, ("memory", place, table), rows)
+    except SourceError:
+        if not (is_view and views.over):
+            raise
+        return LoadReport(table, 0, (), (f"{path.name}: {not_read(table, views)}",))
+    return report
 
 
 def _sqlite_names(path: Path) -> tuple[list[str], list[LoadReport]]:

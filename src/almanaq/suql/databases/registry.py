@@ -24,7 +24,7 @@ def is_url(source: str) -> bool:
     return _URL.match(source) is not None
 
 
-def open_database(source: Any, *, schema: str | Path | None = None) -> Database:
+def open_database(source: Any, *, schema: str | Path | None = None, seconds: float | None = None) -> Database:
     """Open a source, read-only.
 
     Args:
@@ -33,6 +33,7 @@ def open_database(source: Any, *, schema: str | Path | None = None) -> Database:
             `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, or an
             ibis backend, or an opened Database.
         schema: a schema file; None: `SOURCE.almanaq.toml` where it exists.
+        seconds: how long the views of SQLite files may take to be loaded; None takes half a minute.
 
     Raises:
         SourceError: there is no such source, or it cannot be read, or the schema file does not fit it.
@@ -45,26 +46,26 @@ def open_database(source: Any, *, schema: str | Path | None = None) -> Database:
 
         return open_tables(source, schema=said)
     if isinstance(source, str | Path):
-        return _open_text(str(source), said)
+        return _open_text(str(source), said, seconds)
     return _open_object(source, said)
 
 
-def _open_text(source: str, schema: Schema | None) -> Database:
+def _open_text(source: str, schema: Schema | None, seconds: float | None) -> Database:
     if source.startswith(_SAMPLE):
         return _open_sample(source.removeprefix(_SAMPLE), schema)
     if match := _URL.match(source):
         return _open_url(source, match["scheme"].lower(), schema)
     path = find_path(source)
     beside = schema_path(path)
-    return _open_path(path, read_schema(beside) if schema is None and beside.is_file() else schema)
+    return _open_path(path, read_schema(beside) if schema is None and beside.is_file() else schema, seconds)
 
 
-def _open_path(path: Path, schema: Schema | None) -> Database:
+def _open_path(path: Path, schema: Schema | None, seconds: float | None) -> Database:
     suffix = path.suffix.lower()
     if path.is_dir() and not holds_rows(path) and sqlite_files(path):
         from almanaq.suql.databases.files import open_sqlite_folder
 
-        return open_sqlite_folder(path, schema=schema)
+        return open_sqlite_folder(path, schema=schema, seconds=seconds)
     if path.is_dir() or suffix in TABULAR:
         from almanaq.suql.databases.files import open_files
 
@@ -72,7 +73,7 @@ def _open_path(path: Path, schema: Schema | None) -> Database:
     if suffix in SQLITE or is_sqlite(path):
         from almanaq.suql.databases.files import open_sqlite
 
-        return open_sqlite(path, schema=schema)
+        return open_sqlite(path, schema=schema, seconds=seconds)
     if suffix in DUCKDB:
         from almanaq.suql.databases.duckdb import open_duckdb_file
 
