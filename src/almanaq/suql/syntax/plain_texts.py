@@ -50,7 +50,11 @@ def _read(node: exp.Expr, text: str, escapes: re.Pattern[str], prefix: str) -> s
     if not (written[: len(prefix)].upper() == prefix and body[:1] == body[-1:] == "'" and len(body) > 1):
         raise QuerySyntaxError("this text cannot be read; write it in plain quotes", query=text, start=start, end=end)
     read = escapes.sub(_character, body[1:-1])
-    if "\0" in read or any("\ud800" <= character <= "\udfff" for character in read):
+    try:
+        read = read.encode("utf-8", "surrogateescape").decode()
+    except UnicodeError:
+        read = "\0"
+    if "\0" in read:
         message = "an escape here stands for no character that a text may hold"
         raise QuerySyntaxError(message, query=text, start=start, end=end)
     return read
@@ -66,4 +70,7 @@ def _character(match: re.Match[str]) -> str:
     octal = len(groups) == 5 and groups[3] is not None
     digits = next(group for group in groups if group is not None)
     number = int(digits, 8 if octal else 16)
+    if len(groups) == 5 and (octal or groups[2] is not None):
+        byte = number & 0xFF  # of UTF-8, as PostgreSQL reads it: more than one may make a character
+        return chr(byte) if byte < 0x80 else chr(0xDC00 + byte)
     return chr(number) if number <= _MOST else "\0"
