@@ -11,6 +11,7 @@ from sqlglot.optimizer.qualify_columns import qualify_columns
 from sqlglot.schema import MappingSchema
 
 from almanaq.errors import QueryError, QueryTypeError, UnknownNameError, suggest
+from almanaq.suql.catalog.grouping import write_decided_columns
 from almanaq.suql.catalog.names import find_names
 from almanaq.suql.catalog.operator_types import check_operators
 from almanaq.suql.catalog.relations import Catalog, Column
@@ -51,6 +52,7 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     except OptimizeError as error:
         raise UnknownNameError(_reword(str(error)), query=text, **_find_name(tree, str(error))) from error
     _quote_odd_names(tree)
+    write_decided_columns(tree, catalog)
     _check_columns(tree, catalog, text)
     tree = typed(tree, schema)
     _mark_integer_divisions(tree)
@@ -216,6 +218,9 @@ def _check_text_call(call: exp.Anonymous, text: str) -> None:
     if not least <= len(arguments) <= most:
         usage = "answer(text, question [, options])" if name == "answer" else "summary(text)"
         raise QueryTypeError(f"{name} takes {usage}; {len(arguments)} argument(s) given", **place)
+    if isinstance(call.parent, exp.Cast) and call.parent.is_type("array"):
+        message = f"{name}() gives one value: cast it to a type without [], or make an array of it with string_to_array"
+        raise QueryTypeError(message, **place)
     document = arguments[0]
     for argument in arguments[1:2]:
         if _is_no_text(argument.type):

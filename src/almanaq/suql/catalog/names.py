@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from almanaq.errors import UnknownNameError, UnsupportedError
 from almanaq.suql.catalog.from_clause import read_from, renamed, spelled, written_alias
+from almanaq.suql.catalog.grouping import write_group_keys
 from almanaq.suql.catalog.output_names import APART, name_of
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.scope import Item, Scope, Shown, name_error, place, table_name, within
@@ -73,6 +74,11 @@ class _Query:
         names = self
         if with_ is None:
             return names
+        if with_.args.get("search") is not None:
+            message = (
+                "SEARCH and CYCLE are not supported: count the steps, or keep the path in an array, and look at that"
+            )
+            raise UnsupportedError(message)
         for cte in with_.expressions:
             called = cte.alias
             name = names._member_name(called)
@@ -111,6 +117,7 @@ class _Query:
                 for part in value if isinstance(value, list) else [value]:
                     if isinstance(part, exp.Expr):
                         self.expression(part, scope)
+        write_group_keys(block)
         return outputs
 
     def _outputs(self, block: exp.Select, scope: Scope) -> tuple[Shown, ...]:

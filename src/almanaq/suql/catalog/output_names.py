@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from almanaq.suql.syntax.functions import CLASSES
+
 APART = "\u2063"
 """Stands between a number and the name of a column that shares its name with another: nobody sees it."""
 
@@ -29,11 +31,13 @@ def name_of(item: exp.Expr) -> str:
     if name is not None:
         return name
     if isinstance(at, exp.Func) and not isinstance(at, exp.Binary | exp.Connector):
-        return at.sql_name().lower()
+        written = CLASSES.get(type(at).__name__, frozenset())
+        return next(iter(written)) if len(written) == 1 else at.sql_name().lower()
     return "?column?"
 
 
 _NAMES: dict[type[exp.Expr], str] = {
+    exp.GroupConcat: "string_agg",
     exp.Unnest: "unnest",
     exp.Explode: "unnest",
     exp.GenerateSeries: "generate_series",

@@ -133,5 +133,5 @@ def _decimal(column: Any, values: list[Decimal | None]) -> pa.DataType:
     present = [v for v in values if v is not None]
     scale = max((-int(v.as_tuple().exponent) for v in present), default=0)
     digits = max((v.adjusted() + 1 for v in present if v), default=1)
-    scale = max(scale, 0)
-    return pa.decimal128(38, scale) if digits + scale <= 38 else pa.decimal256(76, min(scale, 76 - digits))
+    scale, digits = max(scale, 0), max(digits, 1)
+    return pa.decimal128(38, scale) if digits + scale <= 38 else pa.decimal256(76, max(0, min(scale, 76 - digits)))

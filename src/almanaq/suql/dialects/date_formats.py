@@ -66,9 +66,7 @@ def _parts(node: exp.Expr) -> list[str | tuple[str, str]]:
     template = node.args.get("format")
     if not isinstance(template, exp.Literal):
         raise UnsupportedError("the template of a date has to be written out here: to_char(day, 'YYYY-MM-DD')")
-    # sqlglot has read some of the fields already.
-    spelled = exp.TimeToStr(this=exp.null(), format=template.copy()).sql("postgres")
-    text = spelled.removeprefix("TO_CHAR(NULL, '").removesuffix("')").replace("''", "'")
+    text = template.name
     found: list[str | tuple[str, str]] = []
     for match in _PARTS.finditer(text):
         field = match["field"]

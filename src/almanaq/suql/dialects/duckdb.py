@@ -140,6 +140,8 @@ def _split(node: exp.Expr) -> exp.Expr:
 
 
 def _named(node: exp.Expr) -> exp.Expr:
+    if node.name.lower() == "div" and len(node.expressions) == 2:
+        return _quotient(*node.expressions)
     name = _NAMES.get(node.name.lower())
     if name is not None:
         node.set("this", name)
@@ -147,6 +149,14 @@ def _named(node: exp.Expr) -> exp.Expr:
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _quotient(whole: exp.Expr, part: exp.Expr) -> exp.Expr:
+    """`div(a, b)`, of numbers with decimals too, is exact: what is left over is taken away before."""
+    rest = exp.Mod(this=exp.paren(whole.copy()), expression=exp.paren(part.copy()))
+    multiple = exp.paren(exp.Sub(this=exp.paren(whole.copy()), expression=rest))
+    divided = exp.Div(this=multiple, expression=exp.paren(part.copy()))
+    return exp.cast(exp.Round(this=divided), "decimal(38, 0)")
 
 
 def _round(node: exp.Expr) -> exp.Expr:

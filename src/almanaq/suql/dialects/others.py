@@ -8,6 +8,7 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.dialects.patterns import in_re2, similar_as_regexp
 from almanaq.suql.plan.stages import ROW
+from almanaq.suql.syntax.templates import TEMPLATED, with_read_template
 
 _DIVISION = {
     "mysql": "CAST(({0} - MOD({0}, {1})) / {1} AS SIGNED)",
@@ -46,6 +47,8 @@ def write_for_others(node: exp.Expr, dialect: str) -> exp.Expr:
     """Give a node of a PostgreSQL tree as an engine has to be told it; raises UnsupportedError where it cannot be."""
     if isinstance(node, exp.IntDiv) and dialect in _DIVISION:
         return _read(_DIVISION[dialect], dialect, node.this, node.expression)
+    if isinstance(node, TEMPLATED):
+        return with_read_template(node)
     if isinstance(node, exp.Filter) and dialect in _WITHOUT_FILTER:
         return _filter_inside(node)
     if isinstance(node, exp.Binary) and isinstance(node.expression, exp.Any | exp.All):

@@ -11,6 +11,7 @@ from almanaq.suql.dialects.json_paths import write_path
 from almanaq.suql.dialects.others import write_for_others
 from almanaq.suql.dialects.patterns import refuse_backspace
 from almanaq.suql.syntax.normal_forms import COMPARISONS, rewritten
+from almanaq.suql.syntax.templates import TEMPLATED, as_written
 
 
 def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
@@ -52,6 +53,8 @@ def _for_postgres(node: exp.Expr) -> exp.Expr:
         return exp.Bracket(this=exp.paren(known), expressions=[exp.Literal.number(1)], offset=1)
     elif isinstance(node, COMPARISONS):
         return _compare_as_text(_by_address(node))
+    elif isinstance(node, TEMPLATED):
+        return as_written(node)
     elif isinstance(node, exp.Hex):
         return exp.Anonymous(this="to_hex", expressions=[node.this])
     return node

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.sources import find_cte
 from almanaq.suql.plan.references import quoted
 from almanaq.suql.plan.stages import LogicalStage, Materialize
@@ -41,6 +42,7 @@ class CommonTables:
                 reference.set("this", quoted(name))
             cte.args["alias"].set("this", quoted(name))
             if has_text(cte.this):
+                _check_recursion(cte, name)
                 cte.this.replace(self._compile(cte.this))
             self._members[name] = cte
         query.set("with_", None)
@@ -67,3 +69,13 @@ class CommonTables:
                 pending.append(self._members[name])
         members = [cte.copy() for name, cte in self._members.items() if name in needed]
         return exp.With(expressions=members, recursive=self._recursive) if members else None
+
+
+def _check_recursion(cte: exp.CTE, name: str) -> None:
+    """Refuse text functions in the part of a recursive member that reads the member: each step would ask anew."""
+    arms = [cte.this.this, cte.this.expression] if isinstance(cte.this, exp.SetOperation) else []
+    if any(has_text(arm) and any(table.name == name for table in arm.find_all(exp.Table)) for arm in arms):
+        raise UnsupportedError(
+            "text functions in the part of WITH RECURSIVE that refers to itself are not supported: answer them in a "
+            "member of WITH before it, which that part may join"
+        )

@@ -8,6 +8,7 @@ from functools import reduce
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
+from almanaq.suql.syntax.templates import shown_template
 
 _NEGATED: dict[type[exp.Expr], type[exp.Binary]] = {
     **{exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.GTE: exp.LT, exp.GT: exp.LTE, exp.LTE: exp.GT},
@@ -22,7 +23,8 @@ def write_normal_forms(tree: exp.Expr) -> exp.Expr:
     - `(a, b) < (c, d)` becomes `a < c OR a = c AND b < d`, and `(a, b) IN ((1, 2), …)` an OR of such comparisons;
     - `x <> ALL (array)` becomes `NOT x = ANY (array)`, `x = ANY (ARRAY(SELECT …))` `x = ANY (SELECT …)`;
     - `x LIKE ANY (ARRAY[p, q])` becomes `x LIKE p OR x LIKE q`;
-    - `regexp_like(x, p, 'i')` becomes `x ~* p`.
+    - `regexp_like(x, p, 'i')` becomes `x ~* p`;
+    - `div(a, b)` is kept by name: a division of integers is another thing.
     """
     return rewritten(tree, _written)
 
@@ -60,7 +62,9 @@ def _written(node: exp.Expr) -> exp.Expr:
             raise UnsupportedError("regexp_like takes the flag 'i' or none: write the others into the pattern, as (?n)")
         kind = exp.RegexpILike if flag.name == "i" else exp.RegexpLike
         return kind(this=node.this, expression=node.expression)
-    return node
+    elif isinstance(node, exp.Cast) and isinstance(node.this, exp.IntDiv):
+        return exp.Anonymous(this="div", expressions=[node.this.this, node.this.expression])
+    return shown_template(node)
 
 
 def _name_rows(node: exp.Expr) -> None:

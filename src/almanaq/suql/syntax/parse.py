@@ -16,6 +16,8 @@ from almanaq.suql.syntax.dialect import suql_dialect
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.normal_forms import rewritten, write_normal_forms
 from almanaq.suql.syntax.plain_texts import write_plain_texts
+from almanaq.suql.syntax.templates import hide_templates
+from almanaq.suql.syntax.windows import write_named_windows
 
 _OTHER_STATEMENTS = frozenset(
     [
@@ -99,7 +101,7 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
         numbered, count = _number_placeholders(text, tokens)
         ended = _end_grouping_sets(numbered, tokens if numbered is text else dialect.tokenize(numbered), dialect)
         tokens = tokens if ended is text else dialect.tokenize(ended)
-        trees = [tree for tree in dialect.parser().parse(tokens, ended) if tree is not None]
+        trees = [tree for tree in dialect.parser().parse(hide_templates(tokens), ended) if tree is not None]
     except TokenError as error:
         raise _unclosed(text) from error
     except ParseError as error:
@@ -115,6 +117,7 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
     tree = write_plain_texts(tree, ended)
     if parameters:
         tree = _fill(tree, parameters)
+    write_named_windows(tree)
     tree = write_normal_forms(tree)
     check_allowed(tree, ended, engine)
     assert isinstance(tree, exp.Query)
