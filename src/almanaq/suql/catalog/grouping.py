@@ -45,9 +45,12 @@ def write_decided_columns(tree: exp.Query, catalog: Catalog) -> None:
             keys = {key.name for key in group.expressions if isinstance(key, exp.Column) and key.table == alias}
             if not {name.lower() for name in relation.key} <= keys:
                 continue
-            whole = {column.name.lower() for column in relation.columns if column.type in _WHOLE}
+            kept = {column.name.lower() for column in relation.columns if column.type in _WHOLE}
+            kept |= {
+                key.name for kind in _SETS for sets in group.args.get(kind) or [] for key in sets.find_all(exp.Column)
+            }
             for column in _outside_aggregates(block, alias):
-                if column.name not in keys | whole:
+                if column.name not in keys | kept:
                     keys.add(column.name)
                     group.append("expressions", column.copy())
 
