@@ -45,22 +45,25 @@ def connect(
     candidates: int | None = None,
     concurrency: int = 64,
     batch: int | None = None,
+    allow_http: bool = False,
 ) -> Connection:
     """Open a source and give a connection to it; nothing is downloaded and nothing is written to the source.
 
     Args:
-        source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON Lines or Parquet files, one such file,
-            `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, an
-            ibis backend, or an opened Database.
+        source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON or Parquet files or workbooks, one such file, a
+            list of them, a glob, `-` (standard input), `sample:restaurants`, a URL, a mapping of names to Arrow tables
+            or DataFrames, a duckdb connection, an ibis backend, or an opened Database.
         model: `local` (no language model), `openai:MODEL`, or an object with the methods of a Reader or LanguageModel.
         embedder: `lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own for
             finding tables, and shared words for the order of similarity, which then costs nothing.
         schema: a TOML file with column kinds and descriptions; None: `SOURCE.almanaq.toml` where it exists.
         examples: a TOML file of questions with their SUQL, which show a language model how queries over the source are
             written; None: `SOURCE.examples.toml` where it exists, else some are generated.
-        cache: keep replies on disk, shared by processes; False still merges equal calls within a query.
+        cache: keep replies, and the tables of files, on disk, shared by processes; False still merges equal calls
+            within a query.
         batch: most questions on one text, or short texts with one question, that share a call of a language model;
             None: each is asked alone.
+        allow_http: fetch the file that a source of the form `https://…` names.
 
     The other arguments are those of `Options`, and hold for every query of the connection.
 
@@ -80,7 +83,7 @@ def connect(
     check_options(options)
     settings = batch_settings(batch, model)
     shots = find_examples(source) if examples is None else read_examples(examples)
-    database = open_database(source, schema=schema, seconds=deadline)
+    database = open_database(source, schema=schema, keep=cache, allow_http=allow_http, seconds=deadline)
     try:
         models = open_models(model, embedder=embedder, cache=cache, settings=settings)
     except BaseException:

@@ -72,11 +72,15 @@ _GROUPED = (
     re.compile(r"([0-9]{1,3}(?:\.[0-9]{3}){2,})()", re.ASCII),  # 1.234.567
     re.compile(r"([0-9]+)(,(?:[0-9]{1,2}|[0-9]{4,}))", re.ASCII),  # 1,5: no group of thousands has this length
 )
+_ENGLISH = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+|[0-9]{1,3}(?:[, '][0-9]{3})+(?:\.[0-9]*)?", re.ASCII)
+_SWAPPED = str.maketrans(",.", ".,")
 _SPELLED_SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2212": "-", "\u2019": "'"})
 
 
-def parse_quantity(text: str) -> tuple[Decimal, str] | None:
+def parse_quantity(text: str, decimal: str | None = None) -> tuple[Decimal, str] | None:
     """Give the number that `text` writes and its unit (a currency as written, "%", or ""), or None.
+
+    `decimal` is the decimal mark where it is known, as from the other cells of a column: with "," "1.234" is 1234.
 
     Understood: "1,234", "1 234", "1.234,5", "US$3m", "3.5 million", "12%", "(5)" (negative, as in accounts), "1e5".
     "12%" is 12 with the unit "%". "1,234" and "1.234" are read as in English. A bare "m" or "b" is a scale only after
@@ -89,7 +93,7 @@ def parse_quantity(text: str) -> tuple[Decimal, str] | None:
     signs = [s for s in (match["sign"], match["inner"], "(" if match["open"] else None) if s]
     unit = (match["before"] or "") if match["after"] is None else match["after"]
     scale = _scale(match["scale"], bool(match["before"] or match["after"]))
-    digits = _digits(match["digits"])
+    digits = _digits(match["digits"], decimal)
     if len(signs) > 1 or (match["before"] and match["after"]) or scale is None or digits is None:
         return None
     value = Decimal(digits + (match["exponent"] or "")).scaleb(scale)
@@ -119,8 +123,11 @@ def _scale(word: str | None, priced: bool) -> int | None:
     return _SCALES.get(word.lower())
 
 
-def _digits(written: str) -> str | None:
+def _digits(written: str, decimal: str | None = None) -> str | None:
     """Give the digits with a point for the decimal mark and no grouping, None when the grouping is not a known one."""
+    if decimal == "," and ("," in written or "." in written):
+        swapped = written.translate(_SWAPPED)
+        return _digits(swapped) if _ENGLISH.fullmatch(swapped) else None
     if _PLAIN.fullmatch(written):
         return written
     for pattern in _GROUPED:
@@ -165,8 +172,10 @@ _DATES = (
 _SLASHED = re.compile(r"([0-9]{1,2})[/-]([0-9]{1,2})[/-]([0-9]{4})", re.ASCII)
 
 
-def parse_date(text: str) -> date | None:
+def parse_date(text: str, order: str | None = None) -> date | None:
     """Give the day that `text` names, or None.
+
+    `order` ("DMY", "MDY") says what "02/03/1968" means where it is known, as from the other cells of a column.
 
     Understood: "1968-02-15", "15 February 1968", "Feb 15, 1968", "15.02.1968" (dots are day first), and "02/15/1968"
     where only one order is possible. A year or a month alone names no day; two-digit years name no year.
@@ -181,8 +190,10 @@ def parse_date(text: str) -> date | None:
             return _day(int(match["y"]), month, int(match["d"]))
     if match := _SLASHED.fullmatch(text):
         first, second, year = (int(part) for part in match.groups())
-        readings = {d for d in (_day(year, first, second), _day(year, second, first)) if d}
-        return readings.pop() if len(readings) == 1 else None
+        month_first, day_first = _day(year, first, second), _day(year, second, first)
+        if month_first and day_first and month_first != day_first:
+            return {"MDY": month_first, "DMY": day_first}.get(order or "")
+        return month_first or day_first
     return None
 
 
@@ -201,19 +212,22 @@ _MOMENT = re.compile(
 )
 
 
-def parse_timestamp(text: str) -> datetime | None:
-    """Give the moment that `text` names, without a zone (with one: in UTC), or None; a day is its midnight."""
+def parse_timestamp(text: str, order: str | None = None) -> datetime | None:
+    """Give the moment that `text` names, without a zone (with one: in UTC), or None; a day is its midnight.
+
+    `order` is that of `parse_date`.
+    """
     text = text.strip()
     if len(text) > _LONGEST:
         return None
-    day = parse_date(text)
+    day = parse_date(text, order)
     if day is not None:
         return datetime.combine(day, time())
     zone = _ZONE.fullmatch(text)
     if zone is not None and zone["sign"] and ":" not in zone["rest"]:
         zone = None  # the "-15" of a date
     match = _MOMENT.fullmatch(zone["rest"] if zone else text)
-    parsed = (parse_date(match["day"]), parse_time(match["time"])) if match else (None, None)
+    parsed = (parse_date(match["day"], order), parse_time(match["time"])) if match else (None, None)
     if parsed[0] is None or parsed[1] is None:
         return None
     moment = datetime.combine(parsed[0], parsed[1])

@@ -26,8 +26,11 @@ def run(*arguments: str) -> str:
 
 
 def test_looking_at_no_cache_makes_none(file):
-    assert json.loads(run("stats", "--json")) == {"file": str(file), "replies": 0, "by_model": {}, "bytes": 0}
-    assert run("clear").startswith("0 replies deleted")
+    tables = {"folder": str(file.parent / "tables"), "sources": 0, "bytes": 0}
+    assert json.loads(run("stats", "--json")) == {
+        "file": str(file), "replies": 0, "by_model": {}, "bytes": 0, "tables": tables
+    }  # fmt: skip
+    assert "0 replies deleted" in run("clear")
     assert not file.exists()
 
 
@@ -38,5 +41,6 @@ def test_stats_and_clear(file):
     cache.close()
     assert json.loads(run("stats", "--json"))["by_model"] == {"a": 2, "b": 1}
     assert "3 replies" in run("stats")
-    assert run("clear").startswith("3 replies deleted")
+    assert "replies" not in run("clear", "--tables")
+    assert "3 replies deleted" in run("clear")
     assert json.loads(run("stats", "--json"))["replies"] == 0

@@ -54,19 +54,32 @@ def test_databases_give_keys_and_comments(tmp_path: Path) -> None:
     assert {t.id.table: t.description for t in read_corpus(tmp_path / "d.duckdb")} == {"o": "", "t": "notes"}
 
 
-def test_rows_are_limited_and_faults_beyond_them_unseen(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n5\n")
-    assert next(iter(read_corpus(tmp_path / "a.csv", rows=2))).rows == (("1", "2"), ("3", "4"))
+def test_rows_are_limited(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n1,a\n3,b\n5,c\n")
+    assert next(iter(read_corpus(tmp_path / "a.csv", rows=2))).rows == (("1", "a"), ("3", "b"))
+
+
+def test_what_cannot_be_read_is_left_out_and_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\na,b\nc\nd,e,f\n")
+    (tmp_path / "b.csv").write_text("")
+    (tmp_path / "c.csv").write_bytes("x,y\nné,1\n".encode("latin-1"))
     corpus = read_corpus(tmp_path)
-    with pytest.raises(SourceError, match="line 4"):
-        list(corpus)
+    tables = {table.id.table: table.rows for table in corpus}
+    assert tables == {"a": (("a", "b"), ("c", ""), ("d", "e")), "c": (("né", "1"),)}
+    ragged, empty, encoding = corpus.faults
+    assert "a.csv, first in line 3: 2 of 3 rows do not have 2 fields" in ragged
+    assert "b was left out: b.csv is empty" in empty
+    assert "c.csv: not UTF-8, read as Windows-1252" in encoding
+    with pytest.raises(SourceError, match=r"b\.csv is empty"):
+        list(read_corpus(tmp_path / "b.csv"))
 
 
-def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("x\n1\n")
-    (tmp_path / "a.tsv").write_text("x\n1\n")
-    with pytest.raises(SourceError, match="both the table 'a'"):
-        read_corpus(tmp_path)
+def test_the_second_file_of_one_name_gets_another(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\nu\n")
+    (tmp_path / "a.tsv").write_text("x\nv\n")
+    corpus = read_corpus(tmp_path)
+    assert {table.id.table: table.rows for table in corpus} == {"a": (("u",),), "a_tsv": (("v",),)}
+    assert "a.tsv: it is the table 'a_tsv', since a.csv is 'a' already" in corpus.faults[0]
 
 
 def test_clean_header_is_distinct_and_keeps_what_is_good() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from almanaq.cli.options import (
+    AllowHttp,
     Db,
     Deadline,
     Embedder,
@@ -52,6 +53,7 @@ def ask(
     strict: Strict = None,
     deadline: Deadline = None,
     no_cache: NoCache = False,
+    allow_http: AllowHttp = False,
 ) -> None:
     """Answer a question about a source.
 
@@ -71,6 +73,7 @@ def ask(
         deadline=deadline,
         cache=not no_cache,
         examples=examples,
+        allow_http=allow_http,
     )
     with connected(request) as connection:
         if json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from almanaq.cli.ask import print_stream
-from almanaq.cli.options import Db, Embedder, Examples, MaxCalls, Model, NoCache, Request, Schema, connected
+from almanaq.cli.options import AllowHttp, Db, Embedder, Examples, MaxCalls, Model, NoCache, Request, Schema, connected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +29,7 @@ def chat(
     examples: Examples = None,
     max_calls: MaxCalls = None,
     no_cache: NoCache = False,
+    allow_http: AllowHttp = False,
 ) -> None:
     """Talk with a source, one question per line.
 
@@ -36,7 +37,9 @@ def chat(
     """
     from almanaq.cli.terminal import console, warn
 
-    request = Request(db, model, embedder, schema, max_calls, cache=not no_cache, examples=examples)
+    request = Request(
+        db, model, embedder, schema, max_calls, cache=not no_cache, examples=examples, allow_http=allow_http
+    )
     out = console()
     with connected(request) as connection:
         conversation = connection.chat()

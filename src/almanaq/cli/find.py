@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import MaxCalls
-from almanaq.cli.terminal import say, warn
+from almanaq.cli.options import AllowHttp, MaxCalls
+from almanaq.cli.terminal import say, warn, warn_of_source
 from almanaq.errors import UsageError
 from almanaq.visible import visible
 
@@ -64,6 +64,7 @@ def find(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the text that is indexed of each table, and what matched.")
     ] = False,
+    allow_http: AllowHttp = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else on stdout.")] = False,
 ) -> None:
     """List the tables of a corpus that fit a question best, with scores (higher is better)."""
@@ -82,14 +83,14 @@ def find(
         raise UsageError("--explain is for people: leave --json out")
     if explain and sees_its_own(retriever):
         raise UsageError(f"--explain shows declared fields, and {retriever} sees a text of its own")
-    how = _How(retriever, fields, embedder, max_calls, nearest)
+    how = _How(retriever, fields, embedder, max_calls, nearest, allow_http)
     opened = None if index is None else _open_index(index, how)
     found = _search(question, str(corpus), k, how) if opened is None else _search_index(question, opened, k, how)
     _print(found, as_json)
     if explain:
         named = [table for table, _ in found]
         if opened is None:
-            _explain(question, _read_again(str(corpus), named), _chosen_fields(how))
+            _explain(question, _read_again(str(corpus), named, how), _chosen_fields(how))
         else:
             tables = [opened.table(table.place) for table in named]
             _explain(question, tables, opened.recipe.fields, opened.analyzer)
@@ -104,10 +105,12 @@ def _explain(question: str, found: Sequence[Table], fields: Sequence[Field], ana
         say("\n".join(f"   {line}" for line in explained(question, table, fields, analyzer)))
 
 
-def _read_again(corpus: str, found: Sequence[Named]) -> list[Table]:
+def _read_again(corpus: str, found: Sequence[Named], how: _How) -> list[Table]:
     """Read the tables that were found, in their order."""
     ids = {table.id for table in found}
-    by_id = {table.id: table for table in read_tables(corpus) if table.id in ids} if ids else {}
+    by_id = (
+        {table.id: table for table in read_tables(corpus, allow_http=how.allow_http) if table.id in ids} if ids else {}
+    )
     return [by_id[table.id] for table in found]
 
 
@@ -126,6 +129,7 @@ class _How:
     embedder: str | None
     max_calls: int | None
     nearest: bool
+    allow_http: bool
 
 
 def _open_index(folder: Path, how: _How) -> StoredIndex:
@@ -198,8 +202,9 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
     opened = open_retriever(how.retriever, parts)
     if opened.note:
         tell(opened.note)
-    tables = read_tables(corpus)
+    tables = read_tables(corpus, allow_http=how.allow_http)
     (found,) = find_in(opened.retriever.index(tables, chosen), [question], k)
+    warn_of_source(getattr(tables, "faults", ()))
     hits = _fitting(found, nearest=how.nearest)
     wanted = {hit.id for hit in hits}
     by_id = {table.id: table for table in tables if table.id in wanted} if wanted else {}
@@ -249,11 +254,12 @@ def open_budget(max_calls: int | None) -> Budget:
     return Budget(calls, setting="--max-calls or ALMANAQ_MAX_CALLS")
 
 
-def read_tables(source: str) -> Corpus:
+def read_tables(source: str, *, allow_http: bool = False) -> Corpus:
     """Open a corpus: a folder in the dataset layout, a database behind a URL, or any source that the readers know."""
+    from almanaq.corpus.files.named import is_web
     from almanaq.suql.databases.registry import is_url, open_database
 
-    if is_url(source):
+    if is_url(source) and not is_web(source):
         from almanaq.suql.databases.corpus import database_corpus
 
         return database_corpus(open_database(source))
@@ -263,7 +269,7 @@ def read_tables(source: str) -> Corpus:
         return open_dataset(Path(source)).corpus()
     from almanaq.corpus.readers import read_corpus
 
-    tables: Corpus = read_corpus(source)
+    tables: Corpus = read_corpus(source, allow_http=allow_http)
     return tables
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener, read_tables
-from almanaq.cli.terminal import say
+from almanaq.cli.options import AllowHttp
+from almanaq.cli.terminal import say, warn_of_source
 from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def index(
     language: Annotated[
         str | None, typer.Option("--language", help="Stem words by its rules; default english; none: keep them whole.")
     ] = None,
+    allow_http: AllowHttp = False,
 ) -> None:
     """Index the tables of a corpus on disk, for `almanaq find --index DIR`."""
     from almanaq.corpus.serialize import parse_fields
@@ -51,16 +53,19 @@ def index(
 
     if update and (fields, embedder, language) != (None, None, None):
         raise UsageError("--fields, --embedder and --language do not go with --update: they were chosen at the start")
+    tables = read_tables(corpus, allow_http=allow_http)
     if update:
         store = vector_store(open_index(out).recipe.embedder)
-        made, change = update_index(read_tables(corpus), out, _progress(), store=store)
+        made, change = update_index(tables, out, _progress(), store=store)
     else:
         chosen = parse_fields(DEFAULT_FIELDS if fields is None else fields)
         stemmed = None if language == "none" else language or "english"
         store = vector_store(embedder or "")
-        made = build_index(read_tables(corpus), out, chosen, _progress(), language=stemmed, store=store)
+        made = build_index(tables, out, chosen, _progress(), language=stemmed, store=store)
+        warn_of_source(getattr(tables, "faults", ()))
         say(f"{len(made)} tables indexed in {out}")
         return
+    warn_of_source(getattr(tables, "faults", ()))
     told = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
     say(f"{len(made)} tables in {out}: {told}" + ("; built anew" if change.rebuilt else ""))
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from almanaq.connection import Connection
 
 SOURCE_HELP = (
-    "A .duckdb or .sqlite file, a folder of CSV, JSON Lines or Parquet files, or of SQLite files, one such file, "
-    "sample:restaurants, or a URL."
+    "A .duckdb or .sqlite file, a folder of CSV, JSON, Parquet, .xlsx or SQLite files, one such file, several with "
+    "commas between, a glob, - (standard input), sample:restaurants, or a URL."
 )
 
 
@@ -67,7 +67,10 @@ Batch = Annotated[
     int | None,
     typer.Option("--batch", metavar="N", min=1, help="Ask up to N short texts, or questions on a text, in one call."),
 ]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither read nor write the cache of replies.")]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Neither read nor write what is kept: replies, and tables of files.")
+]
+AllowHttp = Annotated[bool, typer.Option("--allow-http", help="Fetch a SOURCE of the form https://….")]
 NoLink = Annotated[bool, typer.Option("--no-link", help="Compare literals with ENUM columns as they are written.")]
 
 
@@ -90,12 +93,13 @@ class Request:
     candidates: int | None = None
     batch: int | None = None
     examples: str | None = None
+    allow_http: bool = False
 
 
 @contextmanager
 def connected(request: Request) -> Iterator[Connection]:
     """Give a connection with flags, environment and file taken into account; close it at the end."""
-    from almanaq.cli.terminal import warn
+    from almanaq.cli.terminal import warn_of_source
     from almanaq.connection import connect
     from almanaq.settings import read_settings
 
@@ -126,6 +130,7 @@ def connected(request: Request) -> Iterator[Connection]:
         concurrency=settings.concurrency,
         batch=request.batch,
         examples=request.examples,
+        allow_http=request.allow_http,
     ) as connection:
-        warn(connection.warnings)
+        warn_of_source(connection.warnings)
         yield connection

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from almanaq.cli.options import SOURCE_HELP, Schema
+from almanaq.cli.options import SOURCE_HELP, AllowHttp, Schema
 from almanaq.visible import visible
 
 
@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
 def schema(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)],
     schema: Schema = None,
+    allow_http: AllowHttp = False,
 ) -> None:
     """Print the relations and columns of a source.
 
@@ -29,11 +30,12 @@ def schema(
     from almanaq.suql.catalog.schema_file import describe
     from almanaq.suql.databases.registry import open_database
 
-    database = open_database(source, schema=schema)
+    database = open_database(source, schema=schema, allow_http=allow_http)
     try:
         catalog = database.catalog()
         catalog.check_readable()
         warn([f"the view {name!r} is left out: {why}" for name, why in catalog.broken])
+        warn([message for report in getattr(database, "reports", ()) for message in report.messages])
         write_text(visible(describe(catalog)).rstrip("\n") + "\n")
     finally:
         database.close()

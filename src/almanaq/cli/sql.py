@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from almanaq.cli.options import (
+    AllowHttp,
     Batch,
     Db,
     Deadline,
@@ -69,6 +70,7 @@ def sql(
     batch: Batch = None,
     no_cache: NoCache = False,
     no_link: NoLink = False,
+    allow_http: AllowHttp = False,
 ) -> None:
     """Run a SUQL query, or explain it.
 
@@ -82,7 +84,7 @@ def sql(
     check_out(out)
     request = Request(
         db, model, embedder, schema, max_calls, speculation, order, strict, deadline,
-        not no_cache, not no_link, passages, candidates, batch,
+        not no_cache, not no_link, passages, candidates, batch, allow_http=allow_http,
     )  # fmt: skip
     with connected(request) as connection:
         if explain or analyze:

@@ -21,6 +21,8 @@ CELL = 400
 """Longest cell, in characters."""
 QUOTE = 300
 """Longest quote, in characters."""
+MESSAGES = 20
+"""Most messages about a source that a command prints."""
 
 # BETWEEN is a token so that its AND does not start a line.
 _TOKEN = re.compile(
@@ -58,6 +60,13 @@ def warn(messages: Sequence[str]) -> None:
     """Print warnings on stderr; what in them would steer the terminal is written out."""
     for message in messages:
         print(f"almanaq: {visible(message)}", file=sys.stderr)
+
+
+def warn_of_source(messages: Sequence[str], most: int = MESSAGES) -> None:
+    """Print what there is to know of how a source was opened, in one list; the rest is counted where it is long."""
+    warn(messages[:most])
+    if len(messages) > most:
+        warn([f"… and {len(messages) - most:,} more of the kind; `almanaq schema SOURCE` lists them all"])
 
 
 def print_result(result: Result, out: Console) -> None:

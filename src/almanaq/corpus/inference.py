@@ -9,6 +9,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from almanaq.corpus.files.marks import ORDERS, Marks, is_slashed, marks_of
 from almanaq.values import parse_date, parse_duration, parse_quantity, parse_time, parse_timestamp
 
 TYPED_SHARE = 0.95
@@ -18,6 +19,7 @@ MISSING = frozenset({"", "-", "\u2013", "\u2014", "n/a", "na", "n.a.", "null", "
 """What people write for "no value"; NULL in a typed column, kept as it is in a column of text."""
 
 _EXAMPLES = 3
+_UNMARKED = Marks()
 _LEADING_ZERO = re.compile(r"[0-]?0[0-9]+", re.ASCII)
 _FRACTION = re.compile(r"[0-9]+:[0-9]{2}\.[0-9]+", re.ASCII)
 _TWO_PART = re.compile(r"[0-9]+:[0-9]{2}", re.ASCII)
@@ -32,6 +34,9 @@ class ColumnReport:
         cells: cells that hold something; `missing` of them say "no value" ("n/a", "-").
         failures: cells that could not be read as `type` and are NULL; `examples` are a few of them.
         unit: the one currency or "%" that its numbers carry; "" for none.
+        order: in which order its days were read ("DMY", "MDY"), where a cell alone does not say it.
+        decimal: "," where its numbers were read with a comma for the decimal mark.
+        unsure: its cells look like days, but nothing says whether day or month comes first.
     """
 
     name: str
@@ -41,21 +46,44 @@ class ColumnReport:
     failures: int = 0
     examples: tuple[str, ...] = ()
     unit: str = ""
+    order: str = ""
+    decimal: str = ""
+    unsure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """How one table was read: `warnings` are about its header; `messages` say all that a user should know."""
+    """How one table was read.
+
+    Attributes:
+        warnings: what was guessed or mended of the file as a whole.
+        origin: the file, and how it is written.
+    """
 
     table: str
     rows: int
     columns: tuple[ColumnReport, ...]
     warnings: tuple[str, ...] = ()
+    origin: str = ""
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The warnings, and one line for each column with cells that could not be read as its type."""
-        return self.warnings + tuple(_failure_message(self.table, c) for c in self.columns if c.failures)
+        """All that a user should know: the warnings, and for each column what was decided and what did not fit."""
+        told = [message for column in self.columns for message in _column_messages(self.table, column)]
+        return (*self.warnings, *told)
+
+
+def _column_messages(table: str, column: ColumnReport) -> list[str]:
+    said = []
+    if column.order:
+        said.append(f"{table}.{column.name}: days are read as {ORDERS[column.order]}")
+    if column.unsure:
+        orders = " or ".join(f'"{order}"' for order in ORDERS)
+        fix = f"say `days = {orders}` in the schema file"
+        said.append(f"{table}.{column.name}: kept as text, as nothing says whether day or month comes first: {fix}")
+    if column.decimal:
+        said.append(f"{table}.{column.name}: the comma is read as the decimal mark")
+    return [*said, *([_failure_message(table, column)] if column.failures else [])]
 
 
 def _failure_message(table: str, column: ColumnReport) -> str:
@@ -72,45 +100,77 @@ class TypedColumn:
     values: Mapping[str, Any] | None = None
 
 
-def infer_column(name: str, counts: Mapping[str, int], *, plain_numbers: bool = True) -> TypedColumn:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is known of a column before its cells are looked at.
+
+    Attributes:
+        plain_numbers: whether text made of digits only is a number; False where the format has numbers of its own.
+        file: how the numbers and days of the file are written; what the column itself says goes before it.
+        said: what a person said of it, which goes before all.
+        type: the type that a person gave it; "" to be found out.
+    """
+
+    plain_numbers: bool = True
+    file: Marks = _UNMARKED
+    said: Marks = _UNMARKED
+    type: str = ""
+
+
+_NOTHING = Told()
+
+
+def infer_column(name: str, counts: Mapping[str, int], told: Told = _NOTHING) -> TypedColumn:
     """Give the type of a column from its distinct cells and how often each occurs.
 
     Tried in order: boolean (true/false), number, date, timestamp, time (durations and times of day). Numbers with
     leading zeros or more than 18 digits are identifiers and stay text, and so do numbers of several units.
-
-    Args:
-        plain_numbers: whether text made of digits only is a number; False where the format has numbers of its own.
     """
     present = {cell: count for cell, count in counts.items() if cell.strip().casefold() not in MISSING}
     cells = sum(count for cell, count in counts.items() if cell.strip())
     total = sum(present.values())
-    for read in _READERS:
-        values, type_, unit = read(present) if total else ({}, "text", "")
+    marks = told.said.over(marks_of(present)).over(told.file)
+    for read in _READERS if told.type != "text" else ():
+        values, type_, unit = read(present, marks) if total else ({}, "text", "")
         failed = [cell for cell in present if cell not in values]
         failures = sum(present[cell] for cell in failed)
-        if not values or total - failures < TYPED_SHARE * total:
+        if told.type:
+            if not _serves(type_, told.type):
+                continue
+            type_ = told.type
+        elif not values or total - failures < TYPED_SHARE * total:
             continue
-        if type_ in _NUMERIC and not plain_numbers and all(cell.strip().isdigit() for cell in values):
+        quoted = not told.plain_numbers and not told.type
+        if quoted and type_ in _NUMERIC and all(cell.strip().isdigit() for cell in values):
             break
         shown = tuple(sorted(failed, key=lambda cell: -present[cell])[:_EXAMPLES])
-        report = ColumnReport(name, type_, cells, cells - total, failures, shown, unit)
+        order = (marks.days or "") if type_ in ("date", "timestamp") and any(map(is_slashed, values)) else ""
+        comma = "," if marks.decimal == "," and type_ in _NUMERIC and any("," in c or "." in c for c in values) else ""
+        report = ColumnReport(name, type_, cells, cells - total, failures, shown, unit, order, comma)
         return TypedColumn(report, values)
-    return TypedColumn(ColumnReport(name, "text", cells))
+    slashed = sum(count for cell, count in present.items() if is_slashed(cell))
+    unsure = bool(total) and marks.days is None and slashed >= TYPED_SHARE * total
+    return TypedColumn(ColumnReport(name, "text", cells, unsure=unsure))
 
 
 _NUMERIC = ("bigint", "double precision")
 
 
-def _booleans(cells: Mapping[str, int]) -> tuple[dict[str, Any], str, str]:
+def _serves(found: str, wanted: str) -> bool:
+    """Tell whether values that were read as one type are of the type that a person gave the column."""
+    return found == wanted or (found, wanted) in (("bigint", "double precision"), ("time", "interval"))
+
+
+def _booleans(cells: Mapping[str, int], _marks: Marks) -> tuple[dict[str, Any], str, str]:
     truth = {"true": True, "false": False}
     return {c: truth[c.strip().casefold()] for c in cells if c.strip().casefold() in truth}, "boolean", ""
 
 
-def _numbers(cells: Mapping[str, int]) -> tuple[dict[str, Any], str, str]:
+def _numbers(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str, str]:
     """Read numbers; none at all where the column looks like identifiers or mixes units."""
     if any(_LEADING_ZERO.fullmatch(cell.strip()) for cell in cells):
         return {}, "text", ""
-    read = _read_all(cells, parse_quantity)
+    read = _read_all(cells, lambda cell: parse_quantity(cell, marks.decimal))
     units = {unit for _, unit in read.values()} - {""}
     whole = all(number == number.to_integral_value() for number, _ in read.values())
     if len(units) > 1 or (whole and any(abs(number) >= Decimal(10) ** 18 for number, _ in read.values())):
@@ -120,15 +180,15 @@ def _numbers(cells: Mapping[str, int]) -> tuple[dict[str, Any], str, str]:
     return {cell: convert(number) for cell, (number, _) in read.items()}, type_, "".join(units)
 
 
-def _dates(cells: Mapping[str, int]) -> tuple[dict[str, Any], str, str]:
-    return _read_all(cells, parse_date), "date", ""
+def _dates(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str, str]:
+    return _read_all(cells, lambda cell: parse_date(cell, marks.days)), "date", ""
 
 
-def _timestamps(cells: Mapping[str, int]) -> tuple[dict[str, Any], str, str]:
-    return _read_all(cells, parse_timestamp), "timestamp", ""
+def _timestamps(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str, str]:
+    return _read_all(cells, lambda cell: parse_timestamp(cell, marks.days)), "timestamp", ""
 
 
-def _times(cells: Mapping[str, int]) -> tuple[dict[str, Any], str, str]:
+def _times(cells: Mapping[str, int], _marks: Marks) -> tuple[dict[str, Any], str, str]:
     """Read times; "2:13" is minutes and seconds where other cells of the column have fractions ("2:13.32")."""
     clocks = any(_FRACTION.fullmatch(cell.strip()) for cell in cells)
     spans: dict[str, timedelta] = {}

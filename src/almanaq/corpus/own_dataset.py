@@ -19,7 +19,7 @@ from typing import Any
 from almanaq.corpus.dataset import Question, distinct, question_of
 from almanaq.corpus.readers import SQLITE, SourceTables, connect_sqlite, quote, read_corpus, sqlite_tables
 from almanaq.corpus.table import TableId
-from almanaq.corpus.tabular import find_path, read_header, read_rows
+from almanaq.corpus.tabular import find_path, read_rows
 from almanaq.errors import MissingExtraError, SourceError, UsageError, suggest
 
 CARD_SUFFIXES = (".yaml", ".yml")
@@ -185,8 +185,8 @@ def _place(card: Path, named: object) -> tuple[Path, str]:
 
 def _rows(file: Path, table: str) -> Iterator[dict[str, Any]]:
     if file.suffix.lower() not in SQLITE:
-        header = read_header(file)
-        for values in read_rows(file, header):
+        header, rows = read_rows(file)
+        for values in rows:
             yield dict(zip(header.names, values, strict=True))
         return
     connection = connect_sqlite(file)

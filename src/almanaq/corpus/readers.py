@@ -7,14 +7,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from almanaq.corpus.files.kinds import KNOWN, Format, kind_of
+from almanaq.corpus.files.listing import FoundFile, Listing, list_folder, list_paths, not_opened
+from almanaq.corpus.files.named import Held, named_files
+from almanaq.corpus.files.sheets import Sheet, read_sheets
 from almanaq.corpus.table import Table, TableId
-from almanaq.corpus.tabular import TABULAR, find_path, list_tabular, read_header, read_rows
-from almanaq.errors import SourceError
+from almanaq.corpus.tabular import clean_header, find_path, read_rows
+from almanaq.errors import MissingExtraError, SourceError
 from almanaq.sample import load as load_sample
 
 VIEW_SECONDS = 30.0
@@ -23,30 +28,57 @@ _OPERATIONS = 20_000
 SQLITE = (".sqlite", ".sqlite3", ".db")
 DUCKDB = (".duckdb", ".ddb")
 _SAMPLE = "sample:"
+LARGE_BYTES, LARGE_ROWS = 64 << 20, 1000
+"""Of a file that is larger, so many rows are searched: a table of any size must not fill the memory."""
 _DuckDBKey = tuple[str, list[str], str | None, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTables:
-    """A Corpus: the ids of its tables, and how to read each; a table is read when the iteration reaches it."""
+    """A Corpus: the ids of its tables, and how to read each; a table is read when the iteration reaches it.
+
+    Attributes:
+        held: the folder of files that were fetched.
+        faults: what could not be read, in words for people; it grows as the iteration comes upon more.
+    """
 
     ids: tuple[TableId, ...]
     read: Callable[[TableId], Table] = field(repr=False)
+    faults: list[str] = field(default_factory=list, repr=False)
+    held: Held | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __iter__(self) -> Iterator[Table]:
-        return (self.read(table_id) for table_id in self.ids)
+        """Yield the tables that can be read; raises SourceError where none can."""
+        read = 0
+        for table_id in self.ids:
+            try:
+                table = self.read(table_id)
+            except (SourceError, MissingExtraError) as error:
+                self._blame(f"{table_id} was left out: {error}")
+                continue
+            for warning in table.context.get("warnings", ()):  # type: ignore[attr-defined]
+                self._blame(str(warning))
+            read += 1
+            yield table
+        if self.ids and not read:
+            raise SourceError("; ".join(self.faults))
+
+    def _blame(self, message: str) -> None:
+        if message not in self.faults:
+            self.faults.append(message)
 
 
-def read_corpus(source: str | Path, *, rows: int | None = None) -> SourceTables:
+def read_corpus(source: str | Path, *, rows: int | None = None, allow_http: bool = False) -> SourceTables:
     """Give the tables of a source as text, one at a time.
 
     Args:
-        source: a folder of CSV, TSV, JSON Lines or Parquet files, one such file, a SQLite or a DuckDB file, or
-            `sample:NAME`, a bundled sample. The tables of a folder's own files lie in the database named after the
-            folder, those of a sub-folder in one named after it; deeper folders are not looked at.
+        source: a folder of CSV, JSON, Parquet files or workbooks, one such file, several with commas between, a glob,
+            `-` (standard input), a SQLite or a DuckDB file, or `sample:NAME`, a bundled sample. The tables of a
+            folder's own files lie in the database named after the folder, those of a sub-folder in one named after it;
+            deeper folders are not looked at, but for the parts of a Parquet table.
         rows: at most so many rows of each table; None reads all.
 
     Raises:
@@ -55,17 +87,20 @@ def read_corpus(source: str | Path, *, rows: int | None = None) -> SourceTables:
     if str(source).startswith(_SAMPLE):
         sample = load_sample(str(source).removeprefix(_SAMPLE))
         return tables_corpus(sample.tables, sample.name, rows=rows)
+    named = named_files(str(source), allow_http=allow_http)
+    if named is not None:
+        return replace(_files(list_paths(named.paths), rows), held=named.held)
     path = find_path(source)
     if path.is_dir():
-        return _folder(path, rows)
-    suffix = path.suffix.lower()
-    if suffix in TABULAR:
-        return SourceTables((TableId(path.stem, path.stem),), lambda table_id: _file_table(path, table_id, rows))
-    if suffix in SQLITE or is_sqlite(path):
+        return _files(list_folder(path), rows)
+    kind = kind_of(path)
+    if kind is not None:
+        return _files(list_paths([path]), rows, database=kind.stem)
+    if path.suffix.lower() in SQLITE or is_sqlite(path):
         return _sqlite(path, rows)
-    if suffix in DUCKDB:
+    if path.suffix.lower() in DUCKDB:
         return _duckdb(path, rows)
-    known = ", ".join(TABULAR + SQLITE + DUCKDB)
+    known = ", ".join((KNOWN, *SQLITE, *DUCKDB))
     raise SourceError(f"{path.name}: files of this kind cannot be read; known: a folder, or a file ending in {known}")
 
 
@@ -98,40 +133,60 @@ def is_sqlite(path: Path) -> bool:
 # --- folders and files of rows ---------------------------------------------------------------------------------------
 
 
-def folder_files(folder: Path) -> dict[TableId, Path]:
-    """Give the files of rows of a folder and its sub-folders by table id; raises SourceError when there are none."""
-    files: dict[TableId, Path] = {}
-    below = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-    for place in [folder, *below]:
-        for path in list_tabular(place):
-            table_id = TableId(place.resolve().name, path.stem)
-            if table_id in files:
-                raise SourceError(
-                    f"{files[table_id].name} and {path.name} in {str(place)!r} are both the table {path.stem!r}; "
-                    "rename one"
-                )
-            files[table_id] = path
-    if not files:
-        raise SourceError(f"the folder {str(folder)!r} holds no table: put files ending in {', '.join(TABULAR)} there")
-    return files
+def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTables:
+    """Give the tables of files; each sheet of a workbook is one."""
+    readers: dict[TableId, Callable[[TableId], Table]] = {}
+    faults = [str(problem) for problem in listing.problems]
+    for found in listing.files:
+        place = database or found.id.database
+        if _format(found) is Format.SHEETS:
+            try:
+                readers |= _sheets(found, place, rows)
+            except (SourceError, MissingExtraError) as error:
+                faults.append(str(not_opened(found.path.name, str(error))))
+        else:
+            readers[TableId(place, found.id.table)] = partial(_file_table, found, rows)
+    if not readers:
+        raise SourceError("; ".join(faults))
+    return SourceTables(tuple(readers), lambda table_id: readers[table_id](table_id), faults)
 
 
-def holds_rows(folder: Path) -> bool:
-    """Tell whether a folder or a sub-folder of it holds a file of rows."""
-    below = (p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-    return any(list_tabular(place) for place in [folder, *below])
+def _format(found: FoundFile) -> Format:
+    kind = kind_of(found.path)
+    assert kind is not None
+    return kind.format
 
 
-def _folder(folder: Path, rows: int | None) -> SourceTables:
-    files = folder_files(folder)
-    return SourceTables(tuple(files), lambda table_id: _file_table(files[table_id], table_id, rows))
+def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
+    """Give the table of one file; of a large one its first rows, as of a database's."""
+    notes: tuple[str, ...] = ()
+    if rows is None and sum(path.stat().st_size for path in found.paths) > LARGE_BYTES:
+        rows, notes = LARGE_ROWS, (f"{table_id}: only its first {LARGE_ROWS:,} rows are searched, as it is large",)
+    header, read = read_rows(found.path, rows)
+    cells = tuple(tuple(map(cell_text, row)) for row in read)
+    said = header.warnings + notes
+    return Table(table_id, header.names, cells, title=table_id.table, context={"warnings": said} if said else {})
 
 
-def _file_table(path: Path, table_id: TableId, rows: int | None) -> Table:
-    header = read_header(path)
-    cells = (tuple(map(cell_text, row)) for row in islice(read_rows(path, header), rows))
-    context = {"warnings": header.warnings} if header.warnings else {}
-    return Table(table_id, header.names, tuple(cells), title=table_id.table, context=context)
+def _sheets(found: FoundFile, database: str, rows: int | None) -> dict[TableId, Callable[[TableId], Table]]:
+    sheets = read_sheets(found.path)
+    called = sheet_names(found.id.table, sheets)
+    return {
+        TableId(database, name): partial(_sheet_table, sheet, found.path.name, rows)
+        for name, sheet in zip(called, sheets, strict=True)
+    }
+
+
+def sheet_names(stem: str, sheets: Sequence[Sheet]) -> list[str]:
+    """Give the names of the tables of a workbook: its own where it has one sheet, else with that of the sheet."""
+    return [stem if len(sheets) == 1 else f"{stem}_{sheet.name}" for sheet in sheets]
+
+
+def _sheet_table(sheet: Sheet, file: str, rows: int | None, table_id: TableId) -> Table:
+    header = clean_header(list(sheet.names), f"{file}, sheet {sheet.name!r}")
+    cells = tuple(tuple(map(cell_text, row)) for row in sheet.rows[:rows])
+    said = sheet.notes + header.warnings
+    return Table(table_id, header.names, cells, title=table_id.table, context={"warnings": said} if said else {})
 
 
 # --- SQLite ----------------------------------------------------------------------------------------------------------

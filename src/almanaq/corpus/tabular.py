@@ -1,23 +1,22 @@
-"""Files of rows (CSV, TSV, JSON Lines, Parquet): a header and a stream of rows, or a SourceError that says where."""
+"""Files of rows as a header and rows, for those who read them as text; and the names that columns are given."""
 
 from __future__ import annotations
 
-import csv
-import json
 import re
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from almanaq.corpus.files.delimited import Mended, read_delimited
+from almanaq.corpus.files.kinds import KNOWN, Format, kind_of
+from almanaq.corpus.files.plain import unpacked
+from almanaq.corpus.files.records import flat_columns, read_json
+from almanaq.corpus.files.sheets import read_sheets
+from almanaq.corpus.files.sniff import sniff
 from almanaq.errors import SourceError, suggest
 
-DELIMITED = (".csv", ".tsv")
-JSON_LINES = (".jsonl", ".ndjson")
-PARQUET = (".parquet",)
-TABULAR = DELIMITED + JSON_LINES + PARQUET
-_DELIMITERS = ",;\t|"
+_BATCH_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,136 +76,52 @@ def _shown(text: str | Path) -> str:
     return re.sub(r"(password\s*=\s*)\S.*", r"\1***", hidden, flags=re.IGNORECASE)
 
 
-def list_tabular(folder: Path) -> list[Path]:
-    """Give the files of rows in a folder, by name; hidden ones and other kinds are left out."""
-    files = (p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
-    return sorted(p for p in files if p.suffix.lower() in TABULAR)
+def read_rows(path: Path, limit: int | None = None) -> tuple[Header, list[list[Any]]]:
+    """Give the names of the columns of a file of rows, and its rows, each as long as the header; None is no value.
 
+    Delimited text gives text, JSON and Parquet give Python values; the lists of objects in JSON stay values.
 
-def read_header(path: Path) -> Header:
-    """Give the names of the columns of one file of rows."""
-    suffix = path.suffix.lower()
-    if suffix in DELIMITED:
-        return clean_header(_first_row(path), path.name)
-    if suffix in PARQUET:
-        return clean_header(list(open_parquet(path).schema_arrow.names), path.name)
-    names: dict[str, None] = {}
-    for _, record in read_records(path):
-        names.update(dict.fromkeys(record))
-    return clean_header(list(names), path.name)
-
-
-def read_rows(path: Path, header: Header) -> Iterator[list[Any]]:
-    """Yield the rows of one file, each as long as the header; a missing value is None.
-
-    CSV gives text, with an empty field as None; JSON Lines and Parquet give Python values.
+    Args:
+        limit: at most so many rows; None gives all.
     """
-    suffix = path.suffix.lower()
-    if suffix in DELIMITED:
-        yield from _delimited_rows(path, len(header.names))
-    elif suffix in PARQUET:
-        for batch in open_parquet(path).iter_batches():
-            yield from (list(row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
-    else:
-        keys: dict[str, None] = {}
-        for _, record in read_records(path):
-            keys.update(dict.fromkeys(record))
-        for _, record in read_records(path):
-            yield [record.get(key) for key in keys]
+    kind = kind_of(path)
+    if kind is None:
+        raise SourceError(f"{path.name}: files of this kind cannot be read; known: {KNOWN}")
+    if kind.format is Format.PARQUET:
+        return _parquet_rows(path, limit)
+    if kind.format is Format.SHEETS:
+        sheet = read_sheets(path)[0]
+        return clean_header(list(sheet.names), path.name), [list(row) for row in sheet.rows[:limit]]
+    with unpacked(path, kind.compression) as file:
+        return _delimited_rows(file, path, limit) if kind.format is Format.DELIMITED else _json_rows(file, path, limit)
 
 
-# --- CSV -------------------------------------------------------------------------------------------------------------
+def _delimited_rows(file: Path, path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
+    dialect = sniff(file, path.name)
+    mended = Mended()
+    header = clean_header(list(dialect.names), path.name)
+    rows: list[list[Any]] = list(islice(read_delimited(file, dialect, mended), limit))
+    notes = (*dialect.notes, *header.warnings, *mended.messages(path.name, len(header.names)))
+    return Header(header.names, notes), rows
 
 
-def _first_row(path: Path) -> list[str]:
-    first = next(_numbered_rows(path), None)
-    if first is None:
-        raise SourceError(f"{path.name} is empty: a CSV file begins with a line of column names")
-    return first[1]
+def _json_rows(file: Path, path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
+    records = read_json(file, path.name)
+    columns = flat_columns(records.rows[:limit])
+    header = clean_header(list(columns), path.name)
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
+    return Header(header.names, records.notes + header.warnings), rows
 
 
-def _delimited_rows(path: Path, width: int) -> Iterator[list[str | None]]:
-    rows = _numbered_rows(path)
-    next(rows, None)
-    for line, row in rows:
-        if len(row) != width:
-            raise SourceError(
-                f"{path.name}, line {line}: {len(row)} fields where the header has {width}; "
-                "quote fields that contain the delimiter or a line break, or complete the row"
-            )
-        yield [cell or None for cell in row]
-
-
-def _numbered_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield (number of the line the row ends on, fields) of a delimited file; empty lines are skipped."""
-    csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
-    delimiter = _delimiter(path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            reader = csv.reader(lines, delimiter=delimiter, strict=True)
-            for row in reader:
-                if row:
-                    yield reader.line_num, row
-    except csv.Error as error:
-        raise SourceError(f"{path.name}, line {reader.line_num}: not well-formed CSV ({error})") from error
-    except UnicodeDecodeError as error:
-        _refuse_encoding(path, error)
-
-
-def _delimiter(path: Path) -> str:
-    """Give the delimiter: tab for .tsv, else the one that occurs most often in the first line, the comma first."""
-    if path.suffix.lower() == ".tsv":
-        return "\t"
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            first = lines.readline(1 << 16)
-    except UnicodeDecodeError as error:
-        _refuse_encoding(path, error)
-    return max(_DELIMITERS, key=first.count)
-
-
-def _refuse_encoding(path: Path, error: UnicodeDecodeError) -> NoReturn:
-    """Raise for a file that is not UTF-8, naming the line of the first faulty byte."""
-    content = path.read_bytes()
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise SourceError(f"{path.name} is UTF-16, not UTF-8; convert it with  iconv -f UTF-16 -t UTF-8") from error
-    try:
-        content.decode("utf-8")
-        where = ""
-    except UnicodeDecodeError as first:
-        line = content.count(b"\n", 0, first.start) + 1
-        where = f", line {line}: byte 0x{content[first.start]:02x}"
-    raise SourceError(f"{path.name}{where} is not UTF-8; convert it, e.g. with  iconv -f LATIN1 -t UTF-8") from error
-
-
-# --- JSON Lines ------------------------------------------------------------------------------------------------------
-
-
-def read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of a JSON Lines file; blank lines are skipped."""
-    found = False
-    try:
-        with path.open(encoding="utf-8-sig") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    found = True
-                    yield number, _record(path, number, line)
-    except UnicodeDecodeError as error:
-        _refuse_encoding(path, error)
-    if not found:
-        raise SourceError(f"{path.name} is empty: JSON Lines hold one object a line")
-
-
-def _record(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except ValueError as error:
-        raise SourceError(f"{path.name}, line {number}: not JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise SourceError(
-            f"{path.name}, line {number}: JSON Lines hold one object a line, not a {type(value).__name__}"
-        )
-    return value
+def _parquet_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
+    file = open_parquet(path)
+    header = clean_header(list(file.schema_arrow.names), path.name)
+    rows: list[list[Any]] = []
+    for batch in file.iter_batches(batch_size=min(limit or _BATCH_ROWS, _BATCH_ROWS)):
+        rows += (list(row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        if limit is not None and len(rows) >= limit:
+            break
+    return header, rows[:limit]
 
 
 # --- Parquet ---------------------------------------------------------------------------------------------------------
@@ -218,6 +133,6 @@ def open_parquet(path: Path) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(path)
+        return pq.ParquetFile(path, memory_map=True)
     except (pa.ArrowException, OSError) as error:
         raise SourceError(f"{path.name} is not a Parquet file: {str(error).splitlines()[0]}") from error

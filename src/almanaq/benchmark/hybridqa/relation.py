@@ -14,7 +14,7 @@ from almanaq.evaluation.short_answers import normalized
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
-from almanaq.suql.databases.files import type_column
+from almanaq.suql.databases.typed_columns import type_column
 
 INFO, TEXT = "_Info", "_Text"
 _EXAMPLES = 3

@@ -68,6 +68,8 @@ class Relation:
         rows: number of rows, None when unknown.
         foreign_keys: (own columns, other relation, its columns).
         unread: why the database could not show any rows of it, "" where it could.
+        named_by: the column whose values name the rows, as people speak of them; "" where none is known to.
+        origin: the file that it was read from and how that is written; "" for one of a database.
     """
 
     name: str
@@ -79,6 +81,8 @@ class Relation:
     description: str = ""
     foreign_keys: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = ()
     unread: str = ""
+    named_by: str = ""
+    origin: str = ""
 
     def column(self, name: str) -> Column | None:
         """Give the column of that name, folding case, or None."""

@@ -3,6 +3,11 @@
 [restaurants]
 description = "Places to eat in the Bay Area"
 key = ["id"]
+named_by = "name"           # the column that names a row, as people speak of it
+[restaurants.file]          # how the file is written, where it was guessed wrong: header, separator, encoding,
+days = "DMY"                # days (DMY, MDY), decimal ("," or ".")
+[restaurants.columns.zip]
+type = "text"               # the type that the file's cells are read as
 [restaurants.columns.reviews]
 kind = "free_text"          # structured | free_text | enum
 description = "what guests wrote"
@@ -23,6 +28,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from almanaq.corpus.files.marks import ORDERS, Marks
+from almanaq.corpus.files.reading import TYPES, Reading
+from almanaq.corpus.files.sniff import Hints
 from almanaq.errors import SourceError, suggest
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.visible import STEERING
@@ -40,16 +48,25 @@ class ColumnSchema:
     private: bool | None = None
     values: tuple[str, ...] = ()
     vectors: str | None = None
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RelationSchema:
-    """What is said of a relation; None or empty: nothing."""
+    """What is said of a relation; None or empty: nothing. `hints` and `marks` say how its file is written."""
 
     description: str | None = None
     key: tuple[str, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     columns: Mapping[str, ColumnSchema] = field(default_factory=dict)
+    named_by: str = ""
+    hints: Hints = field(default_factory=Hints)
+    marks: Marks = field(default_factory=Marks)
+
+    def as_reading(self) -> Reading:
+        """Give what is said of how the file is to be read."""
+        types = {name.casefold(): column.type for name, column in self.columns.items() if column.type}
+        return Reading(self.hints, self.marks, types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,19 +144,36 @@ def describe(catalog: Catalog) -> str:
 
 
 def _relation(entry: Any, where: str) -> RelationSchema:
-    _check_entry(entry, ("description", "key", "foreign_keys", "columns"), where)
+    _check_entry(entry, ("description", "key", "foreign_keys", "columns", "named_by", "file"), where)
     columns = entry.get("columns", {})
     _check_entry(columns, None, f"{where}, columns")
+    hints, marks = _file(entry.get("file", {}), f"{where}, file")
     return RelationSchema(
         _get(entry, "description", str, where),
         _strings(entry, "key", where),
         tuple(_foreign_key(item, where) for item in entry.get("foreign_keys", [])),
         {name: _column(column, f"{where}, column {name!r}") for name, column in columns.items()},
+        _get(entry, "named_by", str, where) or "",
+        hints,
+        marks,
     )
 
 
+def _file(entry: Any, where: str) -> tuple[Hints, Marks]:
+    """Give how a file is said to be written."""
+    _check_entry(entry, ("header", "separator", "encoding", "days", "decimal"), where)
+    for name, known in (("days", list(ORDERS)), ("decimal", [",", "."])):
+        if entry.get(name, known[0]) not in known:
+            raise SourceError(f"{where}: {name} must be one of {', '.join(known)}, not {entry[name]!r}")
+    separator = _get(entry, "separator", str, where) or ""
+    if len(separator) > 1:
+        raise SourceError(f"{where}: separator must be one character, not {separator!r}")
+    hints = Hints(_get(entry, "encoding", str, where) or "", separator, _get(entry, "header", bool, where))
+    return hints, Marks(entry.get("decimal"), entry.get("days"))
+
+
 def _column(entry: Any, where: str) -> ColumnSchema:
-    _check_entry(entry, ("kind", "description", "private", "values", "vectors"), where)
+    _check_entry(entry, ("kind", "description", "private", "values", "vectors", "type"), where)
     kind = _get(entry, "kind", str, where)
     kinds = [k.value for k in ColumnKind]
     if kind is not None and kind.lower() not in kinds:
@@ -147,6 +181,9 @@ def _column(entry: Any, where: str) -> ColumnSchema:
     values = _strings(entry, "values", where)
     if values and kind is not None and kind.lower() != "enum":
         raise SourceError(f'{where}: only kind = "enum" has values')
+    type_ = _get(entry, "type", str, where) or ""
+    if type_ and type_ not in TYPES:
+        raise SourceError(f"{where}: no type {type_!r}{suggest(type_, TYPES)}")
     found = ColumnKind(kind.lower()) if kind else (ColumnKind.ENUM if values else None)
     return ColumnSchema(
         found,
@@ -154,6 +191,7 @@ def _column(entry: Any, where: str) -> ColumnSchema:
         _get(entry, "private", bool, where),
         values,
         _get(entry, "vectors", str, where),
+        type_,
     )
 
 
@@ -195,7 +233,8 @@ def _strings(entry: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]
 def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
     place = f"{where}, [{relation.name}]"
     known = {column.name.casefold(): column.name for column in relation.columns}
-    for name in (*said.columns, *said.key, *(own for key in said.foreign_keys for own in key[0])):
+    own = [name for names, _, _ in said.foreign_keys for name in names]
+    for name in filter(None, (*said.columns, *said.key, said.named_by, *own)):
         if name.casefold() not in known:
             raise SourceError(f"{place}: no column {name!r}{suggest(name, known.values())}")
     columns = {name.casefold(): entry for name, entry in said.columns.items()}
@@ -204,6 +243,7 @@ def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
         description=relation.description if said.description is None else said.description,
         key=tuple(known[name.casefold()] for name in said.key) or relation.key,
         foreign_keys=said.foreign_keys or relation.foreign_keys,
+        named_by=known.get(said.named_by.casefold(), relation.named_by),
         columns=tuple(
             _apply_column(c, columns.get(c.name.casefold(), ColumnSchema()), place, relation) for c in relation.columns
         ),
@@ -249,6 +289,8 @@ def _relation_text(relation: Relation) -> str:
         lines.append(f"description = {_string(relation.description)}")
     if relation.key:
         lines.append(f"key = {_list(relation.key)}")
+    if relation.named_by:
+        lines.append(f"named_by = {_string(relation.named_by)}")
     if relation.foreign_keys:
         keys = ", ".join(
             f"{{columns = {_list(own)}, table = {_string(other)}, references = {_list(theirs)}}}"

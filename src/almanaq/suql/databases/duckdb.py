@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,11 +38,13 @@ class Loaded:
         reports: how their cells were read.
         declared: the keys and units that the catalog cannot show.
         separate: whether each schema is a database of its own.
+        typed: (schema, name) of the tables whose source declares types: no ENUM is inferred there.
     """
 
     reports: tuple[LoadReport, ...] = ()
     declared: Schema = field(default_factory=Schema)
     separate: bool = False
+    typed: frozenset[tuple[str, str]] = frozenset()
 
 
 class DuckDBDatabase:
@@ -56,6 +58,7 @@ class DuckDBDatabase:
         loaded: what loading found out, when the source was loaded into the engine's memory.
         infer_enums: whether columns of text may be found to be ENUM (sources without declared types).
         owned: whether the instance is ours: its configuration is locked.
+        on_close: done once, when the source is let go of.
     """
 
     dialect = "duckdb"
@@ -72,11 +75,12 @@ class DuckDBDatabase:
         loaded: Loaded | None = None,
         infer_enums: bool = False,
         owned: bool = True,
+        on_close: Callable[[], None] | None = None,
     ) -> None:
         self.name = name
         self.reports = loaded.reports if loaded else ()
         self._connection, self._database, self._owned = connection, database, owned
-        self._declared, self._separate = (loaded.declared, loaded.separate) if loaded else (Schema(), False)
+        self._loaded, self._on_close = loaded or Loaded(), on_close
         self._schema, self._infer_enums = schema or Schema(), infer_enums
         self._catalog: Catalog | None = None
         self._lock = threading.Lock()
@@ -92,7 +96,8 @@ class DuckDBDatabase:
             if self._catalog is None:
                 try:
                     with self._connection.cursor() as cursor:
-                        self._catalog = self._read(CatalogReader(cursor, self._database, self._infer_enums))
+                        reader = CatalogReader(cursor, self._database, self._infer_enums, self._loaded.typed)
+                        self._catalog = self._read(reader)
                 except duckdb.Error as error:
                     raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error
             return self._catalog
@@ -106,6 +111,9 @@ class DuckDBDatabase:
         if not self._owned:
             with suppress(duckdb.ResourceInUseException):  # by work that was left: it goes with the connection
                 self._connection.execute(f"DETACH DATABASE IF EXISTS {quote(self._work)}")
+        saved, self._on_close = self._on_close, None
+        if saved is not None:
+            saved()
         leaving.close(self._connection, duckdb.ResourceInUseException)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
@@ -114,10 +122,10 @@ class DuckDBDatabase:
 
     def _read(self, reader: CatalogReader) -> Catalog:
         """Read the catalog, apply the schema file, check its keys and complete its ENUMs."""
-        catalog = apply_schema(apply_schema(reader.read(), self._declared), self._schema)
+        catalog = apply_schema(apply_schema(reader.read(), self._loaded.declared), self._schema)
         check_keys(catalog, self._schema, reader.key_holds)
         relations = tuple(_with_values(reader, relation) for relation in catalog.relations)
-        return replace(catalog, relations=relations, separate=self._separate)
+        return replace(catalog, relations=relations, separate=self._loaded.separate)
 
 
 def open_duckdb_file(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:

@@ -44,11 +44,13 @@ class CatalogReader:
         connection: a connection of the reader's own.
         database: the name under which DuckDB knows the database.
         infer_enums: whether columns of text may be found to be ENUM: only where the source declares no types (CSV).
+        typed: (schema, name) of tables among them whose types are declared all the same (Parquet).
     """
 
     connection: duckdb.DuckDBPyConnection
     database: str
     infer_enums: bool = False
+    typed: frozenset[tuple[str, str]] = frozenset()
 
     def read(self) -> Catalog:
         """Give every table and view with columns, kinds, keys, foreign keys, row counts and samples."""
@@ -166,7 +168,7 @@ class CatalogReader:
 
     def _inferred(self, relation: Relation, column: Column, values: tuple[str, ...], *, infer_prose: bool) -> Column:
         distinct = None
-        if self.infer_enums and len(set(values)) <= ENUM_VALUES:
+        if self.infer_enums and relation.location[1:] not in self.typed and len(set(values)) <= ENUM_VALUES:
             distinct = self.values(relation, column, ENUM_VALUES + 1)
         total = (relation.rows or 0) if not column.array else len(values)
         found = infer_kind(column, ColumnSample(values, distinct, total))

@@ -1,375 +1,285 @@
-"""Files as a database: CSV, JSON Lines, Parquet and SQLite, loaded into DuckDB's memory with their cells typed."""
+"""Files of rows as a database: each is opened or reported, loaded into DuckDB, and kept so for the next time."""
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, nullcontext
-from dataclasses import replace
-from datetime import datetime
-from itertools import islice
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from almanaq.corpus.inference import ColumnReport, LoadReport, infer_column
-from almanaq.corpus.readers import (
-    ViewTime,
-    connect_sqlite,
-    folder_files,
-    not_read,
-    quote,
-    sqlite_files,
-    sqlite_keys,
-    sqlite_tables,
-    sqlite_views,
-    unreadable_views,
-)
+from almanaq.corpus.files.kinds import Format, Kind, kind_of, total_bytes
+from almanaq.corpus.files.listing import FoundFile, Listing, list_folder, list_paths, not_opened
+from almanaq.corpus.files.plain import in_utf8, unpacked
+from almanaq.corpus.files.reading import Reading
+from almanaq.corpus.files.records import Opened, open_records, read_json
+from almanaq.corpus.files.sheets import read_sheets
+from almanaq.corpus.files.sniff import NAMES, sniff
+from almanaq.corpus.inference import ColumnReport, LoadReport, Told
+from almanaq.corpus.readers import sheet_names
 from almanaq.corpus.table import TableId
-from almanaq.corpus.tabular import DELIMITED, PARQUET, Header, clean_header, open_parquet, read_header, read_rows
-from almanaq.errors import SourceError
+from almanaq.corpus.tabular import clean_header
+from almanaq.errors import MissingExtraError, SourceError
 from almanaq.suql.catalog.reading import relation_names
-from almanaq.suql.catalog.schema_file import ColumnSchema, ForeignKey, RelationSchema, Schema
+from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
+from almanaq.suql.databases.delimited_table import load_delimited
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
+from almanaq.suql.databases.duckdb_session import quote
+from almanaq.suql.databases.kept import KeptTables, fingerprint
+from almanaq.suql.databases.parquet_tables import load_parquet, lock_paths
+from almanaq.suql.databases.typed_columns import value_column
 
-_BATCH_ROWS = 20_000
-_ARROW_TYPES = {
-    "bigint": pa.int64(),
-    "double precision": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us"),
-    "time": pa.time64("us"),
-    "interval": pa.duration("us"),
-}
-_SQL_TYPES = {arrow: name for name, arrow in _ARROW_TYPES.items()}
-_TABLES_OF = "SELECT table_name FROM duckdb_tables() WHERE database_name = 'memory' AND schema_name = ?"
-_HIDDEN = 1
-"""What SQLite's table_xinfo says of a column that belongs to how a virtual table works."""
-_MOMENTS = ("date", "timestamp", "time")
+DATABASE = "files"
+_NOTHING = Reading()
 
 
-def open_files(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
-    """Load a folder of files of rows, or one such file, into an in-memory database.
+@dataclass(slots=True)
+class _Load:
+    """What is loaded so far.
 
-    The tables of a folder lie in a schema named after it, those of its sub-folders in schemas named after them. Text
-    of CSV files and strings of JSON Lines are typed by `almanaq.corpus.inference`; Parquet keeps its own types. Only
-    columns of CSV and JSON Lines may be found to be ENUM: Parquet declares types.
-
-    Raises:
-        SourceError: no table, or a file at fault.
+    Attributes:
+        reports: by the table's schema and name, how it was read.
+        declared: what is known of a table beside its columns: the units of numbers, the parent of a child.
+        typed: tables whose file declares types.
     """
-    files = folder_files(path) if path.is_dir() else {TableId("data", path.stem): path}
-    connection = duckdb.connect()
-    reports: list[LoadReport] = []
-    units: dict[str, RelationSchema] = {}
-    names = [table_id.table.casefold() for table_id in files]
-    for table_id, file in files.items():
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(table_id.database)}")
-        table, report = read_table(file)
-        load_table(connection, ("memory", *table_id), table)
-        reports.append(report)
-        name = (
-            table_id.table if names.count(table_id.table.casefold()) == 1 else f"{table_id.database}.{table_id.table}"
-        )
-        units[name] = RelationSchema(
-            columns={c.name: ColumnSchema(description=f"in {c.unit}") for c in report.columns if c.unit}
-        )
-    inferred = all(file.suffix.lower() not in PARQUET for file in files.values())
-    several = len({table_id.database for table_id in files}) > 1
-    loaded = Loaded(tuple(reports), Schema(units, path.name), separate=several)
-    return DuckDBDatabase(
-        connection, name=path.name, database="memory", schema=schema, loaded=loaded, infer_enums=inferred
-    )
+
+    connection: duckdb.DuckDBPyConnection
+    said: Schema
+    problems: list[str] = field(default_factory=list)
+    reports: dict[TableId, LoadReport] = field(default_factory=dict)
+    declared: dict[TableId, RelationSchema] = field(default_factory=dict)
+    typed: set[TableId] = field(default_factory=set)
+
+    def reading(self, table_id: TableId) -> Reading:
+        """Give what the schema file says of how a table's file is to be read."""
+        found = {name.casefold(): entry for name, entry in self.said.relations.items()}
+        entry = found.get(f"{table_id.database}.{table_id.table}".casefold(), found.get(table_id.table.casefold()))
+        return entry.as_reading() if entry is not None else _NOTHING
+
+    def free(self, table_id: TableId) -> TableId:
+        """Give a table's name, with a number where another file has it already."""
+        taken = {(each.database, each.table.casefold()) for each in self.reports}
+        number, name = 2, table_id.table
+        while (table_id.database, name.casefold()) in taken:
+            name, number = f"{table_id.table}_{number}", number + 1
+        return TableId(table_id.database, name)
 
 
-def read_table(path: Path) -> tuple[pa.Table, LoadReport]:
-    """Give a file of rows as Arrow with its cells typed, and how they were read."""
-    header = read_header(path)
-    if path.suffix.lower() in PARQUET:
-        table = open_parquet(path).read().rename_columns(list(header.names))
-        columns = tuple(ColumnReport(f.name, str(f.type), table.num_rows) for f in table.schema)
-        return table, LoadReport(path.stem, table.num_rows, columns, header.warnings)
-    plain_numbers = path.suffix.lower() in DELIMITED
-    if plain_numbers:
-        raw = _text_table(path, header)
-        typed = [type_column(name, raw.column(name)) for name in header.names]
-    else:
-        rows = list(read_rows(path, header))
-        typed = [_json_column(name, [row[i] for row in rows]) for i, name in enumerate(header.names)]
-    table = pa.table([column for column, _ in typed], names=list(header.names))
-    return table, LoadReport(path.stem, table.num_rows, tuple(report for _, report in typed), header.warnings)
+def open_files(
+    source: Path | Sequence[Path],
+    *,
+    schema: Schema | None = None,
+    kept: KeptTables | None = None,
+    name: str = "",
+    held: object = None,
+) -> DuckDBDatabase:
+    """Open a folder of files of rows, one such file or several, as a database.
 
-
-def type_column(name: str, column: Any, *, plain_numbers: bool = True) -> tuple[Any, ColumnReport]:
-    """Give an Arrow column of text typed by its distinct cells, and how it was read."""
-    encoded = column.combine_chunks().dictionary_encode()
-    encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
-    counted = pc.value_counts(encoded.indices.drop_null()).to_pylist()
-    cells = encoded.dictionary.to_pylist()
-    found = infer_column(name, {cells[c["values"]]: c["counts"] for c in counted}, plain_numbers=plain_numbers)
-    if found.values is None:
-        return column, found.report
-    values = [found.values.get(cell) for cell in cells]
-    if found.report.type == "time":
-        values = [None if span is None else (datetime.min + span).time() for span in values]
-    return pa.array(values, _ARROW_TYPES[found.report.type]).take(encoded.indices), found.report
-
-
-def _text_table(path: Path, header: Header) -> pa.Table:
-    """Give a delimited file as Arrow text."""
-    schema = pa.schema([(name, pa.large_string()) for name in header.names])
-    batches = [_batch(rows, schema) for rows in _chunks(read_rows(path, header))]
-    return pa.Table.from_batches(batches, schema)
-
-
-def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
-    iterator = iter(rows)
-    while chunk := list(islice(iterator, _BATCH_ROWS)):
-        yield chunk
-
-
-def _batch(rows: list[Any], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    return pa.record_batch(
-        [pa.array(list(c), field.type) for c, field in zip(columns, schema, strict=True)], schema=schema
-    )
-
-
-# --- JSON Lines ------------------------------------------------------------------------------------------------------
-
-
-def _json_column(name: str, values: list[Any]) -> tuple[Any, ColumnReport]:
-    """Give a column of JSON values: of their type, lists of one type as arrays, all else as JSON text.
-
-    Strings that are digits only were quoted on purpose and stay text.
-    """
-    kinds = {type(value) for value in values if value is not None}
-    cells = sum(value is not None for value in values)
-    if kinds == {list}:
-        element = _json_type({type(e) for value in values if value for e in value if e is not None})
-        if element is not None:
-            return _report(name, pa.array(values, pa.list_(element)), cells)
-    elif kinds and kinds != {str} and (type_ := _json_type(kinds)) is not None:
-        try:
-            return _report(name, pa.array(values, type_), cells)
-        except (pa.ArrowException, OverflowError):  # an integer beyond 64 bits
-            return _report(name, pa.array([_json_text(value) for value in values], pa.large_string()), cells)
-    texts = pa.chunked_array([pa.array([_json_text(value) for value in values], pa.large_string())])
-    return type_column(name, texts, plain_numbers=kinds != {str})
-
-
-def _json_type(kinds: set[type]) -> pa.DataType | None:
-    """Give the Arrow type that holds values of these Python types, None when none does."""
-    if kinds <= {str}:
-        return pa.large_string()
-    if kinds == {bool}:
-        return pa.bool_()
-    if kinds == {int}:
-        return pa.int64()
-    return pa.float64() if kinds <= {int, float} else None
-
-
-def _json_text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value or None
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _report(name: str, column: Any, cells: int) -> tuple[Any, ColumnReport]:
-    type_ = column.type.value_type if pa.types.is_list(column.type) else column.type
-    written = _SQL_TYPES.get(type_, "text") + ("[]" if pa.types.is_list(column.type) else "")
-    return column, ColumnReport(name, written, cells)
-
-
-# --- SQLite ----------------------------------------------------------------------------------------------------------
-
-
-def open_sqlite(path: Path, *, schema: Schema | None = None, seconds: float | None = None) -> DuckDBDatabase:
-    """Load a SQLite file into an in-memory database, with its primary and foreign keys.
-
-    SQLite types cells, not columns: a column of integers, of reals, of text or of blobs has that type; text declared
-    DATE, DATETIME or TIME is read so; where numbers and text are mixed, the column is a number when 95 % of its cells
-    are (the others NULL, counted in the report), else text.
+    The tables of a folder lie in a schema named after it, those of its sub-folders in schemas named after them. A file
+    that cannot be opened is reported, and the others are.
 
     Args:
-        seconds: how long the views may take together; what is not read then is left out. None takes VIEW_SECONDS.
-    """
-    return _open_sqlites({"data": path}, path.name, schema, ViewTime(seconds))
-
-
-def open_sqlite_folder(folder: Path, *, schema: Schema | None = None, seconds: float | None = None) -> DuckDBDatabase:
-    """Load the SQLite files of a folder and of its sub-folders, each into a schema named after the file.
-
-    A table whose name another file has, too, is called `file.table`. Files without a table are left out. `seconds`
-    is as for one file.
+        kept: where tables are kept for the next time; None: nowhere.
+        name: of the source; "": that of the folder or file.
+        held: what must live as long as the database, as a folder of files that were fetched.
 
     Raises:
-        SourceError: no file holds a table, two files have one name, or a file is at fault.
+        SourceError: no file can be opened.
     """
-    files: dict[str, Path] = {}
-    for path in sqlite_files(folder):
-        if path.stem in files:
-            raise SourceError(
-                f"{str(path)!r} and {str(files[path.stem])!r} would both be the database {path.stem!r}; rename one"
-            )
-        files[path.stem] = path
-    return _open_sqlites(files, folder.resolve().name, schema, ViewTime(seconds))
-
-
-def _open_sqlites(files: Mapping[str, Path], name: str, schema: Schema | None, views: ViewTime) -> DuckDBDatabase:
+    paths = [source] if isinstance(source, Path) else list(source)
+    folder = len(paths) == 1 and paths[0].is_dir()
+    listing = list_folder(paths[0]) if folder else list_paths(paths)
+    name = name or paths[0].name or str(paths[0])
+    said = schema or Schema()
+    key = fingerprint(listing, said) if kept is not None and _worth_keeping(listing) else ""
+    if kept is not None and key:
+        found = kept.open(key)
+        if found is not None:
+            connection, loaded = found
+            lock_paths(connection, listing)
+            return _database(connection, name, schema, loaded, None)
     connection = duckdb.connect()
-    reports: list[LoadReport] = []
-    declared: dict[str, RelationSchema] = {}
-    tables: dict[str, list[str]] = {}
-    for place, path in files.items():
-        tables[place], unread = _sqlite_names(path)
-        reports += unread
-    if not any(tables.values()):
-        raise SourceError(f"{name} holds no table")
-    called = relation_names([(place, table) for place, names in tables.items() for table in names])
-    for place, path in files.items():
-        connection.execute(f"CREATE SCHEMA {quote(place)}")
-        with closing(connect_sqlite(path)) as sqlite:
-            reports += [_load_sqlite(connection, sqlite, path, (place, table), views) for table in tables[place]]
-            loaded_names = {name for (name,) in connection.execute(_TABLES_OF, [place]).fetchall()}
-            tables[place] = [table for table in tables[place] if table in loaded_names]
-            for table in tables[place]:
-                said = _sqlite_declared(connection, sqlite, (place, table), tables[place])
-                declared[called[place, table]] = replace(
-                    said, foreign_keys=tuple((own, called[place, to], theirs) for own, to, theirs in said.foreign_keys)
-                )
-    loaded = Loaded(tuple(reports), Schema(declared, name), separate=len(files) > 1)
-    return DuckDBDatabase(connection, name=name, database="memory", schema=schema, loaded=loaded)
-
-
-def _load_sqlite(
-    connection: duckdb.DuckDBPyConnection, sqlite: sqlite3.Connection, path: Path, at: tuple[str, str], views: ViewTime
-) -> LoadReport:
-    """Load a table; a view that takes longer than views may is left out, as its report says."""
-    place, table = at
-    is_view = table in sqlite_views(sqlite)
     try:
-        with views.bound(sqlite) if is_view else nullcontext():
-            rows, report = _sqlite_table(sqlite, path, table)
-            load_table(connection, ("memory", place, table), rows)
-    except SourceError:
-        if not (is_view and views.over):
-            raise
-        return LoadReport(table, 0, (), (f"{path.name}: {not_read(table, views)}",))
-    return report
+        connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
+        connection.execute(f"SET GLOBAL temp_directory = '{_spill_folder()}'")
+        loaded = _load(connection, listing, said, name)
+        lock_paths(connection, listing)
+        save = kept.prepare(connection, key, loaded) if kept is not None and key else None
+    except BaseException:
+        connection.close()
+        raise
+    return _database(connection, name, schema, loaded, _Closing(save, held))
 
 
-def _sqlite_names(path: Path) -> tuple[list[str], list[LoadReport]]:
-    """Give the tables and views of a file, and a report for each view that is left out since it cannot be read."""
-    with closing(connect_sqlite(path)) as sqlite:
-        broken = unreadable_views(sqlite)
-        names = [name for name in sqlite_tables(sqlite) if name not in broken]
-    said = [f"the view {name!r} of {path.name} is left out: {why}" for name, why in broken.items()]
-    return names, [LoadReport(name, 0, (), (message,)) for name, message in zip(broken, said, strict=True)]
+@dataclass(frozen=True, slots=True)
+class _Closing:
+    """What is done when a database is let go of; it holds until then what must live so long."""
+
+    save: Callable[[], None] | None
+    held: object
+
+    def __call__(self) -> None:
+        if self.save is not None:
+            self.save()
 
 
-def _sqlite_table(sqlite: sqlite3.Connection, path: Path, name: str) -> tuple[Any, LoadReport]:
-    """Give a table as Arrow: as a stream of its rows where no column has to be seen whole to be typed."""
-    try:
-        # Generated columns are among these; the hidden ones of virtual tables are not.
-        described = [row for row in sqlite.execute(f"PRAGMA table_xinfo({quote(name)})") if row[6] != _HIDDEN]
-        names = [row[1] for row in described]
-        total, stored = _stored_types(sqlite, name, names)
-        arrow = [_sqlite_type(types, row[2].upper()) for row, types in zip(described, stored, strict=True)]
-        header = clean_header(names, name)
-        schema = pa.schema(list(zip(header.names, arrow, strict=True)))
-        texts = [pa.types.is_large_string(type_) for type_ in arrow]
-        cursor = sqlite.execute(f"SELECT {', '.join(map(quote, names))} FROM {quote(name)}")
-        rows = ([_as_text(v) if text else v for v, text in zip(row, texts, strict=True)] for row in cursor)
-        batches = (_batch(chunk, schema) for chunk in _chunks(rows))
-        typed = [_is_typed_by_cells(types, row[2].upper()) for row, types in zip(described, stored, strict=True)]
-        if not any(typed):
-            columns = tuple(map(_as_stored, schema, stored))
-            streamed = pa.RecordBatchReader.from_batches(schema, batches)
-            return streamed, LoadReport(name, total, columns, header.warnings)
-        table = pa.Table.from_batches(list(batches), schema)
-    except sqlite3.DatabaseError as error:
-        raise SourceError(f"{path.name}: cannot read {name!r} ({error})") from error
-    read = [
-        _sqlite_typed(table.column(field.name), field, types, by_cells=by_cells)
-        for field, types, by_cells in zip(schema, stored, typed, strict=True)
+def _database(
+    connection: duckdb.DuckDBPyConnection, name: str, schema: Schema | None, loaded: Loaded, closing: _Closing | None
+) -> DuckDBDatabase:
+    return DuckDBDatabase(
+        connection, name=name, database=DATABASE, schema=schema, loaded=loaded, infer_enums=True, on_close=closing
+    )
+
+
+def _spill_folder() -> str:
+    """Give where DuckDB writes what the memory has no room for; made only then."""
+    return str(Path(tempfile.gettempdir()) / f"almanaq-{os.getpid()}").replace("'", "''")
+
+
+def read_table(path: Path) -> tuple[Any, LoadReport]:
+    """Give one file of rows as an Arrow table with its cells typed, and how they were read; of several the first."""
+    with closing(open_files(path)) as database:
+        first = next(report for report in database.reports if report.table)
+        relation = next(r for r in database.catalog().relations if r.location[-1] == first.table)
+        with database.session() as session:
+            return session.fetch(f"SELECT * FROM {quote(*relation.location)}"), first
+
+
+def _worth_keeping(listing: Listing) -> bool:
+    """Tell whether reading the files takes long enough for their tables to be kept: Parquet is read in place."""
+    read = [found.path for found in listing.files if _kind(found).format is not Format.PARQUET]
+    return len(read) >= KeptTables.LEAST_FILES or (bool(read) and total_bytes(read) >= KeptTables.LEAST_BYTES)
+
+
+def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema, name: str) -> Loaded:
+    """Load every file that can be; raises SourceError where none can."""
+    load = _Load(connection, said, [str(problem) for problem in listing.problems])
+    for found in listing.files:
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(found.id.database)}")
+        try:
+            _LOADERS[_kind(found).format](load, found)
+        except (SourceError, MissingExtraError, OSError) as error:
+            load.problems.append(str(not_opened(found.path.name, str(error))))
+        except duckdb.Error as error:
+            why = str(error).strip().split("\n", 1)[0]
+            load.problems.append(str(not_opened(found.path.name, why)))
+    if not load.reports:
+        raise SourceError("\n".join(load.problems))
+    names = relation_names(list(load.reports))
+    declared = {names[each]: _renamed(entry, each, names) for each, entry in load.declared.items()}
+    several = len({table_id.database for table_id in load.reports}) > 1
+    return Loaded(
+        (*(LoadReport("", 0, (), (problem,)) for problem in load.problems), *load.reports.values()),
+        Schema(declared, name),
+        separate=several,
+        typed=frozenset((each.database, each.table) for each in load.typed),
+    )
+
+
+def _renamed(entry: RelationSchema, table_id: TableId, names: Mapping[tuple[str, str], str]) -> RelationSchema:
+    """Give what is declared of a table with other tables under the names that queries use."""
+    place = table_id.database
+    keys = tuple((own, names.get((place, other), other), theirs) for own, other, theirs in entry.foreign_keys)
+    return replace(entry, foreign_keys=keys)
+
+
+def _kind(found: FoundFile) -> Kind:
+    kind = kind_of(found.path)
+    assert kind is not None
+    return kind
+
+
+# --- one file of each format -----------------------------------------------------------------------------------------
+
+
+def _load_delimited(load: _Load, found: FoundFile) -> None:
+    kind, file = _kind(found), found.path.name
+    reading = load.reading(found.id)
+    with unpacked(found.path, kind.compression) as unpacked_file:
+        dialect = sniff(unpacked_file, file, reading.hints)
+        header = clean_header(list(dialect.names), file)
+        with in_utf8(unpacked_file, dialect.encoding, dialect.errors) as text:
+            place = (DATABASE, *found.id)
+            rows, columns, mended = load_delimited(load.connection, place, text, dialect.as_utf8(), header, reading)
+    mending = mended.messages(file, len(header.names))
+    written = f"{file}: {NAMES.get(dialect.separator, 'one column')}, {dialect.encoding.removesuffix('-sig')}"
+    origin = written + ("" if dialect.header else ", no header") + (f", {kind.compression}" if kind.compression else "")
+    _add(load, found.id, LoadReport(found.id.table, rows, columns, dialect.notes + header.warnings + mending, origin))
+
+
+def _load_json(load: _Load, found: FoundFile) -> None:
+    kind, file = _kind(found), found.path.name
+    with unpacked(found.path, kind.compression) as plain:
+        records = read_json(plain, file)
+    tables = open_records(records.rows, found.id.table)
+    ids = {table.name: load.free(TableId(found.id.database, table.name)) for table in tables}
+    for table in tables:
+        header = clean_header(list(table.columns), file)
+        notes = (*(records.notes if table is tables[0] else ()), *header.warnings)
+        _load_values(load, ids[table.name], header.names, list(table.columns.values()), (notes, f"{file}: JSON"))
+    for table in tables:
+        load.declared[ids[table.name]] = _with_parent(load.declared[ids[table.name]], table, ids)
+
+
+def _with_parent(entry: RelationSchema, table: Opened, ids: Mapping[str, TableId]) -> RelationSchema:
+    """Give what is known of a table of records with its key, and the table whose lists it is made of."""
+    own, parent, theirs = table.parent or ("", "", "")
+    foreign = (((own,), ids[parent].table, (theirs,)),) if table.parent else ()
+    return replace(entry, key=(table.key,) if table.key else (), foreign_keys=foreign)
+
+
+def _load_sheets(load: _Load, found: FoundFile) -> None:
+    sheets = read_sheets(found.path, load.reading(found.id).hints.header)
+    for called, sheet in zip(sheet_names(found.id.table, sheets), sheets, strict=True):
+        where = f"{found.path.name}, sheet {sheet.name!r}"
+        header = clean_header(list(sheet.names), where)
+        columns = [list(column) for column in zip(*sheet.rows, strict=True)] or [[] for _ in header.names]
+        table_id = load.free(TableId(found.id.database, called))
+        _load_values(load, table_id, header.names, columns, (sheet.notes + header.warnings, where))
+
+
+def _load_values(
+    load: _Load,
+    table_id: TableId,
+    names: Sequence[str],
+    columns: Sequence[list[Any]],
+    told: tuple[tuple[str, ...], str],
+) -> None:
+    """Load columns of Python values; `told` is what to say of them, and where they are from."""
+    import pyarrow as pa
+
+    reading = load.reading(table_id)
+    typed = [
+        value_column(name, values, Told(said=reading.marks, type=reading.types.get(name.casefold(), "")))
+        for name, values in zip(names, columns, strict=True)
     ]
-    found = pa.table([column for column, _ in read], names=list(header.names))
-    return found, LoadReport(name, total, tuple(report for _, report in read), header.warnings)
+    load_table(load.connection, (DATABASE, *table_id), pa.table([column for column, _ in typed], names=list(names)))
+    notes, origin = told
+    reports = tuple(report for _, report in typed)
+    _add(load, table_id, LoadReport(table_id.table, len(columns[0]) if columns else 0, reports, notes, origin))
 
 
-def _stored_types(sqlite: sqlite3.Connection, table: str, columns: list[str]) -> tuple[int, list[dict[str, int]]]:
-    """Give the number of rows and, for each column, how many cells of each storage class it holds."""
-    kinds = ("integer", "real", "text", "blob")
-    sums = [f"coalesce(sum(typeof({quote(c)}) = '{kind}'), 0)" for c in columns for kind in kinds]
-    counts = iter(sqlite.execute(f"SELECT {', '.join(['count(*)', *sums])} FROM {quote(table)}").fetchone())
-    return int(next(counts)), [{kind: count for kind in kinds if (count := next(counts))} for _ in columns]
+def _load_parquet(load: _Load, found: FoundFile) -> None:
+    rows, columns, warnings = load_parquet(load.connection, (DATABASE, *found.id), found)
+    reports = tuple(ColumnReport(name, type_, rows) for name, type_ in columns)
+    parts = f" and {len(found.paths) - 1:,} more files" if len(found.paths) > 1 else ""
+    load.typed.add(found.id)
+    _add(load, found.id, LoadReport(found.id.table, rows, reports, warnings, f"{found.path.name}{parts}: Parquet"))
 
 
-def _sqlite_type(stored: dict[str, int], declared: str) -> pa.DataType:
-    """Give the Arrow type that holds every cell of a column; of an empty one, that of its declaration."""
-    if not stored:
-        if "INT" in declared:
-            return pa.int64()
-        return pa.float64() if any(d in declared for d in ("REAL", "FLOA", "DOUB", "NUM", "DEC")) else pa.large_string()
-    if set(stored) == {"integer"}:
-        return pa.int64()
-    if set(stored) == {"blob"}:
-        return pa.large_binary()
-    return pa.float64() if set(stored) <= {"integer", "real"} else pa.large_string()
+def _add(load: _Load, table_id: TableId, report: LoadReport) -> None:
+    load.reports[table_id] = report
+    units = {c.name: ColumnSchema(description=f"in {c.unit}") for c in report.columns if c.unit}
+    load.declared[table_id] = RelationSchema(columns=units)
 
 
-def _is_typed_by_cells(stored: dict[str, int], declared: str) -> bool:
-    """Tell whether a column's type depends on what its cells say: they are mixed, or text declared a date or time."""
-    moment = set(stored) == {"text"} and ("DATE" in declared or "TIME" in declared)
-    mixed = len(stored) > 1 and not set(stored) <= {"integer", "real"}
-    return mixed or moment
-
-
-def _sqlite_typed(column: Any, field: pa.Field, stored: dict[str, int], *, by_cells: bool) -> tuple[Any, ColumnReport]:
-    """Type a column by its cells, where it has to be; text that is declared a date and is none stays text."""
-    if by_cells:
-        typed, report = type_column(field.name, column)
-        if len(stored) > 1 or report.type in _MOMENTS:
-            return typed, report
-    return column, _as_stored(field, stored)
-
-
-def _as_stored(field: pa.Field, stored: dict[str, int]) -> ColumnReport:
-    written = "bytea" if pa.types.is_large_binary(field.type) else _SQL_TYPES.get(field.type, "text")
-    return ColumnReport(field.name, written, sum(stored.values()))
-
-
-def _as_text(value: Any) -> str | None:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
-    return None if value is None else str(value)
-
-
-def _sqlite_declared(
-    connection: duckdb.DuckDBPyConnection, sqlite: sqlite3.Connection, at: tuple[str, str], tables: list[str]
-) -> RelationSchema:
-    """Give the primary key, if the rows keep it (SQLite lets it be null), and the foreign keys that lead somewhere."""
-    database, table = at
-    key, references = sqlite_keys(sqlite, table)
-    place = f"memory.{quote(database)}.{quote(table)}"
-    if key:
-        names = ", ".join(map(quote, key))
-        null = " OR ".join(f"{quote(name)} IS NULL" for name in key)
-        faults = (
-            f"SELECT 1 FROM {place} WHERE {null} UNION ALL SELECT 1 FROM {place} GROUP BY {names} HAVING count(*) > 1"
-        )
-        key = () if connection.execute(f"{faults} LIMIT 1").fetchone() else key
-    known = {name.casefold(): name for name in tables}
-    foreign: list[ForeignKey] = []
-    for own, other, column in references:
-        target = known.get(other.casefold())
-        theirs = (column,) if column else (sqlite_keys(sqlite, target)[0] if target else ())
-        if target is not None and len(theirs) == 1:
-            foreign.append(((own,), target, theirs))
-    return RelationSchema(key=key, foreign_keys=tuple(foreign))
+_LOADERS = {
+    Format.DELIMITED: _load_delimited,
+    Format.JSON: _load_json,
+    Format.SHEETS: _load_sheets,
+    Format.PARQUET: _load_parquet,
+}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from almanaq.corpus.readers import DUCKDB, SQLITE, holds_rows, is_sqlite, sqlite_files
-from almanaq.corpus.tabular import TABULAR, find_path
+from almanaq.corpus.files.kinds import KNOWN, kind_of
+from almanaq.corpus.files.listing import holds_rows
+from almanaq.corpus.files.named import as_list, named_files
+from almanaq.corpus.readers import DUCKDB, SQLITE, is_sqlite, sqlite_files
+from almanaq.corpus.tabular import find_path
 from almanaq.errors import SourceError, UnsupportedError, UsageError
 from almanaq.suql.catalog.schema_file import Schema, read_schema, schema_path
 
@@ -24,15 +27,23 @@ def is_url(source: str) -> bool:
     return _URL.match(source) is not None
 
 
-def open_database(source: Any, *, schema: str | Path | None = None, seconds: float | None = None) -> Database:
+def open_database(
+    source: Any,
+    *,
+    schema: str | Path | None = None,
+    keep: bool = True,
+    allow_http: bool = False,
+    seconds: float | None = None,
+) -> Database:
     """Open a source, read-only.
 
     Args:
-        source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON Lines or Parquet files, one such file,
-            a folder of SQLite files,
-            `sample:restaurants`, a URL, a mapping of names to Arrow tables or DataFrames, a duckdb connection, or an
-            ibis backend, or an opened Database.
+        source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON, Parquet files or workbooks, or of SQLite files,
+            one such file, a list of them, a glob, `-` (standard input), `sample:restaurants`, a URL, a mapping of names
+            to Arrow tables or DataFrames, a duckdb connection, or an ibis backend, or an opened Database.
         schema: a schema file; None: `SOURCE.almanaq.toml` where it exists.
+        keep: keep the tables of files in the user's cache folder, so that they open at once the next time.
+        allow_http: fetch a file that an `https://` address names.
         seconds: how long the views of SQLite files may take to be loaded; None takes half a minute.
 
     Raises:
@@ -46,39 +57,53 @@ def open_database(source: Any, *, schema: str | Path | None = None, seconds: flo
 
         return open_tables(source, schema=said)
     if isinstance(source, str | Path):
-        return _open_text(str(source), said, seconds)
+        named = named_files(str(source), allow_http=allow_http)
+        if named is not None:
+            return _open_files(named.paths, said, keep=keep and named.held is None, name=named.name, held=named.held)
+        return _open_text(str(source), said, seconds, keep=keep)
+    listed = as_list(source)
+    if listed is not None:
+        return _open_files(listed, said, keep=keep)
     return _open_object(source, said)
 
 
-def _open_text(source: str, schema: Schema | None, seconds: float | None) -> Database:
+def _open_text(source: str, schema: Schema | None, seconds: float | None, *, keep: bool) -> Database:
     if source.startswith(_SAMPLE):
         return _open_sample(source.removeprefix(_SAMPLE), schema)
     if match := _URL.match(source):
         return _open_url(source, match["scheme"].lower(), schema)
     path = find_path(source)
     beside = schema_path(path)
-    return _open_path(path, read_schema(beside) if schema is None and beside.is_file() else schema, seconds)
+    said = read_schema(beside) if schema is None and beside.is_file() else schema
+    return _open_path(path, said, seconds, keep=keep)
 
 
-def _open_path(path: Path, schema: Schema | None, seconds: float | None) -> Database:
+def _open_files(
+    paths: Sequence[Path], schema: Schema | None, *, keep: bool, name: str = "", held: object = None
+) -> Database:
+    from almanaq.suql.databases.files import open_files
+    from almanaq.suql.databases.kept import kept_tables
+
+    return open_files(paths, schema=schema, kept=kept_tables() if keep else None, name=name, held=held)
+
+
+def _open_path(path: Path, schema: Schema | None, seconds: float | None, *, keep: bool) -> Database:
     suffix = path.suffix.lower()
     if path.is_dir() and not holds_rows(path) and sqlite_files(path):
-        from almanaq.suql.databases.files import open_sqlite_folder
+        from almanaq.suql.databases.sqlite_files import open_sqlite_folder
 
         return open_sqlite_folder(path, schema=schema, seconds=seconds)
-    if path.is_dir() or suffix in TABULAR:
-        from almanaq.suql.databases.files import open_files
-
-        return open_files(path, schema=schema)
+    if path.is_dir() or kind_of(path) is not None:
+        return _open_files([path], schema, keep=keep)
     if suffix in SQLITE or is_sqlite(path):
-        from almanaq.suql.databases.files import open_sqlite
+        from almanaq.suql.databases.sqlite_files import open_sqlite
 
         return open_sqlite(path, schema=schema, seconds=seconds)
     if suffix in DUCKDB:
         from almanaq.suql.databases.duckdb import open_duckdb_file
 
         return open_duckdb_file(path, schema=schema)
-    known = ", ".join((*DUCKDB, *SQLITE, *TABULAR))
+    known = ", ".join((*DUCKDB, *SQLITE, KNOWN))
     raise SourceError(f"{path.name}: files of this kind cannot be opened; known: a folder, or a file ending in {known}")
 
 

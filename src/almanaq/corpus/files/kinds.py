@@ -1,0 +1,71 @@
+"""Which files hold tables, by their endings, and what they are compressed with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+
+class Format(Enum):
+    """How the rows of a file are written."""
+
+    DELIMITED = "delimited text"
+    JSON = "JSON"
+    PARQUET = "Parquet"
+    SHEETS = "a workbook"
+
+
+ENDINGS = {
+    ".csv": Format.DELIMITED,
+    ".tsv": Format.DELIMITED,
+    ".tab": Format.DELIMITED,
+    ".json": Format.JSON,
+    ".jsonl": Format.JSON,
+    ".ndjson": Format.JSON,
+    ".parquet": Format.PARQUET,
+    ".xlsx": Format.SHEETS,
+    ".xlsm": Format.SHEETS,
+    ".xls": Format.SHEETS,
+    ".ods": Format.SHEETS,
+}
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+KNOWN = ", ".join((*ENDINGS, *(f".csv{ending}" for ending in COMPRESSIONS)))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a file's name says of it.
+
+    Attributes:
+        stem: the name without its endings.
+        compression: pyarrow's name of it; "" for none.
+    """
+
+    stem: str
+    ending: str
+    format: Format
+    compression: str = ""
+
+
+def kind_of(path: Path) -> Kind | None:
+    """Give the kind of a file by its name; None where it names no format of tables."""
+    name, compression = path.name, COMPRESSIONS.get(path.suffix.lower(), "")
+    if compression:
+        name = name[: -len(path.suffix)]
+    inner = Path(name)
+    format_ = ENDINGS.get(inner.suffix.lower())
+    if format_ is None or (compression and format_ not in (Format.DELIMITED, Format.JSON)):
+        return None
+    return Kind(inner.stem, inner.suffix.lower(), format_, compression)
+
+
+def holds_table(path: Path) -> bool:
+    """Tell whether a file is one of rows, by its name."""
+    return kind_of(path) is not None
+
+
+def total_bytes(paths: Sequence[Path]) -> int:
+    """Give the size of some files together."""
+    return sum(path.stat().st_size for path in paths)

@@ -1,0 +1,68 @@
+"""A file as readers want it: decompressed, and its text in UTF-8; a copy is made only where it is neither."""
+
+from __future__ import annotations
+
+import codecs
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from almanaq.errors import SourceError
+
+_CHUNK = 1 << 20
+_MOST_UNPACKED = 64 << 30
+_ROOM = 0.1
+"""The share of a disk that unpacking leaves free."""
+
+
+@contextmanager
+def unpacked(path: Path, compression: str) -> Iterator[Path]:
+    """Give the file that a compressed one holds, for as long as the block lasts; another file as it is."""
+    if not compression:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="almanaq-") as folder:
+        target = Path(folder) / Path(path.name).stem
+        try:
+            with _open_compressed(path, compression) as source, target.open("wb") as file:
+                _copy(source, file, path, folder)
+        except (OSError, ValueError) as error:
+            why = str(error).splitlines()[0]
+            raise SourceError(f"{path.name} cannot be unpacked ({why}): is it whole, and {compression}?") from error
+        yield target
+
+
+@contextmanager
+def in_utf8(path: Path, encoding: str, errors: str) -> Iterator[Path]:
+    """Give a text file in UTF-8, for as long as the block lasts."""
+    if encoding == "utf-8-sig" and errors == "strict":
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="almanaq-") as folder:
+        target = Path(folder) / path.name
+        decoder = codecs.getincrementaldecoder(encoding)(errors)
+        with path.open("rb") as source, target.open("w", encoding="utf-8", newline="") as file:
+            while chunk := source.read(_CHUNK):
+                file.write(decoder.decode(chunk))
+            file.write(decoder.decode(b"", final=True))
+        yield target
+
+
+def _open_compressed(path: Path, compression: str) -> Any:
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(pa.OSFile(str(path)), compression)
+
+
+def _copy(source: Any, target: Any, path: Path, folder: str) -> None:
+    """Copy what is unpacked; raises SourceError where it would fill the disk."""
+    written = 0
+    while chunk := source.read(_CHUNK):
+        written += len(chunk)
+        disk = shutil.disk_usage(folder)
+        if written > _MOST_UNPACKED or disk.free < _ROOM * disk.total:
+            raise SourceError(f"{path.name} holds more than the disk has room for: unpack it elsewhere, and name that")
+        target.write(chunk)

@@ -1,0 +1,206 @@
+"""JSON as tables: an array of objects, lines of objects, or an object that holds an array; nested ones opened up.
+
+An object within a record becomes columns (`address_city`), a list of objects a table of its own (`orders_items`) with
+the number of the record that it belongs to; a list of plain values stays one column.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from almanaq.errors import SourceError
+
+Record = Mapping[str, Any]
+_MOST_KEYS = 200
+"""An object with more different keys over all records is a mapping of names to values, kept as JSON text."""
+_DEEPEST = 8
+_MOST_EXAMPLES = 3
+
+
+@dataclass(slots=True)
+class Records:
+    """The objects of a file, and what was left out of it."""
+
+    rows: list[Record] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Opened:
+    """A table of records with their nested parts opened up.
+
+    Attributes:
+        key: the column by which children name their record; "" where there is none.
+        parent: of a child, (its own column, the parent's name, the parent's column).
+    """
+
+    name: str
+    columns: dict[str, list[Any]]
+    key: str = ""
+    parent: tuple[str, str, str] | None = None
+
+
+def read_json(path: Path, name: str) -> Records:
+    """Give the objects of a JSON file in any of the forms.
+
+    Raises:
+        SourceError: it holds no objects, or nothing of it is JSON.
+    """
+    with path.open(encoding="utf-8-sig", errors="replace") as lines:
+        first = next((line for line in lines if line.strip()), "")
+    if not first:
+        raise SourceError(f"{name} is empty: JSON Lines hold one object a line")
+    by_lines = not name.lower().split(".", 1)[-1].startswith("json.") and not name.lower().endswith(".json")
+    if by_lines or _is_object(first):
+        return _lines(path, name)
+    return _document(path, name)
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _lines(path: Path, name: str) -> Records:
+    """Read one object a line; lines that hold none are left out and counted, unless all do."""
+    found = Records()
+    faults: list[str] = []
+    count = 0
+    for number, line in _numbered(path):
+        value, fault = _record(line)
+        if fault:
+            count += 1
+            faults += [f"line {number}: {fault}"] if len(faults) < _MOST_EXAMPLES else []
+        else:
+            found.rows.append(value)
+    if not found.rows:
+        raise SourceError(f"{name}, {faults[0]}: JSON Lines hold one object a line")
+    if count:
+        lines = f"{count:,} lines that hold no object are left out" if count > 1 else "a line is left out"
+        found.notes = (f"{name}: {lines}: {'; '.join(faults)}",)
+    return found
+
+
+def _numbered(path: Path) -> Iterator[tuple[int, str]]:
+    with path.open(encoding="utf-8-sig", errors="replace") as lines:
+        yield from ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+
+
+def _record(line: str) -> tuple[Any, str]:
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        return None, f"not JSON ({error})"
+    return value, "" if isinstance(value, dict) else f"one object a line, not a {type(value).__name__}"
+
+
+def _document(path: Path, name: str) -> Records:
+    """Read a file that is one JSON value."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8-sig", errors="replace"))
+    except ValueError as error:
+        raise SourceError(f"{name} is not JSON ({error}): mend it there, or write one object a line") from error
+    notes: tuple[str, ...] = ()
+    if isinstance(value, dict):
+        lists = [key for key, inner in value.items() if _objects(inner)]
+        if len(lists) != 1:
+            raise SourceError(
+                f"{name} holds one object, not a list of rows: write an array of objects, or one object a line"
+            )
+        value, notes = value[lists[0]], (f"{name}: the rows are those of its {lists[0]!r}",)
+    rows: list[Record] = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    if not rows:
+        raise SourceError(f"{name} holds no objects: write an array of objects, or one object a line")
+    if len(rows) < len(value):
+        notes = (*notes, f"{name}: {len(value) - len(rows):,} of its elements are no objects and are left out")
+    return Records(rows, notes)
+
+
+def _objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+# --- opening up ------------------------------------------------------------------------------------------------------
+
+
+def open_records(rows: Iterable[Record], name: str) -> list[Opened]:
+    """Give the table of some records, and of every list of objects in them a table of its own."""
+    found: list[Opened] = []
+    _open(list(rows), name, found, 0)
+    return found
+
+
+def flat_columns(rows: Sequence[Record]) -> dict[str, list[Any]]:
+    """Give the values of each column of some records, objects opened up; lists of objects stay lists."""
+    return _columns(list(rows), 0)
+
+
+def _open(rows: list[Record], name: str, found: list[Opened], depth: int) -> Opened:
+    columns = _columns(rows, depth)
+    table = Opened(name, {})
+    found.append(table)
+    children: dict[str, list[tuple[int, Record]]] = {}
+    for column, values in columns.items():
+        if any(map(_objects, values)) and depth < _DEEPEST and all(_objects(v) or not v for v in values):
+            children[column] = [(at, inner) for at, value in enumerate(values) for inner in value or ()]
+        else:
+            table.columns[column] = values
+    if children:
+        table.key = _key(table.columns)
+        if not table.key:
+            table.key = _free("row", table.columns)
+            table.columns = {table.key: list(range(1, len(rows) + 1)), **table.columns}
+        keys = table.columns[table.key]
+    for column, parts in children.items():
+        inner = [part for _, part in parts]
+        child = _open(inner, f"{name}_{column}", found, depth + 1)
+        own = _free(f"{name}_{table.key}", child.columns)
+        child.columns = {own: [keys[at] for at, _ in parts], **child.columns}
+        child.parent = (own, name, table.key)
+    return table
+
+
+def _columns(rows: list[Record], depth: int) -> dict[str, list[Any]]:
+    """Give the values of each key, objects opened up into columns of their own."""
+    columns: dict[str, list[Any]] = {}
+    for at, row in enumerate(rows):
+        for key, value in row.items():
+            if key not in columns:
+                columns[key] = [None] * len(rows)
+            columns[key][at] = value
+    opened: dict[str, list[Any]] = {}
+    for column, values in columns.items():
+        objects = [value for value in values if value is not None]
+        keys = {key for value in objects if isinstance(value, dict) for key in value}
+        if not objects or not all(isinstance(v, dict) for v in objects) or not keys or depth >= _DEEPEST:
+            opened[_free(column, opened)] = values
+        elif len(keys) > _MOST_KEYS:
+            opened[_free(column, opened)] = [v and json.dumps(v, ensure_ascii=False) for v in values]
+        else:
+            for inner, parts in _columns([value or {} for value in values], depth + 1).items():
+                opened[_free(f"{column}_{inner}", opened)] = parts
+    return opened
+
+
+def _key(columns: Mapping[str, list[Any]]) -> str:
+    """Give the column that is called an id and tells records apart, "" where none does."""
+    for name in ("id", "_id", "uuid", "key"):
+        found = next((column for column in columns if column.casefold() == name), None)
+        values = columns[found] if found is not None else []
+        if found and all(isinstance(v, str | int) and v != "" for v in values) and len(set(values)) == len(values):
+            return found
+    return ""
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    folded = {each.casefold() for each in taken}
+    number, candidate = 2, name
+    while candidate.casefold() in folded:
+        candidate, number = f"{name}_{number}", number + 1
+    return candidate

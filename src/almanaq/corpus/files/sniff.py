@@ -1,0 +1,256 @@
+"""How a delimited file is written, from its beginning: encoding, separator, lines before the table, header."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+from almanaq.corpus.inference import MISSING
+from almanaq.errors import SourceError
+from almanaq.values import parse_number, parse_time, parse_timestamp
+
+SEPARATORS = (",", ";", "\t", "|")
+ALONE = "\x1f"
+"""Separates nothing: the file has one column, whose text holds commas here and there."""
+_SAMPLE_BYTES = 1 << 17
+_SAMPLE_ROWS = 300
+_CHUNK = 1 << 22
+_LONGEST_PREAMBLE = 10
+_CONSISTENT = 0.9
+_MOST_COLUMNS = 10_000
+NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What a person said of how a file is written; None or "": nothing."""
+
+    encoding: str = ""
+    separator: str = ""
+    header: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a delimited file is written.
+
+    Attributes:
+        encoding: Python's name of it.
+        errors: "replace" where a few bytes are no text in that encoding.
+        skip: lines before the table.
+        header: whether the first row is one of names.
+        names: the first row as written, or as many empty names as there are columns.
+        sample: the first rows of values.
+        notes: what was guessed, for people.
+    """
+
+    encoding: str
+    separator: str
+    errors: str = "strict"
+    skip: int = 0
+    header: bool = True
+    names: tuple[str, ...] = ()
+    sample: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def as_utf8(self) -> Dialect:
+        """Give how the file is written after it was written anew as UTF-8."""
+        return replace(self, encoding="utf-8-sig", errors="strict")
+
+
+def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
+    """Give how a file of delimited text is written; raises SourceError for one without text.
+
+    Args:
+        name: the file's, for messages and for what its ending says of the separator.
+    """
+    encoding, errors, notes = (hints.encoding, "replace", ()) if hints.encoding else find_encoding(path, name)
+    try:
+        text = _beginning(path, encoding, errors)
+    except LookupError as error:
+        raise SourceError(f"{name}: there is no encoding {encoding!r}") from error
+    if not text.strip():
+        raise SourceError(f"{name} is empty: a CSV file begins with a line of column names")
+    if "\0" in text and not text.replace("\0", "").isprintable():
+        raise SourceError(f"{name} is no text, though its name says so: rename it by what it is, or leave it out")
+    tab = name.lower().split(".")[1:2] in (["tsv"], ["tab"])
+    separator = hints.separator or ("\t" if tab else _separator(text))
+    rows = _rows(text, separator)
+    skip = _preamble(rows)
+    body = rows[skip:]
+    header = has_header(body) if hints.header is None else hints.header
+    width = len(body[0]) if header else max(map(len, body))
+    if width > _MOST_COLUMNS:
+        raise SourceError(f"{name} has more than {_MOST_COLUMNS:,} columns: is {separator!r} its separator?")
+    if skip:
+        notes = (*notes, f"{name}: the first {skip} lines are no part of the table and are left out")
+    if not header and hints.header is None:
+        notes = (
+            *notes,
+            f"{name}: its first line looks like a row, not like names: it is kept as one, and the columns are called "
+            "column_1 and so on; if it is a header, say `header = true` in the schema file",
+        )
+    return Dialect(
+        encoding, separator, errors, _lines(text, separator, skip), header,
+        tuple(body[0]) if header else ("",) * width, tuple(map(tuple, body[header:])), notes,
+    )  # fmt: skip
+
+
+# --- encoding --------------------------------------------------------------------------------------------------------
+
+
+def find_encoding(path: Path, name: str) -> tuple[str, str, tuple[str, ...]]:
+    """Give the encoding of a file, how its errors are met, and what to say of it."""
+    with path.open("rb") as file:
+        start = file.read(4)
+        if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "utf-16", "replace", ()
+        more = start + file.read(4096)
+        if len(more) > 8 and b"\0" in more:
+            even, odd = more[0::2].count(0), more[1::2].count(0)
+            if max(even, odd) > len(more) * 0.3:
+                return ("utf-16-be" if even > odd else "utf-16-le"), "replace", ()
+    good, bad = _count_utf8(path)
+    if not bad:
+        return "utf-8-sig", "strict", ()
+    if good > 10 * bad:
+        said = f"{name}: {bad:,} characters are not UTF-8 and read as \ufffd; write the file anew as UTF-8"
+        return "utf-8-sig", "replace", (said,)
+    encoding, called = ("cp1252", "Windows-1252") if _is_cp1252(path) else ("latin-1", "ISO 8859-1")
+    said = f'{name}: not UTF-8, read as {called}; if letters look wrong, say `encoding = "…"` in the schema file'
+    return encoding, "strict", (said,)
+
+
+def _count_utf8(path: Path) -> tuple[int, int]:
+    """Give how many characters beyond ASCII a file holds as UTF-8, and how many faults; (0, 0) where there is none."""
+    try:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                decoder.decode(chunk)
+            decoder.decode(b"", final=True)
+        return 0, 0
+    except UnicodeDecodeError:
+        pass
+    good = bad = 0
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            text = decoder.decode(chunk)
+            faults = text.count("\ufffd")
+            bad += faults
+            good += len(text) - faults - len(text.encode("ascii", "ignore"))
+    return good, max(bad, 1)
+
+
+def _is_cp1252(path: Path) -> bool:
+    with path.open("rb") as file:
+        return not any(set(chunk) & {0x81, 0x8D, 0x8F, 0x90, 0x9D} for chunk in iter(lambda: file.read(_CHUNK), b""))
+
+
+def _beginning(path: Path, encoding: str, errors: str) -> str:
+    """Give the first whole lines of a file."""
+    with path.open("rb") as file:
+        raw = file.read(_SAMPLE_BYTES)
+        more = bool(file.read(1))
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    text = decoder.decode(raw, final=not more).removeprefix("\ufeff")
+    last = max(text.rfind("\n"), text.rfind("\r"))
+    return text[: last + 1] if more and last >= 0 else text
+
+
+# --- separator, header -----------------------------------------------------------------------------------------------
+
+
+def _rows(text: str, separator: str) -> list[list[str]]:
+    """Give the rows of a beginning of a file, without empty ones."""
+    csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
+    found = []
+    for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
+        if row and not (len(row) == 1 and row[0].isspace()):
+            found.append(row)
+        if len(found) >= _SAMPLE_ROWS:
+            break
+    return found or [[""]]
+
+
+def _separator(text: str) -> str:
+    """Give the separator that cuts most rows into equally many fields, the one of more fields where two do."""
+    best, chosen = (0.0, 0), ","
+    for separator in SEPARATORS:
+        widths = Counter(map(len, _rows(text, separator)))
+        width, rows = max(widths.items(), key=lambda each: (each[0] > 1, each[1], each[0]))
+        share = rows / widths.total()
+        if width > 1 and (round(share, 2), width) > best:
+            best, chosen = (round(share, 2), width), separator
+    in_first = len(_rows(text, chosen)[0]) > 1
+    return chosen if in_first or not best[1] or best[0] >= _CONSISTENT else ALONE
+
+
+def _preamble(rows: Sequence[Sequence[str]]) -> int:
+    """Give how many rows of a single field stand before a table of several columns: titles and remarks."""
+    filled = [sum(1 for cell in row if cell.strip()) for row in rows]
+    lead = next((i for i, count in enumerate(filled) if count > 1), 0)
+    if not 0 < lead <= _LONGEST_PREAMBLE or len(rows) - lead < 2:
+        return 0
+    width = Counter(map(len, rows[lead:])).most_common(1)[0][0]
+    alike = sum(len(row) == width for row in rows[lead:])
+    return lead if width > 1 and alike >= _CONSISTENT * (len(rows) - lead) and len(rows[lead]) == width else 0
+
+
+def _lines(text: str, separator: str, skip: int) -> int:
+    """Give the number of lines that the first `skip` rows take, empty ones among them."""
+    if not skip:
+        return 0
+    reader, found = csv.reader(io.StringIO(text, newline=""), delimiter=separator), 0
+    for row in reader:
+        found += bool(row and not (len(row) == 1 and row[0].isspace()))
+        if found == skip:
+            return reader.line_num
+    return 0
+
+
+def has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether the first row holds names: it does unless it is like those below it."""
+    first, body = rows[0], rows[1:]
+    if any(not cell.strip() for cell in first):
+        return True
+    kinds = [_kind(cell) for cell in first]
+    if not body:
+        return set(kinds) != {"number"} and "moment" not in kinds
+    if len({cell.strip().casefold() for cell in first}) < len(first) and "text" in kinds and len(body) < 2:
+        return True
+    columns = [[row[i] for row in body if i < len(row) and row[i].strip()] for i in range(len(first))]
+    typed = [_main_kind(column) for column in columns]
+    told = [kind == own for kind, own in zip(kinds, typed, strict=True) if own in ("number", "moment")]
+    if told:
+        return not all(told) or _are_years(first, kinds)
+    again = sum(cell in column for cell, column in zip(first, columns, strict=True))
+    return len(body) < 3 or again * 2 <= len(first)
+
+
+def _are_years(first: Sequence[str], kinds: Sequence[str]) -> bool:
+    """Tell whether the numbers of a first row are years in order, as the columns of a table by year are called."""
+    years = [cell.strip() for cell, kind in zip(first, kinds, strict=True) if kind == "number"]
+    whole = [int(year) for year in years if year.isdigit() and 1500 <= int(year) <= 2200]
+    steps = {after - before for before, after in pairwise(whole)}
+    return len(whole) == len(years) > 1 and len(steps) == 1 and 0 < abs(steps.pop()) <= 10
+
+
+def _main_kind(cells: Sequence[str]) -> str:
+    kinds = Counter(_kind(cell) for cell in cells[:200] if cell.strip().casefold() not in MISSING)
+    kind, count = kinds.most_common(1)[0] if kinds else ("text", 0)
+    return kind if count >= _CONSISTENT * kinds.total() else "text"
+
+
+def _kind(cell: str) -> str:
+    if parse_number(cell) is not None:
+        return "number"
+    return "text" if parse_timestamp(cell) is None and parse_time(cell) is None else "moment"

@@ -1,0 +1,208 @@
+"""Tables that were read from files, kept in the user's cache folder as DuckDB files until the files change.
+
+A kept file is written beside and moved into place, so that processes that share the folder see it whole or not at all;
+the folder is the user's alone, and the files used longest ago are deleted where they grow beyond a limit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import duckdb
+
+from almanaq.corpus.files.listing import Listing
+from almanaq.corpus.inference import ColumnReport, LoadReport
+from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
+from almanaq.suql.databases.duckdb import Loaded
+
+VERSION = 1
+"""Of what readers decide: a change makes every kept file stale."""
+_ENDS = 1 << 16
+_FORGOTTEN_SECONDS = 3600.0
+DEFAULT_MEGABYTES = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTables:
+    """A folder of kept tables.
+
+    Attributes:
+        most_bytes: what its files may take together.
+    """
+
+    LEAST_BYTES: ClassVar[int] = 1 << 20
+    LEAST_FILES: ClassVar[int] = 50
+    """Smaller sources are read as quickly as they are fetched from here."""
+
+    folder: Path
+    most_bytes: int = DEFAULT_MEGABYTES << 20
+
+    def open(self, key: str) -> tuple[duckdb.DuckDBPyConnection, Loaded] | None:
+        """Give a connection with the tables attached as `files`, and what was found out; None where none are kept."""
+        path = self._path(key)
+        if not path.is_file():
+            return None
+        connection = duckdb.connect()
+        try:
+            connection.execute(f"ATTACH '{_quoted(path)}' AS files (READ_ONLY)")
+            decided = _decoded(json.loads(self._beside(key).read_text(encoding="utf-8")))
+            os.utime(path)
+            return connection, decided
+        except (duckdb.Error, OSError, ValueError, KeyError, TypeError):
+            # Written by another version, or damaged: the source is read anew.
+            connection.close()
+            self._drop(path)
+            return None
+
+    def prepare(self, connection: duckdb.DuckDBPyConnection, key: str, loaded: Loaded) -> Callable[[], None] | None:
+        """Attach a new file, while the engine may, and give what writes the tables into it; None without room."""
+        temporary = self.folder / f"{uuid.uuid4().hex}.part"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.folder.chmod(0o700)
+            connection.execute(f"ATTACH '{_quoted(temporary)}' AS kept")
+            temporary.chmod(0o600)
+        except (duckdb.Error, OSError):
+            return None
+        return lambda: self._save(connection, temporary, key, loaded)
+
+    def _save(self, connection: duckdb.DuckDBPyConnection, temporary: Path, key: str, loaded: Loaded) -> None:
+        """Write the tables; a disk that has no room for them leaves none."""
+        try:
+            connection.execute("COPY FROM DATABASE files TO kept")
+            connection.execute("DETACH kept")
+            temporary.chmod(0o600)
+            if temporary.stat().st_size <= self.most_bytes:
+                told = temporary.with_suffix(".told.part")
+                told.touch(mode=0o600)
+                told.write_text(json.dumps(asdict(loaded), default=_plain), encoding="utf-8")
+                os.replace(told, self._beside(key))
+                os.replace(temporary, self._path(key))
+        except (duckdb.Error, OSError):
+            pass
+        finally:
+            for left in (temporary, temporary.with_name(temporary.name + ".wal")):
+                left.unlink(missing_ok=True)
+        self.shrink()
+
+    def shrink(self) -> None:
+        """Delete the files that were used longest ago until the rest fits, and what a killed process left."""
+        entries = []
+        for path in self.folder.glob("*"):
+            try:
+                found = path.stat()
+            except OSError:
+                continue
+            if path.suffix == ".duckdb":
+                entries.append((found.st_mtime, found.st_size, path))
+            elif path.suffix == ".part" and found.st_mtime < time.time() - _FORGOTTEN_SECONDS:
+                path.unlink(missing_ok=True)
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
+            if total <= self.most_bytes:
+                break
+            self._drop(path)
+            total -= size
+
+    def stats(self) -> tuple[int, int]:
+        """Give how many sources are kept, and their size in bytes."""
+        sizes = [path.stat().st_size for path in self.folder.glob("*.duckdb")]
+        return len(sizes), sum(sizes)
+
+    def clear(self) -> int:
+        """Delete all that is kept; give how many sources that were."""
+        found = list(self.folder.glob("*.duckdb"))
+        for path in found:
+            self._drop(path)
+        return len(found)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.duckdb"
+
+    def _beside(self, key: str) -> Path:
+        """Give the file that says how the tables of another were read; it is moved into place before that one."""
+        return self.folder / f"{key}.json"
+
+    def _drop(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        path.with_suffix(".json").unlink(missing_ok=True)
+
+
+def tables_folder() -> Path:
+    """Give the folder of the user's kept tables."""
+    from almanaq.models.vector_store import default_cache_folder
+
+    return default_cache_folder() / "tables"
+
+
+def kept_tables() -> KeptTables | None:
+    """Give the kept tables of the user: at most ALMANAQ_KEEP_TABLES megabytes, None where that is 0."""
+    said = os.environ.get("ALMANAQ_KEEP_TABLES", "")
+    megabytes = int(said) if said.isdigit() else DEFAULT_MEGABYTES
+    return KeptTables(tables_folder(), megabytes << 20) if megabytes else None
+
+
+def fingerprint(listing: Listing, said: Schema) -> str:
+    """Give what tells the content of a source from any other: its files' names, sizes, times and ends."""
+    digest = hashlib.sha256(f"{VERSION} {duckdb.__version__}".encode())
+    digest.update(repr([(name, entry.as_reading()) for name, entry in said.relations.items()]).encode())
+    digest.update(repr([str(problem) for problem in listing.problems]).encode())
+    for found in listing.files:
+        for path in found.paths:
+            known = path.stat()
+            digest.update(repr((found.id, str(path.resolve()), known.st_size, known.st_mtime_ns)).encode())
+            with path.open("rb") as file:
+                digest.update(file.read(_ENDS))
+                file.seek(max(0, known.st_size - _ENDS))
+                digest.update(file.read(_ENDS))
+    return digest.hexdigest()
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, frozenset):
+        return sorted(value)
+    raise TypeError(f"a {type(value).__name__} is not kept")
+
+
+def _decoded(found: dict[str, Any]) -> Loaded:
+    """Give what loading found out from its JSON form."""
+    reports = tuple(
+        LoadReport(
+            each["table"],
+            each["rows"],
+            tuple(ColumnReport(**{**c, "examples": tuple(c["examples"])}) for c in each["columns"]),
+            tuple(each["warnings"]),
+            each["origin"],
+        )
+        for each in found["reports"]
+    )
+    declared = found["declared"]
+    relations = {name: _relation(entry) for name, entry in declared["relations"].items()}
+    return Loaded(
+        reports,
+        Schema(relations, declared["name"]),
+        found["separate"],
+        frozenset((database, table) for database, table in found["typed"]),
+    )
+
+
+def _relation(entry: dict[str, Any]) -> RelationSchema:
+    return RelationSchema(
+        description=entry["description"],
+        key=tuple(entry["key"]),
+        foreign_keys=tuple((tuple(own), other, tuple(theirs)) for own, other, theirs in entry["foreign_keys"]),
+        columns={name: ColumnSchema(description=c["description"]) for name, c in entry["columns"].items()},
+        named_by=entry["named_by"],
+    )

@@ -1,0 +1,70 @@
+"""Parquet files as tables: small ones are loaded, large ones and those in parts are read in place, by a view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from almanaq.corpus.files.kinds import Format, kind_of, total_bytes
+from almanaq.corpus.files.listing import FoundFile, Listing
+from almanaq.corpus.tabular import clean_header
+from almanaq.errors import SourceError
+from almanaq.suql.databases.duckdb_session import quote
+
+VIEW_BYTES = 64 << 20
+"""Files that are larger together are read in place: opening them costs nothing, and no memory holds them."""
+
+
+def load_parquet(
+    connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], found: FoundFile
+) -> tuple[int, tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Make the table or view at `place`; give its number of rows, its columns with their types, and warnings.
+
+    Raises:
+        SourceError: a file is no Parquet, or the parts do not fit together.
+    """
+    file = found.path.name
+    source = _source(found)
+    try:
+        described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or []
+        header = clean_header([entry[0] for entry in described], file)
+        ((rows,),) = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
+        columns = ", ".join(
+            f"{quote(entry[0])} AS {quote(name)}" for entry, name in zip(described, header.names, strict=True)
+        )
+        made = "VIEW" if total_bytes(found.paths) > VIEW_BYTES else "TABLE"
+        connection.execute(f"CREATE {made} {quote(*place)} AS SELECT {columns} FROM {source}")
+    except duckdb.Error as error:
+        why = str(error).strip().split("\n", 1)[0]
+        raise SourceError(f"{file} is not a Parquet file, or not of one table with those beside it: {why}") from error
+    types = [(name, str(entry[1])) for name, entry in zip(header.names, described, strict=True)]
+    return int(rows), tuple(types), header.warnings
+
+
+def lock_paths(connection: duckdb.DuckDBPyConnection, listing: Listing) -> None:
+    """Let the engine read the Parquet files of a source, and no other, once files are closed to it."""
+    read = [found for found in listing.files if _is_parquet(found.path)]
+    folders = [str(found.root.resolve()) for found in read if found.root is not None]
+    paths = [str(found.path.resolve()) for found in read if found.root is None]
+    if folders:
+        connection.execute(f"SET GLOBAL allowed_directories = {_list(folders)}")
+    if paths:
+        connection.execute(f"SET GLOBAL allowed_paths = {_list(paths)}")
+
+
+def _is_parquet(path: Path) -> bool:
+    kind = kind_of(path)
+    return kind is not None and kind.format is Format.PARQUET
+
+
+def _source(found: FoundFile) -> str:
+    files = _list([str(path.resolve()) for path in found.paths])
+    parted = ", hive_partitioning = true" if found.root is not None else ""
+    return f"read_parquet({files}, union_by_name = {str(len(found.paths) > 1).lower()}{parted})"
+
+
+def _list(texts: Sequence[Any]) -> str:
+    return "[" + ", ".join("'" + str(text).replace("'", "''") + "'" for text in texts) + "]"
