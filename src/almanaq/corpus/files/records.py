@@ -51,11 +51,11 @@ def read_json(path: Path, name: str) -> Records:
         SourceError: it holds no objects, or nothing of it is JSON.
     """
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
-        first = next((line for line in lines if line.strip()), "")
+        first, second = (next((line for line in lines if line.strip()), "") for _ in range(2))
     if not first:
         raise SourceError(f"{name} is empty: JSON Lines hold one object a line")
     by_lines = not name.lower().split(".", 1)[-1].startswith("json.") and not name.lower().endswith(".json")
-    if by_lines or _is_object(first):
+    if by_lines or (second and _is_object(first)):
         return _lines(path, name)
     return _document(path, name)
 

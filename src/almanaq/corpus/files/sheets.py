@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from almanaq.corpus.files.sniff import has_header
+from almanaq.corpus.files.sniff import has_header, unnamed
 from almanaq.errors import MissingExtraError, SourceError
 
 
@@ -16,7 +16,7 @@ class Sheet:
     """The rows of a sheet, without empty ones around them.
 
     Attributes:
-        names: the first row as text, or as many empty names as there are columns.
+        names: the first row as text, or names for as many columns as there are.
         notes: what was guessed, for people.
     """
 
@@ -60,10 +60,14 @@ def _sheet(file: str, name: str, rows: Sequence[Sequence[Any]], header: bool | N
     used = [i for i in range(max(map(len, found))) if any(i < len(row) and row[i] is not None for row in found[start:])]
     table = [tuple(row[i] if i < len(row) else None for i in used) for row in found[start:]]
     named = has_header([["" if v is None else str(v) for v in row] for row in table]) if header is None else header
-    notes: tuple[str, ...] = (f"{file}, sheet {name!r}: {start} rows above the table are left out",) if start else ()
+    notes: tuple[str, ...] = (
+        (f"{file}, sheet {name!r}: {start} {'row' if start == 1 else 'rows'} above the table left out",)
+        if start
+        else ()
+    )
     if not named and header is None:
         notes += (f"{file}, sheet {name!r}: its first row looks like values, so the columns are called column_1 …",)
-    names = tuple("" if v is None else str(v) for v in table[0]) if named else ("",) * len(used)
+    names = tuple("" if v is None else str(v) for v in table[0]) if named else unnamed(len(used))
     return Sheet(name, names, tuple(table[named:]), notes)
 
 

@@ -46,7 +46,7 @@ class Dialect:
         errors: "replace" where a few bytes are no text in that encoding.
         skip: lines before the table.
         header: whether the first row is one of names.
-        names: the first row as written, or as many empty names as there are columns.
+        names: the first row as written, or names for as many columns as there are.
         sample: the first rows of values.
         notes: what was guessed, for people.
     """
@@ -99,8 +99,13 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
         )
     return Dialect(
         encoding, separator, errors, _lines(text, separator, skip), header,
-        tuple(body[0]) if header else ("",) * width, tuple(map(tuple, body[header:])), notes,
+        tuple(body[0]) if header else unnamed(width), tuple(map(tuple, body[header:])), notes,
     )  # fmt: skip
+
+
+def unnamed(width: int) -> tuple[str, ...]:
+    """Give names for the columns of a table without a header."""
+    return tuple(f"column_{position}" for position in range(1, width + 1))
 
 
 # --- encoding --------------------------------------------------------------------------------------------------------
@@ -190,7 +195,8 @@ def _separator(text: str) -> str:
         share = rows / widths.total()
         if width > 1 and (round(share, 2), width) > best:
             best, chosen = (round(share, 2), width), separator
-    in_first = len(_rows(text, chosen)[0]) > 1
+    rows = _rows(text, chosen)
+    in_first = len(rows[_preamble(rows)]) > 1
     return chosen if in_first or not best[1] or best[0] >= _CONSISTENT else ALONE
 
 
