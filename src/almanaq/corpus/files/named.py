@@ -65,7 +65,7 @@ def named_files(source: str, *, allow_http: bool = False) -> Named | None:
         return _kept(sys.stdin.buffer, "stdin", "standard input")
     if is_web(source):
         return _fetched(source, allow_http=allow_http)
-    if Path(source).expanduser().exists():
+    if "://" in source or Path(source).expanduser().exists():
         return None
     parts = [part.strip() for part in source.split(",")]
     if len(parts) > 1 and all(parts) and any(Path(part).expanduser().exists() or _is_pattern(part) for part in parts):
@@ -74,7 +74,7 @@ def named_files(source: str, *, allow_http: bool = False) -> Named | None:
 
 
 def _is_pattern(text: str) -> bool:
-    return _PATTERN.search(text) is not None and "://" not in text
+    return _PATTERN.search(text) is not None
 
 
 def _matching(text: str) -> list[Path]:

@@ -195,8 +195,8 @@ def _separator(text: str) -> str:
         share = rows / widths.total()
         if width > 1 and (round(share, 2), width) > best:
             best, chosen = (round(share, 2), width), separator
-    rows = _rows(text, chosen)
-    in_first = len(rows[_preamble(rows)]) > 1
+    cut = _rows(text, chosen)
+    in_first = len(cut[_preamble(cut)]) > 1
     return chosen if in_first or not best[1] or best[0] >= _CONSISTENT else ALONE
 
 
