@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -15,7 +14,9 @@ from almanaq.suql.syntax.allowlist import check_allowed
 from almanaq.suql.syntax.dialect import suql_dialect
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.normal_forms import rewritten, write_normal_forms
+from almanaq.suql.syntax.placeholders import number_placeholders
 from almanaq.suql.syntax.plain_texts import write_plain_texts
+from almanaq.suql.syntax.respelling import respell, spelled
 from almanaq.suql.syntax.templates import hide_templates
 from almanaq.suql.syntax.windows import write_named_windows
 
@@ -98,10 +99,9 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
         tokens = dialect.tokenize(text)
         _refuse_other_statements(tokens)
         _refuse_trailing_commas(tokens, text)
-        numbered, count = _number_placeholders(text, tokens)
-        ended = _end_grouping_sets(numbered, tokens if numbered is text else dialect.tokenize(numbered), dialect)
-        tokens = tokens if ended is text else dialect.tokenize(ended)
-        trees = [tree for tree in dialect.parser().parse(hide_templates(tokens), ended) if tree is not None]
+        tokens, count = number_placeholders(tokens, text)
+        tokens = _end_grouping_sets(respell(tokens, text))
+        trees = [tree for tree in dialect.parser().parse(hide_templates(tokens), text) if tree is not None]
     except TokenError as error:
         raise _unclosed(text) from error
     except ParseError as error:
@@ -114,12 +114,12 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
         raise RefusedQueryError(f"the text holds {len(trees)} statements; give one SELECT at a time")
     tree = trees[0]
     _fetch_as_limit(tree)
-    tree = write_plain_texts(tree, ended)
+    tree = write_plain_texts(tree, text)
     if parameters:
         tree = _fill(tree, parameters)
     write_named_windows(tree)
     tree = write_normal_forms(tree)
-    check_allowed(tree, ended, engine)
+    check_allowed(tree, text, engine)
     assert isinstance(tree, exp.Query)
     return tree
 
@@ -133,37 +133,18 @@ def _is_text(text: str) -> bool:
     return True
 
 
-def _number_placeholders(text: str, tokens: list[Token]) -> tuple[str, int]:
-    """Write each `?` as `$1`, `$2`, …: PostgreSQL's own `?` is an operator, and a number keeps them apart.
-
-    A space follows: what stands between `$` and `$` without one would be taken for the tag of a `$tag$text$tag$`.
-    """
-    pieces, last, count = [], 0, 0
-    for token in tokens:
-        if (token.token_type == TokenType.PLACEHOLDER and token.text == "?") or _is_cast_or_joined(token, text):
-            count += 1
-            pieces += [text[last : token.start], f"${count} "]
-            last = token.start + 1
-    return "".join([*pieces, text[last:]]) if count else text, count
-
-
-def _is_cast_or_joined(token: Token, text: str) -> bool:
-    """Say whether a token is the `?` of `?::int` or `?||x`, which are operators elsewhere."""
-    joined = token.token_type == TokenType.QMARK_PIPE and text[token.end + 1 : token.end + 2] == "|"
-    return token.token_type == TokenType.QDCOLON or joined
-
-
-def _end_grouping_sets(text: str, tokens: list[Token], dialect: Dialect) -> str:
+def _end_grouping_sets(tokens: list[Token]) -> list[Token]:
     """Write HAVING TRUE between `ROLLUP (…)` and LIMIT or OFFSET, which sqlglot would take for another key."""
     opened: list[bool] = []
+    found: list[Token] = []
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        found.append(token)
         if token.token_type == TokenType.L_PAREN:
             opened.append(before is not None and before.token_type in _GROUPING_SETS)
         elif token.token_type == TokenType.R_PAREN and opened and opened.pop():
             if after is not None and after.token_type in (TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH):
-                inserted = text[: token.end + 1] + " HAVING TRUE" + text[token.end + 1 :]
-                return _end_grouping_sets(inserted, dialect.tokenize(inserted), dialect)
-    return text
+                found += spelled(token, (TokenType.HAVING, "HAVING"), (TokenType.TRUE, "TRUE"))
+    return found
 
 
 def _refuse_other_statements(tokens: list[Token]) -> None:
