@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from almanaq.errors import (
@@ -155,14 +157,23 @@ def test_errors_point_at_their_place(town: Asked, sql: str, kind: type[QueryErro
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT id FROM places FETCH FIRST 2 ROWS WITH TIES",
+        "SELECT id FROM places WHERE answer(body, 'calm') = 'Yes' ORDER BY id FETCH FIRST 2 ROWS WITH TIES",
         "SELECT * FROM places PIVOT (count(*) FOR id IN (1))",
-        "SELECT id FROM places WHERE body @@ 'calm'",
+        "SELECT id FROM places TABLESAMPLE SYSTEM (10)",
     ],
 )
 def test_what_is_not_supported_says_so(town: Asked, sql: str) -> None:
     with pytest.raises(UnsupportedError, match=r"write|use"):
         town.con.sql(sql)
+
+
+@pytest.mark.parametrize("sql", ["SELECT body @@ 'calm' FROM places", "SELECT body ^@ 'a' FROM places"])
+def test_operators_of_postgres_alone_run_there_and_are_named_elsewhere(town: Asked, engine: str, sql: str) -> None:
+    if engine == "postgres":
+        assert town.con.sql(sql).rows
+    else:
+        with pytest.raises(UnsupportedError, match=re.escape(sql.split()[2])):
+            town.con.sql(sql)
 
 
 def test_what_the_database_names_is_pointed_at(town: Asked) -> None:

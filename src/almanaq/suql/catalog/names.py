@@ -18,9 +18,7 @@ from almanaq.suql.catalog.grouping import write_group_keys
 from almanaq.suql.catalog.output_names import APART, name_of
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.scope import Item, Scope, Shown, name_error, place, table_name, within
-
-_COLUMNS = dict.fromkeys(("json_each", "jsonb_each", "json_each_text", "jsonb_each_text"), ("key", "value"))
-"""The columns of functions in FROM that give several; others give one."""
+from almanaq.suql.catalog.table_functions import columns_of_function, functions_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ class _Query:
     def _outputs(self, block: exp.Select, scope: Scope) -> tuple[Shown, ...]:
         """Write the stars of a SELECT list out, and give each output a name of its own in the tree."""
         items: list[tuple[Shown, exp.Expr]] = []
-        for i, item in enumerate(block.expressions):
+        for i, item in enumerate(map(_star_of_row, block.expressions)):
             if item.is_star and isinstance(item, exp.Star | exp.Column):
                 items += [(shown, shown.node.copy()) for shown in self._star(item, scope)]
             else:
@@ -169,6 +167,10 @@ class _Query:
             if found is None:
                 known = [name for around in scope.around() for name in around.item.tables]
                 last = star.parts[-2]
+                if self._find(exp.Column(this=last.copy()), scope) is not None:
+                    raise UnsupportedError(
+                        f"the fields of {last.name!r} cannot be told here: name each, ({last.name}).a"
+                    )
                 raise name_error(last, f"no relation named {table_name(star)!r} in FROM", known, self.text)
         else:
             found, what = scope.item.columns, star
@@ -280,26 +282,39 @@ class _Query:
     ) -> tuple[Item, exp.Expr]:
         """Give what a function or VALUES in FROM shows; all its columns are named in the tree."""
         ordinality = bool(node.args.get("ordinality"))
-        if isinstance(node, exp.Table) and node.args.get("rows_from"):
-            raise UnsupportedError(
-                "ROWS FROM is not supported: join the functions WITH ORDINALITY on what numbers them"
-            )
         node = node.this if isinstance(node, exp.Lateral) else node
         if isinstance(node, exp.Func) and not isinstance(node, exp.UDTF):
             node = exp.Table(this=node, ordinality=ordinality or None)
         holder = exp.paren(node, copy=False)
         self.expression(holder, seen or within(None))
         node = holder.this
-        function = node.this if isinstance(node, exp.Table) else node
-        visible = called or (name_of(function) if not isinstance(function, exp.Values) else "_values")
-        names = _named_columns(node, function, visible, listed)
+        first, *others = functions = functions_in(node)
+        visible = called or (name_of(first) if not isinstance(first, exp.Values) else "_values")
+        own = [
+            name
+            for function in functions
+            for name in columns_of_function(
+                function, name_of(function) if others else visible, self.catalog, len(listed)
+            )
+        ]
+        names = _named_columns(node, own, listed)
         if len(listed) > len(names):
             renamed((), listed[len(names) :], visible, self.text)
         name = self.alias(visible, left)
         labels = [_label(label) for label in _apart([shown for shown, _ in names])]
         columns = tuple(Shown(*shown, label) for shown, label in zip(names, labels, strict=True))
-        node.set("alias", exp.TableAlias(this=_label(name), columns=[label.copy() for label in labels]))
+        node.set("alias", exp.TableAlias(this=_label(name), columns=_typed(labels, listed)))
         return Item.table(visible, _of_table(columns, name)), node
+
+
+def _star_of_row(item: exp.Expr) -> exp.Expr:
+    """Write `(t).*` as `t.*`; what a value of several fields holds is not known."""
+    if not (isinstance(item, exp.Dot) and isinstance(item.expression, exp.Star)):
+        return item
+    row = item.this.unnest()
+    if isinstance(row, exp.Column) and not row.table:
+        return exp.Column(this=exp.Star(), table=row.this)
+    raise UnsupportedError(f"the fields of {row.sql('postgres')} cannot be told here: name them, ({row.name}).field")
 
 
 def _of_table(columns: tuple[Shown, ...], table: str) -> tuple[Shown, ...]:
@@ -309,23 +324,28 @@ def _of_table(columns: tuple[Shown, ...], table: str) -> tuple[Shown, ...]:
     )
 
 
-def _named_columns(
-    node: exp.Expr, function: exp.Expr, called: str, listed: list[exp.Identifier]
-) -> list[tuple[str, str]]:
-    """Give what the columns of a function or VALUES are called, and how that is spelled."""
+def _typed(labels: list[exp.Identifier], listed: list[exp.Identifier]) -> list[exp.Expr]:
+    """Give the columns of an alias list; those of a record have their types."""
+    kinds = [column.args.get("kind") for column in listed] + [None] * len(labels)
+    return [
+        exp.ColumnDef(this=label.copy(), kind=kind.copy()) if kind is not None else label.copy()
+        for label, kind in zip(labels, kinds, strict=False)
+    ]
+
+
+def _named_columns(node: exp.Expr, own: list[str], listed: list[exp.Identifier]) -> list[tuple[str, str]]:
+    """Give what the columns of functions or VALUES are called, and how that is spelled.
+
+    Args:
+        own: what they are called where the query gives them no name.
+    """
     names = [(name.name, spelled(name)) for name in listed]
     offset = node.args.get("offset")
     numbered = bool(offset or node.args.get("ordinality"))
     if isinstance(offset, exp.Identifier):
         names.append((offset.name, spelled(offset)))
         node.set("offset", True)
-    if isinstance(function, exp.Values):
-        own = [f"column{i + 1}" for i in range(len(function.expressions[0].expressions))]
-    elif isinstance(function, exp.Unnest) and len(function.expressions) > 1:
-        own = ["unnest"] * len(function.expressions)
-    else:
-        own = list(_COLUMNS.get(name_of(function), (called,)))
-    own += ["ordinality"] if numbered else []
+    own = [*own, "ordinality"] if numbered else own
     return names[: len(own)] + [(name, name) for name in own[len(names) :]]
 
 

@@ -42,6 +42,8 @@ def check_operators(tree: exp.Query, text: str) -> None:
 
 def _check_arrays(tree: exp.Query, text: str) -> None:
     for node in tree.find_all(*_OF_ARRAYS):
+        if isinstance(node, exp.Binary) and not any(part.is_type("array") for part in node.args.values()):
+            continue  # ranges, JSON and shapes have these operators too
         for operand in [*node.args.values()] if isinstance(node, exp.Binary) else [node.this, *node.expressions]:
             kind = _family(operand) if isinstance(operand, exp.Expr) else None
             if kind is not None:

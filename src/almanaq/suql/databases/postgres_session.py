@@ -50,7 +50,7 @@ _COSTS = re.compile(r"cost=([\d.]+)\.\.([\d.]+)")
 _BEGIN = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ {mode}",
     "SET LOCAL TimeZone = 'UTC'",
-    "SET LOCAL DateStyle = 'ISO, YMD'",
+    "SET LOCAL DateStyle = 'ISO'",
     "SET LOCAL IntervalStyle = 'postgres'",
     "SET LOCAL synchronize_seqscans = off",
     "SET LOCAL statement_timeout = 0",
@@ -58,8 +58,9 @@ _BEGIN = (
     "SAVEPOINT reading",
 )
 """What the first statement's message begins with. Moments and their texts do not depend on how a server is set up: they
-are in UTC, as from every engine here. Rows of a large table come in its order, not from where another query is. The
-server waits for as long as a model does."""
+are in UTC, as from every engine here; but in which order day and month stand in a date that is not written as ISO has
+it, the database says. Rows of a large table come in its order, not from where another query is. The server waits for as
+long as a model does."""
 _READ_ONLY, _KEEP = "SET LOCAL transaction_read_only = on", "RELEASE SAVEPOINT reading; SAVEPOINT reading"
 """A savepoint always stands, also where a message fails before it begins: as a whole, by a mistake in its syntax."""
 _OTHER_FAULTS = (pa.ArrowException, OverflowError, ValueError)

@@ -42,11 +42,36 @@ def write_for_duckdb(node: exp.Expr) -> exp.Expr:
 
 
 def _query(node: exp.Expr) -> exp.Expr:
+    if isinstance(node.args.get("limit"), exp.Fetch):
+        return _with_ties(node)
     if node.args.get("limit") is not None and node.args.get("offset") is None:
         if len(list(node.find_all(exp.Select, exp.Table))) > 2:
             # DuckDB 2.0 forgets a LIMIT above an outer join or an OR with an aggregate over no rows, unless it skips.
             node.set("offset", exp.Offset(expression=exp.Literal.number(0)))
     return node
+
+
+def _with_ties(query: exp.Expr) -> exp.Expr:
+    """`FETCH FIRST n ROWS WITH TIES` is a QUALIFY: what ties with the n-th row has a rank of n at most."""
+    if not isinstance(query, exp.Select) or query.args.get("distinct") or query.args.get("qualify"):
+        raise UnsupportedError("WITH TIES after UNION or DISTINCT is not supported here: put them into a subquery")
+    order = query.args["order"].copy()
+    for ordered in order.expressions:
+        if isinstance(ordered.this, exp.Literal) and ordered.this.is_int:
+            ordered.set("this", query.selects[int(ordered.this.name) - 1].unalias().copy())
+    count = query.args["limit"].args.get("count") or exp.Literal.number(1)
+    offset = query.args.get("offset")
+    skipped = offset.expression if offset is not None else exp.Literal.number(0)
+    last = exp.Add(this=exp.paren(count.copy()), expression=exp.paren(skipped.copy()))
+    rank = exp.Window(this=exp.Anonymous(this="rank"), order=order)
+    kept: exp.Expr = exp.LTE(this=rank, expression=last)
+    if offset is not None:
+        number = exp.Window(this=exp.RowNumber(), order=order.copy())
+        kept = exp.and_(kept, exp.GT(this=number, expression=exp.paren(skipped.copy())), copy=False)
+    query.set("qualify", exp.Qualify(this=kept))
+    query.set("limit", None)
+    query.set("offset", None)
+    return query
 
 
 # --- text and patterns -----------------------------------------------------------------------------------------------

@@ -45,6 +45,8 @@ _WITHOUT_ESCAPE = ("trino", "snowflake")
 
 def write_for_others(node: exp.Expr, dialect: str) -> exp.Expr:
     """Give a node of a PostgreSQL tree as an engine has to be told it; raises UnsupportedError where it cannot be."""
+    if isinstance(node, exp.Fetch):
+        raise UnsupportedError(f"WITH TIES is not supported on {dialect}: write a subquery with rank() for ties")
     if isinstance(node, exp.IntDiv) and dialect in _DIVISION:
         return _read(_DIVISION[dialect], dialect, node.this, node.expression)
     if isinstance(node, TEMPLATED):

@@ -6,11 +6,13 @@ from functools import partial
 
 from sqlglot import exp
 
+from almanaq.errors import UnsupportedError
 from almanaq.suql.dialects.duckdb import write_for_duckdb
 from almanaq.suql.dialects.json_paths import write_path
 from almanaq.suql.dialects.others import write_for_others
 from almanaq.suql.dialects.patterns import refuse_backspace
 from almanaq.suql.syntax.normal_forms import COMPARISONS, rewritten
+from almanaq.suql.syntax.respelling import MISREAD
 from almanaq.suql.syntax.templates import TEMPLATED, as_written
 
 
@@ -25,6 +27,8 @@ def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
 
     def portable(node: exp.Expr) -> exp.Expr:
         refuse_backspace(node)
+        if dialect != "postgres" and isinstance(node, exp.Anonymous) and node.name.lower() in MISREAD:
+            raise UnsupportedError(f"{node.name.lower()} in this form is not supported on {dialect}")
         if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
             return write_path(node, dialect)
         return write(node if dialect == "postgres" else _hexadecimal(node))
@@ -55,6 +59,8 @@ def _for_postgres(node: exp.Expr) -> exp.Expr:
         return _compare_as_text(_by_address(node))
     elif isinstance(node, TEMPLATED):
         return as_written(node)
+    elif isinstance(node, exp.Anonymous) and node.name.lower() in MISREAD:
+        return exp.Dot(this=exp.to_identifier("pg_catalog"), expression=node.copy())  # read again, it is what it is
     elif isinstance(node, exp.Hex):
         return exp.Anonymous(this="to_hex", expressions=[node.this])
     return node

@@ -32,6 +32,18 @@ STRUCTURE = frozenset(
     """.split()
 )
 """Classes of nodes that are no calls of functions."""
+POSTGRES_ALONE = frozenset(
+    """
+    Adjacent ColumnDef Distance ExtendsLeft ExtendsRight JSONBContainsAllTopKeys JSONBContainsAnyTopKeys
+    JSONBDeleteAtPath JSONBPathExists MatchAgainst Operator ParseJSON Variadic
+    """.split()
+)
+"""Those of them that only PostgreSQL has."""
+_SIGNS = {
+    **{"Adjacent": "-|-", "Distance": "<->", "ExtendsLeft": "&<", "ExtendsRight": "&>", "JSONBDeleteAtPath": "#-"},
+    **{"JSONBContainsAllTopKeys": "?&", "JSONBContainsAnyTopKeys": "?|", "JSONBPathExists": "@?"},
+    **{"ColumnDef": "a list of columns with types", "ParseJSON": "json '…'"},
+}
 _STATEMENT_NAMES = {"Command": "command"}
 _NAME = re.compile(r'"?(\w+)"?')
 
@@ -60,11 +72,11 @@ def _check_node(node: exp.Expr, query: str, engine: str | None) -> None:
         _check_named(node, query, engine)
     elif kind in CLASSES:
         _check_known(node, kind, query, engine)
-    elif kind not in STRUCTURE:
+    elif kind not in STRUCTURE and not (engine in (None, "postgres") and kind in POSTGRES_ALONE):
         _refuse_class(node, query, engine)
     special = _SPECIAL.get(kind)
     if special is not None:
-        special(node, query)
+        special(node, query, engine)
     check_arguments(node)
 
 
@@ -94,10 +106,19 @@ def _check_known(node: exp.Expr, kind: str, query: str, engine: str | None) -> N
 
 def _refuse_class(node: exp.Expr, query: str, engine: str | None) -> NoReturn:
     if isinstance(node, exp.MatchAgainst):
-        raise UnsupportedError("full-text search (@@) is not supported: use ILIKE, or ~ with a pattern")
+        raise UnsupportedError(f"full-text search (@@) is not supported on {engine}: use ILIKE, or ~ with a pattern")
+    if type(node).__name__ in POSTGRES_ALONE:
+        raise UnsupportedError(f"{_sign(node)} is not supported on {engine}: PostgreSQL alone has it")
     if isinstance(node, exp.Func):
         _refuse_function(node, _written_name(node, query) or node.sql_name().lower(), query, engine)
     raise RefusedQueryError(f"{node.key.upper()} is not allowed in a query")
+
+
+def _sign(node: exp.Expr) -> str:
+    """Give an operator as it is written, or the word for what a node is."""
+    if isinstance(node, exp.Operator):
+        return str(node.args["operator"]).removeprefix("pg_catalog.")
+    return _SIGNS.get(type(node).__name__, node.key.upper())
 
 
 def _refuse_function(node: exp.Expr, name: str, query: str, engine: str | None) -> NoReturn:
@@ -115,20 +136,20 @@ def _refuse_here(node: exp.Expr, name: str, query: str, engine: str | None) -> N
 def _written_name(node: exp.Expr, query: str) -> str | None:
     """Give the name that a function was written under, in lower case; None for an operator and for a keyword's form."""
     start, end = node.meta.get("start"), node.meta.get("end")
-    if start is None or end is None or not isinstance(node, exp.Func):
-        return None
+    if start is None or end is None or end < start or not isinstance(node, exp.Func):
+        return None  # one that is written nowhere was put there by `respelling`
     name = _NAME.fullmatch(query[start : end + 1])
     return name[1].lower() if name is not None else query[start : end + 1].lower()
 
 
-def _check_window(node: exp.Expr, query: str) -> None:
+def _check_window(node: exp.Expr, query: str, engine: str | None) -> None:  # noqa: ARG001
     if is_text_call(node.this):
         start, end = _position(node, node.this.name, query)
         message = f"{node.this.name}() is no window function: it reads one document of each row"
         raise QueryTypeError(message, query=query, start=start, end=end)
 
 
-def _check_cast(node: exp.Expr, query: str) -> None:
+def _check_cast(node: exp.Expr, query: str, engine: str | None) -> None:  # noqa: ARG001
     if is_text_call(node.this) and node.args["to"].this == exp.DType.USERDEFINED:
         name = node.args["to"].args["kind"].name
         start, end = _position(node, name, query)
@@ -136,16 +157,16 @@ def _check_cast(node: exp.Expr, query: str) -> None:
         raise QueryTypeError(message, query=query, start=start, end=end)
 
 
-def _check_dot(node: exp.Expr, query: str) -> None:  # noqa: ARG001
+def _check_dot(node: exp.Expr, query: str, engine: str | None) -> None:  # noqa: ARG001
     if isinstance(node.expression, exp.Func):
         raise RefusedQueryError(f"call {node.expression.name or 'the function'} without the name of a schema")
 
 
-def _check_table(node: exp.Expr, query: str) -> None:
-    """Tables are relations by name: no files, no table functions but unnest and generate_series."""
-    if isinstance(node.this, exp.Func) and not isinstance(
-        node.this, exp.GenerateSeries | exp.ExplodingGenerateSeries | exp.Unnest
-    ):
+def _check_table(node: exp.Expr, query: str, engine: str | None) -> None:
+    """Tables are relations by name: no files; outside of PostgreSQL no functions but unnest and generate_series."""
+    known: tuple[type[exp.Expr], ...] = (exp.GenerateSeries, exp.ExplodingGenerateSeries, exp.Unnest)
+    text = is_text_call(node.this)
+    if isinstance(node.this, exp.Func) and not isinstance(node.this, known) and (text or engine != "postgres"):
         name = node.this.name if isinstance(node.this, exp.Anonymous) else node.this.sql_name()
         start, end = _position(node.this, name, query)
         raise RefusedQueryError(
@@ -158,7 +179,9 @@ def _check_table(node: exp.Expr, query: str) -> None:
     if node.args.get("pivots"):
         raise UnsupportedError("PIVOT is not supported: write aggregates with FILTER (WHERE …)")
     if node.args.get("sample"):
-        raise UnsupportedError("TABLESAMPLE is not supported: its rows differ from run to run")
+        raise UnsupportedError(
+            "TABLESAMPLE is not supported, its rows differ from run to run: use ORDER BY random() LIMIT n"
+        )
 
 
 _SPECIAL = {"Table": _check_table, "Window": _check_window, "Cast": _check_cast, "Dot": _check_dot}

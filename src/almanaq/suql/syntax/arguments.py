@@ -21,10 +21,13 @@ UNITS = frozenset(
     ]
 )
 """Units of time, as PostgreSQL spells them."""
-FIELDS = UNITS | frozenset("epoch dow isodow doy isoyear julian timezone timezone_hour timezone_minute".split())
+FIELDS = UNITS | frozenset(
+    "epoch dow isodow doy isoyear julian timezone timezone_hour timezone_minute timezone_h timezone_m".split()
+)
 """What extract() takes out of a moment."""
 _FORMS = frozenset(("nfc", "nfd", "nfkc", "nfkd"))
 _SPAN = frozenset(("years", "months", "weeks", "days", "hours", "mins", "secs"))
+_JSON = frozenset(("target", "path", "vars", "silent", "new_value", "create_if_missing", "null_value_treatment"))
 _WORDS: Mapping[tuple[str, str], frozenset[str]] = {
     ("Extract", "this"): FIELDS,
     ("TimestampTrunc", "unit"): UNITS,
@@ -33,7 +36,7 @@ _WORDS: Mapping[tuple[str, str], frozenset[str]] = {
     ("IntervalSpan", "expression"): UNITS,
     ("WindowSpec", "exclude"): frozenset(("current row", "group", "ties", "no others")),
     ("Normalize", "form"): _FORMS,
-    ("Kwarg", "this"): _SPAN,
+    ("Kwarg", "this"): _SPAN | _JSON,
 }
 """Which words may stand where sqlglot keeps a bare word."""
 _TEXTS: Mapping[tuple[str, str], frozenset[str]] = {
@@ -46,6 +49,7 @@ _TEXTS: Mapping[tuple[str, str], frozenset[str]] = {
     ("Join", "side"): frozenset(("left", "right", "full")),
     ("Join", "kind"): frozenset(("inner", "outer", "cross", "semi", "anti")),
     ("Join", "method"): frozenset(("natural",)),
+    ("Fetch", "direction"): frozenset(("first", "next")),
     ("Trim", "position"): frozenset(("leading", "trailing", "both")),
     ("RecursiveWithSearch", "kind"): frozenset(("depth", "breadth", "cycle")),
     ("ObjectIdentifier", "this"): frozenset(("regtype", "oid")),
@@ -57,6 +61,8 @@ _ANY_TEXT = frozenset([("Identifier", "this"), ("Anonymous", "this"), ("JSONPath
 """Plain text that is quoted where it is printed, or checked elsewhere."""
 _NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _SPAN_TEXT = re.compile(r"[0-9A-Za-z .:+@-]*")
+_OPERATOR = re.compile(r"pg_catalog\.[-+*/<>=~!@#%^&|`?]+")
+"""PostgreSQL's own operators only compute; those of a schema of somebody's may do anything."""
 _COLLATION = re.compile(r"[A-Za-z][A-Za-z0-9_.@-]*")
 _ODD_TEXT = "the query holds the character U+0000, which no database takes in a text; leave it out"
 
@@ -78,6 +84,8 @@ def check_arguments(node: exp.Expr) -> None:
 def _check_text(node: exp.Expr, kind: str, key: str, text: str) -> None:
     if "\0" in text:
         raise RefusedQueryError(_ODD_TEXT)
+    if (kind, key) == ("Operator", "operator") and _OPERATOR.fullmatch(text):
+        return
     if (kind, key) in _ANY_TEXT or kind in ("Literal", "Var", "BitString", "HexString"):
         return  # the last have checks of their own
     if text.lower() not in _TEXTS.get((kind, key), ()):

@@ -41,13 +41,37 @@ _ALLOWED = {
         acosh asinh atanh cosh gen_random_uuid quarter sinh tanh to_hex
     """,
     ("postgres",): """
-        acosd array_dims array_fill array_lower array_ndims array_positions array_replace array_upper asind atan2d atand
-        bit_count convert_from convert_to cosd cotd date_bin decode encode erf erfc
-        get_bit get_byte json_array json_build_array json_object json_strip_nulls json_typeof
-        jsonb_build_array jsonb_extract_path jsonb_insert jsonb_object jsonb_object_agg jsonb_pretty jsonb_set
-        jsonb_strip_nulls jsonb_typeof justify_hours justify_interval make_interval make_timestamptz min_scale
-        normalize num_nonnulls num_nulls quote_ident quote_literal quote_nullable regexp_instr regexp_substr
-        scale sha224 sha384 sha512 sind tand to_ascii to_json to_jsonb trim_array trim_scale unistr
+        abbrev acosd area array_dims array_fill array_larger array_lower array_ndims array_positions
+        array_replace array_smaller array_to_json array_to_tsvector array_upper asind atan2d atand bit bit_count
+        bool booland_statefunc booleq boolne boolor_statefunc bound_box box bpchar broadcast casefold center
+        cidr circle clock_timestamp convert convert_from convert_to cosd cotd crc32 crc32c date_add date_bin
+        date_subtract datemultirange daterange decode diagonal diameter encode enum_first enum_last enum_range
+        erf erfc family float4 float4send float8 float8_accum float8_combine float8_regr_accum
+        float8_regr_combine float8send format_type gamma generate_subscripts get_bit get_byte height host
+        hostmask inet_merge inet_same_family int2 int4 int4multirange int4range int8 int8multirange int8range
+        is_normalized isclosed isempty ishorizontal isopen isparallel isperp isvertical json_array
+        json_array_elements_text json_build_array json_each json_each_text json_object json_object_keys
+        json_populate_record json_populate_recordset json_strip_nulls json_to_record json_to_recordset
+        json_to_tsvector json_typeof jsonb_array_elements_text jsonb_build_array jsonb_concat jsonb_contained
+        jsonb_contains jsonb_delete jsonb_delete_path jsonb_each jsonb_each_text jsonb_exists jsonb_exists_all
+        jsonb_exists_any jsonb_extract_path jsonb_insert jsonb_object jsonb_object_agg jsonb_object_keys
+        jsonb_path_exists jsonb_path_exists_tz jsonb_path_match jsonb_path_match_tz jsonb_path_query
+        jsonb_path_query_array jsonb_path_query_array_tz jsonb_path_query_first jsonb_path_query_first_tz
+        jsonb_path_query_tz jsonb_populate_record jsonb_populate_recordset jsonb_pretty jsonb_set jsonb_set_lax
+        jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_to_tsvector jsonb_typeof justify_hours
+        justify_interval lgamma line lower_inc lower_inf lseg macaddr macaddr8 macaddr8_set7bit make_interval
+        make_timestamptz masklen min_scale money multirange name netmask network normalize npoints num_nonnulls
+        num_nulls numeric numeric_inc nummultirange numnode numrange oid overlaps parse_ident path pclose
+        pg_collation_for pg_column_size pg_size_bytes pg_size_pretty pg_typeof phraseto_tsquery plainto_tsquery
+        point polygon popen querytree quote_ident quote_literal quote_nullable radius range_agg
+        range_intersect_agg range_merge regexp_instr regexp_split_to_table regexp_substr row row_to_json scale
+        set_bit set_byte set_masklen setweight sha224 sha384 sha512 sind slope statement_timestamp
+        string_to_table tand text textlen timeofday timestamptz timetz timezone to_ascii to_bin to_json to_jsonb
+        to_oct to_tsquery to_tsvector transaction_timestamp trim_array trim_scale ts_delete ts_filter
+        ts_headline ts_lexize ts_rank ts_rank_cd tsmultirange tsquery_phrase tsrange tstzmultirange tstzrange
+        tsvector_to_array unistr upper_inc upper_inf varbit varchar websearch_to_tsquery width xid
+        xml_is_well_formed xml_is_well_formed_content xml_is_well_formed_document xmlagg xmlcomment xmlconcat
+        xpath xpath_exists
     """,
 }
 FUNCTIONS: Mapping[str, frozenset[str]] = MappingProxyType(

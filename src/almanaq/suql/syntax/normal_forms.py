@@ -23,6 +23,7 @@ def write_normal_forms(tree: exp.Expr) -> exp.Expr:
     - `(a, b) < (c, d)` becomes `a < c OR a = c AND b < d`, and `(a, b) IN ((1, 2), …)` an OR of such comparisons;
     - `x <> ALL (array)` becomes `NOT x = ANY (array)`, `x = ANY (ARRAY(SELECT …))` `x = ANY (SELECT …)`;
     - `x LIKE ANY (ARRAY[p, q])` becomes `x LIKE p OR x LIKE q`;
+    - `pg_catalog.f(x)` becomes `f(x)`;
     - `regexp_like(x, p, 'i')` becomes `x ~* p`;
     - `div(a, b)` is kept by name: a division of integers is another thing.
     """
@@ -43,6 +44,8 @@ def rewritten(tree: exp.Expr, write: Callable[[exp.Expr], exp.Expr]) -> exp.Expr
 
 
 def _written(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous) and node.this.name == "pg_catalog":
+        return node.expression
     if isinstance(node, (*COMPARISONS, exp.Is)):
         _name_rows(node)
     if isinstance(node, COMPARISONS):

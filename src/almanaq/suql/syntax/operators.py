@@ -47,7 +47,7 @@ def _sign(tokens: list[Token], at: int, text: str) -> tuple[str, int]:
     """
     run, count = "", 0
     for token in tokens[at:]:
-        written = text[token.start : token.end + 1]
+        written = text[token.start : token.end + 1] if token.text != "$" else "$"  # a placeholder with its number
         if not written or not set(written) <= _SIGNS or (count and token.start != tokens[at + count - 1].end + 1):
             break
         run, count = run + written, count + 1

@@ -18,6 +18,7 @@ from almanaq.suql.syntax.placeholders import number_placeholders
 from almanaq.suql.syntax.plain_texts import write_plain_texts
 from almanaq.suql.syntax.respelling import respell, spelled
 from almanaq.suql.syntax.templates import hide_templates
+from almanaq.suql.syntax.text_functions import has_text
 from almanaq.suql.syntax.windows import write_named_windows
 
 _OTHER_STATEMENTS = frozenset(
@@ -179,12 +180,19 @@ def _fill(tree: exp.Expr, parameters: Sequence[object]) -> exp.Expr:
 
 
 def _fetch_as_limit(tree: exp.Expr) -> None:
-    """Write FETCH FIRST n ROWS ONLY as LIMIT n."""
+    """Write FETCH FIRST n ROWS ONLY as LIMIT n; WITH TIES stays where no model is asked."""
     for fetch in list(tree.find_all(exp.Fetch)):
         options = fetch.args.get("limit_options")
-        if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
-            raise UnsupportedError("FETCH takes a number of ROWS ONLY here: write a subquery with rank() for ties")
-        fetch.replace(exp.Limit(expression=fetch.args.get("count") or exp.Literal.number(1)))
+        if options is not None and options.args.get("percent"):
+            raise UnsupportedError("FETCH takes a number of ROWS here: write a subquery with percent_rank()")
+        if options is None or not options.args.get("with_ties"):
+            fetch.replace(exp.Limit(expression=fetch.args.get("count") or exp.Literal.number(1)))
+            continue
+        query = fetch.parent
+        if query is None or query.args.get("order") is None:
+            raise QuerySyntaxError("WITH TIES wants an ORDER BY, by which rows are ties")
+        if has_text(tree):
+            raise UnsupportedError("WITH TIES beside answer() is not supported: write a subquery with rank() for ties")
 
 
 def _unclosed(text: str) -> QuerySyntaxError:

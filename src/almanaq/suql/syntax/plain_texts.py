@@ -14,7 +14,7 @@ from almanaq.suql.syntax.normal_forms import rewritten
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(.))|''", re.DOTALL)
 _SIGNS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_UNICODE = re.compile(r"\\(?:([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6})|(\\))|''")
+_NO_ESCAPE = frozenset("0123456789abcdefABCDEF+'\" ")
 _MOST = 0x10FFFF
 
 
@@ -34,9 +34,7 @@ def write_plain_texts(tree: exp.Expr, text: str) -> exp.Expr:
         if isinstance(node, exp.ByteString):
             return exp.Literal.string(_read(node, text, _ESCAPE, "E"))
         if isinstance(node, exp.UnicodeString):
-            if node.args.get("escape"):
-                raise QuerySyntaxError("UESCAPE is not supported: write the characters themselves")
-            return exp.Literal.string(_read(node, text, _UNICODE, "U&"))
+            return exp.Literal.string(_read(node, text, _unicode(node.args.get("escape")), "U&"))
         return node
 
     return rewritten(tree, plain)
@@ -58,6 +56,15 @@ def _read(node: exp.Expr, text: str, escapes: re.Pattern[str], prefix: str) -> s
         message = "an escape here stands for no character that a text may hold"
         raise QuerySyntaxError(message, query=text, start=start, end=end)
     return read
+
+
+def _unicode(escape: object) -> re.Pattern[str]:
+    """Give what an escape in `U&'…'` looks like; another sign than a backslash may be said by UESCAPE."""
+    sign = escape.name if isinstance(escape, exp.Expr) else "\\"
+    if len(sign) != 1 or sign in _NO_ESCAPE:
+        raise QuerySyntaxError("UESCAPE takes one sign that is no digit, letter up to f, plus, quote or space")
+    sign = re.escape(sign)
+    return re.compile(rf"{sign}(?:([0-9a-fA-F]{{4}})|\+([0-9a-fA-F]{{6}})|({sign}))|''")
 
 
 def _character(match: re.Match[str]) -> str:

@@ -19,8 +19,13 @@ T = TokenType
 
 _QUERY_BEFORE = (T.UNION, T.EXCEPT, T.INTERSECT, T.ALL, T.DISTINCT, T.L_PAREN, T.R_PAREN)
 _PREFIX = (T.PARAMETER, T.PIPE_SLASH, T.DPIPE_SLASH)
-_KEPT_BY_NAME = frozenset(["convert", "jsonb_contains", "log10", "overlaps"])
-"""Functions that the parser takes for others; behind `pg_catalog.` it leaves a function as it is."""
+MISREAD = frozenset(
+    """
+    convert date_add date_part date_trunc host json_object jsonb_contains jsonb_exists log10 overlaps regexp_like
+    """.split()
+)
+"""Functions that the parser takes for others, or leaves arguments out of, in some of their forms. Behind `pg_catalog.`
+it leaves a function as it is."""
 
 
 def respell(tokens: Tokens, text: str) -> Tokens:
@@ -35,7 +40,7 @@ def respell(tokens: Tokens, text: str) -> Tokens:
     """
     tokens = respell_operators(tokens, text)
     tokens = respell_types(tokens)
-    for respelled in (_statements, _merged_aliases, _orders, _substrings, _prefixes, _functions):
+    for respelled in _PASSES:
         tokens = respelled(tokens)
     return tokens
 
@@ -169,11 +174,27 @@ def _prefixes(tokens: Tokens) -> Tokens:
             if token.text == "$":
                 continue
             end = end_of_operand(tokens, i + 1)
-            operator = spelled(token, (T.VAR, "abs")) if token.text == "@" else [token]
+            operator = [named(token, "abs")] if token.text == "@" else [token]
             opened = spelled(token, (T.L_PAREN, "("))
             closed = spelled(tokens[end - 1], (T.R_PAREN, ")"))
             tokens = [*tokens[:i], *operator, *opened, *tokens[i + 1 : end], *closed, *tokens[end:]]
     return tokens
+
+
+def _without_schema(tokens: Tokens) -> Tokens:
+    """Write `pg_catalog.lower(x)` as `lower(x)`."""
+    found: Tokens = []
+    skip = False
+    for i, token in enumerate(tokens):
+        called = i + 3 < len(tokens) and tokens[i + 1].token_type == T.DOT and tokens[i + 3].token_type == T.L_PAREN
+        if skip:
+            skip = False
+        elif called and token.text.lower() == "pg_catalog" and not (found and found[-1].token_type == T.DCOLON):
+            skip = tokens[i + 2].text.lower() != "interval"
+            found += [] if skip else [token]
+        else:
+            found.append(token)
+    return found
 
 
 def _functions(tokens: Tokens) -> Tokens:
@@ -194,13 +215,18 @@ def _is_misread(name: str, tokens: Tokens, opening: int) -> bool:
     count = _width(inside) if inside else 0
     if name == "json_object":
         return not any(t.token_type == T.COLON or t.text.upper() in ("VALUE", "KEY") for t in inside)
-    if name in ("json_extract_path", "json_extract_path_text"):
-        return count == 2
     if name == "date_part":
         return not inside or inside[0].token_type != T.STRING
+    if name == "regexp_like":
+        return count == 3 and not (inside[-1].token_type == T.STRING and inside[-1].text in ("", "i", "c", "s"))
     if name == "overlaps":
         return count == 4 and opening > 1 and not ends_operand(tokens[opening - 2])
-    return name in _KEPT_BY_NAME or (name == "date_trunc" and count == 3)
+    return count == 3 if name == "date_trunc" else name in MISREAD
+
+
+def _named_arguments(tokens: Tokens) -> Tokens:
+    """Write `f(a := 1)`, as it was written before PostgreSQL 9.5, as `f(a => 1)`."""
+    return [spelled(t, (T.FARROW, "=>"))[0] if t.token_type == T.COLON_EQ else t for t in tokens]
 
 
 def _collations(tokens: Tokens) -> Tokens:
@@ -211,8 +237,13 @@ def _collations(tokens: Tokens) -> Tokens:
         if skip:
             skip = False
         elif token.text.lower() == "collation" and after is not None and after.token_type == T.FOR:
-            found += spelled(token, (T.VAR, "pg_collation_for"))
+            found.append(named(token, "pg_collation_for"))
             skip = True
         else:
             found.append(token)
     return found
+
+
+_PASSES = (
+    *(_statements, _merged_aliases, _orders, _substrings, _prefixes, _without_schema, _functions, _named_arguments),
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from almanaq.suql.syntax.operands import STRINGS, group_end
@@ -24,6 +25,7 @@ def respell_types(tokens: list[Token]) -> list[Token]:
     """Give tokens with `CAST('…' AS type)` for a text of a type that the parser has no name for, `int[]` for `int[3]`
     and `int ARRAY`, one word for `bit varying`, and digits for what an interval consists of.
     """
+    tokens = _enclose_cast_texts(tokens)
     found: list[Token] = []
     i = 0
     while i < len(tokens):
@@ -48,6 +50,31 @@ def respell_types(tokens: list[Token]) -> list[Token]:
         if len(found) > 1 and found[-2].token_type == T.DCOLON:
             i = _array(tokens, i, found)
     return found
+
+
+def _enclose_cast_texts(tokens: list[Token]) -> list[Token]:
+    """Write `(date '2020-01-31')::text` for `date '2020-01-31'::text`: the parser would cast the text first."""
+    for i in reversed(range(1, len(tokens) - 1)):
+        if tokens[i].token_type in STRINGS and tokens[i + 1].token_type == T.DCOLON:
+            start = _start_of_type(tokens, i - 1)
+            if start is not None:
+                opened, closed = _at(tokens[start], T.L_PAREN, "("), _at(tokens[i], T.R_PAREN, ")")
+                tokens = [*tokens[:start], opened, *tokens[start : i + 1], closed, *tokens[i + 1 :]]
+    return tokens
+
+
+def _start_of_type(tokens: list[Token], at: int) -> int | None:
+    """Give where the type begins whose last token stands at a place; None where there is none."""
+    if tokens[at].text.lower() == "zone" and at > 2:
+        at -= 3
+    elif tokens[at].text.lower() in ("precision", "varying") and at > 0:
+        at -= 1
+    if tokens[at].token_type == T.R_PAREN:
+        opened = next((j for j in range(at, -1, -1) if group_end(tokens, j) == at), 0)
+        at = opened - 1
+    typed = at >= 0 and tokens[at].token_type in Parser.TYPE_TOKENS and tokens[at].token_type != T.INTERVAL
+    free = at < 1 or tokens[at - 1].token_type not in (T.DOT, T.DCOLON)
+    return at if typed and free else None
 
 
 def _at(place: Token, kind: TokenType, text: str) -> Token:
@@ -76,6 +103,11 @@ def _interval(tokens: list[Token], at: int, found: list[Token]) -> int:
         found += _typmod(token, mask, precision)
         return end
     following = tokens[at + 2].text.lower() if at + 2 < len(tokens) else ""
+    if after.token_type == T.STRING and following in _PARTS_OF_INTERVAL:
+        end, mask, precision = _parts(tokens, at + 2)
+        if tokens[end].token_type == T.R_PAREN:
+            found += _cast(after, _typmod(token, mask, precision))
+            return end
     plain = after.token_type == T.STRING and following not in _PARTS_OF_INTERVAL
     if plain and not _AMOUNT.fullmatch(after.text):
         found += _cast(after, [token])
@@ -85,8 +117,8 @@ def _interval(tokens: list[Token], at: int, found: list[Token]) -> int:
 
 
 def _cast(text: Token, kind: list[Token]) -> list[Token]:
-    before = [_at(text, T.VAR, "CAST"), _at(text, T.L_PAREN, "("), text, _at(text, T.ALIAS, "AS")]
-    return [*before, *kind, _at(text, T.R_PAREN, ")")]
+    called = Token(T.VAR, "CAST", text.line, text.col, text.start, text.start - 1)
+    return [called, _at(text, T.L_PAREN, "("), text, _at(text, T.ALIAS, "AS"), *kind, _at(text, T.R_PAREN, ")")]
 
 
 def _parts(tokens: list[Token], at: int) -> tuple[int, int, str]:
