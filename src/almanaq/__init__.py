@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     )
     from almanaq.models.protocols import Embedder, LanguageModel, Reader
     from almanaq.suql.databases.protocol import Database
+    from almanaq.suql.databases.sources import Source
     from almanaq.suql.options import Options
     from almanaq.suql.result import Evidence, Result, Trace
 
@@ -124,6 +125,7 @@ _HOMES = {
         "Reader",
     ),
     "almanaq.suql.databases.protocol": ("Database",),
+    "almanaq.suql.databases.sources": ("Source",),
     "almanaq.suql.options": ("Options",),
     "almanaq.suql.result": (
         "Evidence",
@@ -175,6 +177,7 @@ __all__ = [
     "RefusedQueryError",
     "Response",
     "Result",
+    "Source",
     "SourceError",
     "Time",
     "TimeFromTicks",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from almanaq.models.registry import ModelSettings
     from almanaq.suql.catalog.relations import Catalog
     from almanaq.suql.databases.protocol import Database
+    from almanaq.suql.databases.sources import Source
     from almanaq.suql.engine import Engine
     from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.explain.why_not import WhyNot
@@ -28,31 +29,33 @@ if TYPE_CHECKING:
 
 
 def connect(
-    source: Any,
+    source: Source,
     *,
     model: str | Reader | LanguageModel | Models = "local",
     embedder: str | Embedder | None = None,
     schema: str | None = None,
     examples: str | None = None,
     cache: bool = True,
-    order: Literal["similarity", "table"] = "similarity",
-    speculation: float = 2.0,
+    order: Literal["similarity", "table"] | None = None,
+    speculation: float | None = None,
     max_calls: int | None = None,
-    strict: bool = False,
-    link: bool = True,
+    strict: bool | None = None,
+    link: bool | None = None,
     deadline: float | None = None,
     passages: int | None = None,
     candidates: int | None = None,
-    concurrency: int = 64,
+    concurrency: int | None = None,
     batch: int | None = None,
     allow_http: bool = False,
+    options: Options | None = None,
 ) -> Connection:
     """Open a source and give a connection to it; nothing is downloaded and nothing is written to the source.
 
     Args:
         source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON or Parquet files or workbooks, one such file, a
-            list of them, a glob, `-` (standard input), `sample:restaurants`, a URL, a mapping of names to Arrow tables
-            or DataFrames, a duckdb connection, an ibis backend, or an opened Database.
+            list of them, a glob, `-` (standard input), `sample:restaurants`, a URL, a mapping of names to tables of
+            Arrow, pandas or polars, one such table (it is called `data`), a connection of duckdb, sqlite3, SQLAlchemy,
+            ADBC or ibis, or an opened Database.
         model: `local` (no language model), `openai:MODEL`, or an object with the methods of a Reader or LanguageModel.
         embedder: `lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own for
             finding tables, and shared words for the order of similarity, which then costs nothing.
@@ -65,7 +68,8 @@ def connect(
             None: each is asked alone.
         allow_http: fetch the file that a source of the form `https://…` names.
 
-    The other arguments are those of `Options`, and hold for every query of the connection.
+        options: choices for every query of the connection; those of its fields that are named as arguments (`order`,
+            `speculation`, … `concurrency`) count before it. None: the defaults of `Options`.
 
     Raises:
         SourceError: the source cannot be opened.
@@ -79,8 +83,18 @@ def connect(
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.similarity import EmbedderSimilarity
 
-    options = Options(order, speculation, max_calls, strict, link, deadline, passages, candidates, concurrency)
-    check_options(options)
+    chosen = chosen_options(
+        options,
+        order=order,
+        speculation=speculation,
+        max_calls=max_calls,
+        strict=strict,
+        link=link,
+        deadline=deadline,
+        passages=passages,
+        candidates=candidates,
+        concurrency=concurrency,
+    )
     settings = batch_settings(batch, model)
     shots = find_examples(source) if examples is None else read_examples(examples)
     database = open_database(source, schema=schema, keep=cache, allow_http=allow_http, seconds=deadline)
@@ -93,8 +107,16 @@ def connect(
     if embedder is not None:
         vectors = VectorStore(default_cache_folder() if cache else None, models.embedder).vectors
         similarity = EmbedderSimilarity(vectors, remote=bool(getattr(models.embedder, "remote", False)))
-    engine = Engine(database, models, options=options, similarity=similarity)
-    return Connection(engine, database, bounded(models, deadline), shots)
+    engine = Engine(database, models, options=chosen, similarity=similarity)
+    return Connection(engine, database, bounded(models, chosen.deadline), shots)
+
+
+def chosen_options(options: Options | None, **named: Any) -> Options:
+    """Give the options with those named by themselves in their place; raise UsageError for one out of range."""
+    given = {name: value for name, value in named.items() if value is not None}
+    chosen = replace(options or Options(), **given)
+    check_options(chosen)
+    return chosen
 
 
 def check_options(options: Options) -> None:

@@ -142,6 +142,16 @@ def test_options_out_of_range_are_refused(option, value):
         almanaq.connect({"places": TABLE}, **{option: value})
 
 
+def test_options_are_given_together_or_by_name():
+    together = almanaq.Options(order="table", max_calls=1, concurrency=2)
+    with almanaq.connect({"places": TABLE}, options=together, max_calls=5) as connection:
+        assert connection.engine._options == almanaq.Options(order="table", max_calls=5, concurrency=2)
+    with almanaq.connect({"places": TABLE}, options=almanaq.Options(order="table"), strict=False) as connection:
+        assert connection.engine._options == almanaq.Options(order="table")
+    with pytest.raises(UsageError, match="speculation"):
+        almanaq.connect({"places": TABLE}, options=almanaq.Options(speculation=0))
+
+
 def test_a_source_of_the_wrong_type_is_refused():
     with pytest.raises(UsageError, match="int"):
         almanaq.connect(3)

@@ -14,11 +14,12 @@ import duckdb
 
 from almanaq.corpus.inference import LoadReport
 from almanaq.errors import SourceError, UsageError
-from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation, alike_but_for_case
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.databases import leaving
 from almanaq.suql.databases.duckdb_catalog import CatalogReader
 from almanaq.suql.databases.duckdb_session import DuckDBSession, first_line, quote
+from almanaq.suql.databases.frames import as_arrow
 
 _MOST_ENUM_VALUES = 10_000
 _LOCK = (
@@ -140,17 +141,17 @@ def open_duckdb_file(path: Path, *, schema: Schema | None = None) -> DuckDBDatab
 
 
 def open_tables(tables: Mapping[str, Any], *, name: str = "tables", schema: Schema | None = None) -> DuckDBDatabase:
-    """Copy Arrow tables or pandas DataFrames into an in-memory database.
+    """Copy tables of Arrow, pandas, polars or what else streams Arrow into an in-memory database.
 
     Raises:
         UsageError: there are none, a name is empty, or a value is not a table.
     """
     if not tables:
-        raise UsageError("no tables given: pass a mapping of names to Arrow tables or DataFrames")
+        raise UsageError("no tables given: pass a mapping of names to tables of Arrow, pandas or polars")
     connection = duckdb.connect()
     connection.execute("CREATE SCHEMA data")
     for table_name, table in tables.items():
-        load_table(connection, ("memory", "data", table_name), _as_arrow(table_name, table))
+        load_table(connection, ("memory", "data", table_name), as_arrow(table_name, table))
     return DuckDBDatabase(connection, name=name, database="memory", schema=schema)
 
 
@@ -195,31 +196,6 @@ def _enum_cast(name: str, column: Any) -> str:
         return quote(name)
     listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
     return f"CAST({quote(name)} AS ENUM({listed})) AS {quote(name)}"
-
-
-def _as_arrow(name: str, table: Any) -> Any:
-    import pyarrow as pa
-
-    if not name.strip():
-        raise UsageError("a table needs a name")
-    if isinstance(table, pa.RecordBatch | Mapping):
-        try:
-            table = pa.table(table)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise UsageError(f"the columns of {name!r} make no table: {first_line(error)}") from error
-    elif not isinstance(table, pa.Table) and hasattr(table, "iloc"):
-        try:
-            table = pa.Table.from_pandas(table, preserve_index=False)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise UsageError(f"the DataFrame {name!r} cannot be taken over: {first_line(error)}") from error
-    if not isinstance(table, pa.Table):
-        raise UsageError(f"{name!r} is a {type(table).__name__}, not an Arrow table or a DataFrame")
-    if not table.num_columns:
-        raise UsageError(f"the table {name!r} has no columns")
-    alike = alike_but_for_case(table.column_names)
-    if alike:
-        raise UsageError(f"the table {name!r} has two columns of one name, {alike[0]!r} and {alike[1]!r}: rename one")
-    return table
 
 
 def _with_values(reader: CatalogReader, relation: Relation) -> Relation:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,15 @@ from almanaq.corpus.readers import DUCKDB, SQLITE, is_sqlite, sqlite_files
 from almanaq.corpus.tabular import find_path
 from almanaq.errors import SourceError, UnsupportedError, UsageError
 from almanaq.suql.catalog.schema_file import Schema, read_schema, schema_path
+from almanaq.suql.databases.connections import (
+    adbc_tables,
+    is_sqlalchemy,
+    open_sqlalchemy,
+    open_sqlite_connection,
+    path_of_url,
+    plain_url,
+)
+from almanaq.suql.databases.sources import SOURCES, ADBCConnection
 
 if TYPE_CHECKING:
     from almanaq.suql.databases.protocol import Database
@@ -40,7 +51,8 @@ def open_database(
     Args:
         source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON, Parquet files or workbooks, or of SQLite files,
             one such file, a list of them, a glob, `-` (standard input), `sample:restaurants`, a URL, a mapping of names
-            to Arrow tables or DataFrames, a duckdb connection, or an ibis backend, or an opened Database.
+            to tables (Arrow, pandas, polars), one such table, a connection of duckdb, sqlite3, SQLAlchemy, ADBC or
+            ibis, or an opened Database.
         schema: a schema file; None: `SOURCE.almanaq.toml` where it exists.
         keep: keep the tables of files in the user's cache folder, so that they open at once the next time.
         allow_http: fetch a file that an `https://` address names.
@@ -56,7 +68,7 @@ def open_database(
         from almanaq.suql.databases.duckdb import open_tables
 
         return open_tables(source, schema=said)
-    if isinstance(source, str | Path):
+    if isinstance(source, str | os.PathLike):
         named = named_files(str(source), allow_http=allow_http)
         if named is not None:
             return _open_files(named.paths, said, keep=keep and named.held is None, name=named.name, held=named.held)
@@ -70,8 +82,8 @@ def open_database(
 def _open_text(source: str, schema: Schema | None, seconds: float | None, *, keep: bool) -> Database:
     if source.startswith(_SAMPLE):
         return _open_sample(source.removeprefix(_SAMPLE), schema)
-    if match := _URL.match(source):
-        return _open_url(source, match["scheme"].lower(), schema)
+    if _URL.match(source):
+        return _open_url(source, schema)
     path = find_path(source)
     beside = schema_path(path)
     said = read_schema(beside) if schema is None and beside.is_file() else schema
@@ -115,7 +127,9 @@ def _open_sample(name: str, schema: Schema | None) -> Database:
     return open_tables(sample.load(name).tables, name=_SAMPLE + name, schema=said)
 
 
-def _open_url(url: str, scheme: str, schema: Schema | None) -> Database:
+def _open_url(url: str, schema: Schema | None) -> Database:
+    url = plain_url(url)
+    scheme = url.partition("://")[0].lower()
     if scheme in ("postgres", "postgresql"):
         from almanaq.suql.databases.postgres import PostgresDatabase
 
@@ -123,7 +137,7 @@ def _open_url(url: str, scheme: str, schema: Schema | None) -> Database:
     if scheme in ("spark+sc", "sc"):
         raise UnsupportedError("Spark sources cannot be opened yet: export the tables to Parquet and name their folder")
     if scheme in ("duckdb", "sqlite"):
-        raise UsageError(f"a {scheme} file is named by its path, without {scheme}://")
+        return _open_text(str(path_of_url(url)), schema, None, keep=True)
     from almanaq.suql.databases.ibis_database import open_ibis_url
 
     return open_ibis_url(url, schema=schema)
@@ -132,7 +146,8 @@ def _open_url(url: str, scheme: str, schema: Schema | None) -> Database:
 def _open_object(source: Any, schema: Schema | None) -> Database:
     import duckdb
 
-    from almanaq.suql.databases.duckdb import open_connection
+    from almanaq.suql.databases.duckdb import open_connection, open_tables
+    from almanaq.suql.databases.frames import is_frame
     from almanaq.suql.databases.protocol import Database
 
     if isinstance(source, Database):
@@ -144,10 +159,20 @@ def _open_object(source: Any, schema: Schema | None) -> Database:
         return open_connection(raw, schema=schema)
     if type(source).__module__.startswith("ibis.backends."):
         return _open_backend(source, schema)
-    raise UsageError(
-        f"a {type(source).__name__} is no source: "
-        "pass a path, a URL, a mapping of names to tables, a duckdb connection, an ibis backend, or a Database"
-    )
+    if isinstance(source, sqlite3.Connection):
+        return open_sqlite_connection(source, _open_copy, schema)
+    if is_sqlalchemy(source):
+        return open_sqlalchemy(source, _open_copy, _open_url, schema)
+    if isinstance(source, ADBCConnection):
+        return open_tables(adbc_tables(source), name="adbc", schema=schema)
+    if is_frame(source):
+        return open_tables({"data": source}, name="data", schema=schema)
+    raise UsageError(f"a {type(source).__name__} is no source: pass {SOURCES}")
+
+
+def _open_copy(path: Path, schema: Schema | None) -> Database:
+    """Open a copy that is there for the moment."""
+    return _open_path(path, schema, None, keep=False)
 
 
 def _open_backend(backend: Any, schema: Schema | None) -> Database:

@@ -1,0 +1,142 @@
+"""Connections of sqlite3, SQLAlchemy and ADBC as databases."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from almanaq.errors import SourceError, UsageError
+from almanaq.suql.catalog.schema_file import Schema
+from almanaq.suql.databases.protocol import Database
+
+OpenPath = Callable[[Path, Schema | None], Database]
+OpenURL = Callable[[str, Schema | None], Database]
+
+_SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "pg_toast", "sys", "mysql", "performance_schema")
+
+
+# --- sqlite3 ---------------------------------------------------------------------------------------------------------
+
+
+def open_sqlite_connection(connection: sqlite3.Connection, open_path: OpenPath, schema: Schema | None) -> Database:
+    """Load what a sqlite3 connection sees now, its own uncommitted changes included; the connection stays the user's.
+
+    Raises:
+        SourceError: it is closed, or cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="almanaq-") as folder:
+        try:
+            files = [row[2] for row in connection.execute("PRAGMA database_list") if row[1] == "main"]
+            path = Path(folder) / (Path(files[0]).name if files and files[0] else "memory.sqlite")
+            path.write_bytes(connection.serialize())  # a backup would wait for the end of the user's transaction
+        except sqlite3.Error as error:
+            raise SourceError(f"the sqlite3 connection cannot be read ({error})") from error
+        return open_path(path, schema)
+
+
+# --- SQLAlchemy ------------------------------------------------------------------------------------------------------
+
+
+def is_sqlalchemy(source: object) -> bool:
+    """Say whether an object is an engine, a connection or a URL of SQLAlchemy, of which nothing is imported."""
+    return any(kind.__module__.startswith("sqlalchemy.") for kind in type(source).__mro__)
+
+
+def open_sqlalchemy(source: Any, open_path: OpenPath, open_url: OpenURL, schema: Schema | None) -> Database:
+    """Open what an engine, a connection or a URL of SQLAlchemy leads to, by a connection of our own where there can be.
+
+    Raises:
+        UsageError: it is another of SQLAlchemy's objects, as a session.
+    """
+    engine = getattr(source, "engine", None)
+    url = source if hasattr(source, "render_as_string") else getattr(engine, "url", None)
+    if url is None:
+        raise UsageError(f"a SQLAlchemy {type(source).__name__} is no source: pass its engine, or the URL")
+    if engine is not None and url.get_backend_name() == "sqlite":
+        return _open_sqlite_engine(source if hasattr(source, "connection") else None, engine, open_path, schema)
+    return open_url(url.render_as_string(hide_password=False), schema)
+
+
+def _open_sqlite_engine(connection: Any, engine: Any, open_path: OpenPath, schema: Schema | None) -> Database:
+    """Open a SQLite engine by what it is connected to: a database in memory has no other name."""
+    if connection is not None:
+        return open_sqlite_connection(connection.connection.driver_connection, open_path, schema)
+    held = engine.raw_connection()
+    try:
+        return open_sqlite_connection(held.driver_connection, open_path, schema)
+    finally:
+        held.close()
+
+
+def plain_url(url: str) -> str:
+    """Give a URL as databases know it: SQLAlchemy's names a driver, too (`postgresql+psycopg://…`).
+
+    >>> plain_url("postgresql+psycopg2://me@host/shop"), plain_url("spark+sc://host:1")
+    ('postgresql://me@host/shop', 'spark+sc://host:1')
+    """
+    scheme, separator, rest = url.partition("://")
+    backend, plus, _ = scheme.partition("+")
+    return f"{backend}{separator}{rest}" if plus and backend.lower() not in ("spark", "databricks") else url
+
+
+def path_of_url(url: str) -> Path:
+    """Give the file that a URL such as `sqlite:///shop.db` names: three slashes before a relative path, four before an
+    absolute one.
+
+    >>> path_of_url("sqlite:///shop.db"), path_of_url("duckdb:////data/shop.duckdb")
+    (PosixPath('shop.db'), PosixPath('/data/shop.duckdb'))
+
+    Raises:
+        UsageError: it names a database in memory.
+    """
+    scheme, _, rest = url.partition("://")
+    path = rest.partition("?")[0].removeprefix("/")
+    if not path or path == ":memory:":
+        raise UsageError(
+            f"{url!r} names a database in memory, which only its own connection sees: pass that connection"
+        )
+    if not rest.startswith("/"):
+        raise UsageError(f"{url!r} names a host; a {scheme} file is named by its path, or by {scheme}:///PATH")
+    return Path(path)
+
+
+# --- ADBC ------------------------------------------------------------------------------------------------------------
+
+
+def adbc_tables(connection: Any) -> Mapping[str, Any]:
+    """Give the tables and views of an ADBC connection by name, whole; those of several schemas as `schema.table`.
+
+    Raises:
+        SourceError: there is none, or one cannot be read.
+    """
+    try:
+        objects = connection.adbc_get_objects(depth="tables").read_all().to_pylist()
+        places = list(_adbc_places(objects))
+        names = [table.casefold() for _, table in places]
+        found = {}
+        for place, table in places:
+            name = table if names.count(table.casefold()) == 1 or not place else f"{place}.{table}"
+            quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (place, table) if part)
+            with connection.cursor() as cursor:
+                cursor.execute(f"SELECT * FROM {quoted}")
+                found[name] = cursor.fetch_arrow_table()
+    except Exception as error:  # each driver has errors of its own
+        raise SourceError(f"the ADBC connection cannot be read: {str(error).splitlines()[0]}") from error
+    if not found:
+        raise SourceError("the ADBC connection sees no table")
+    return found
+
+
+def _adbc_places(objects: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield schema, "" where there is none, and name of each table and view."""
+    for catalog in objects:
+        for schema in catalog["catalog_db_schemas"] or ():
+            place = schema["db_schema_name"] or ""
+            for table in schema["db_schema_tables"] or ():
+                kind = str(table["table_type"]).lower()
+                if ("table" in kind or "view" in kind) and place.lower() not in _SYSTEM_SCHEMAS:
+                    if not table["table_name"].startswith("sqlite_"):
+                        yield place, table["table_name"]
