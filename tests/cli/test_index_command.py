@@ -77,9 +77,7 @@ def test_an_index_with_vectors(folder: Path, tmp_path: Path) -> None:
     [
         ("find", "q"),
         ("find", "q", "--index", "y", "--retriever", "rerank"),
-        ("find", "q", "--index", "y", "--embedder", "local"),
         ("index", "x", "--out", "y", "--update", "--language", "german"),
-        ("index", "x", "--out", "y", "--update", "--embedder", "static"),
         ("find", "q", "--corpus", "x", "--index", "y"),
         ("find", "q", "--corpus", "x", "--retriever", "oracle"),
         ("find", "q", "--index", "y", "--fields", "title"),

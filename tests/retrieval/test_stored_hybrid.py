@@ -75,8 +75,8 @@ def test_another_embedder_is_refused(folder: Path) -> None:
 
 def test_vectors_are_those_of_the_embedder_in_half_precision(folder: Path) -> None:
     (segment,) = open_index(folder).segments
-    np.testing.assert_allclose(np.linalg.norm(segment.vectors, axis=1), 1, atol=2e-3)
-    assert segment.vectors.dtype == np.float16
+    np.testing.assert_allclose(np.linalg.norm(segment.vectors.all(), axis=1), 1, atol=2e-3)
+    assert segment.vectors.all().dtype == np.float16
 
 
 def test_k_beyond_the_corpus(folder: Path) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from almanaq.retrieval.words import Analyzer
 
 DEFAULT_FIELDS = "title,section,header,cells"
+OWN_EMBEDDERS = ("lexical", "static", "local")
+"""Embedders that need no leave: they come with this package and send nothing anywhere."""
 INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
 BOUNDS = ("none", "oracle")
 
@@ -141,9 +143,11 @@ def _open_index(folder: Path, how: _How) -> StoredIndex:
     if how.retriever not in INDEX_RETRIEVERS:
         known = ", ".join(INDEX_RETRIEVERS)
         raise UsageError(f"--index is searched by one of {known}, not by {how.retriever}: use --corpus for others")
-    if how.embedder is not None:
-        raise UsageError("--embedder does not go with --index: it was chosen when the index was made")
-    return open_index(folder)
+    opened = open_index(folder)
+    if how.embedder not in (None, opened.recipe.embedder):
+        made = f"it was made with {opened.recipe.embedder!r}" if opened.recipe.embedder else "it holds no vectors"
+        raise UsageError(f"--embedder {how.embedder} does not go with the index {folder}: {made}")
+    return opened
 
 
 def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[tuple[Named, float]]:
@@ -155,10 +159,10 @@ def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[
     if how.retriever == "bm25" or (how.retriever == "hybrid-untuned" and not embedder):
         return index.best(question, k)
     if how.retriever == "hybrid-untuned":
-        return StoredHybrid(index, embedder_opener(embedder)()).best(question, k)
+        return StoredHybrid(index, agreed_embedder(embedder, how.embedder)).best(question, k)
     # The lexical embedder counts the same words once more, which is no second opinion.
     meaning = embedder and not embedder.startswith("lexical")
-    dense = StoredHybrid(index, embedder_opener(embedder)()) if meaning else None
+    dense = StoredHybrid(index, agreed_embedder(embedder, how.embedder)) if meaning else None
     found, named = StoredRerank(index, dense).best(question, k)
     scores = [hit.score for hit in _fitting(found, nearest=how.nearest)]
     return list(zip(named, scores, strict=False))
@@ -210,6 +214,24 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
     by_id = {table.id: table for table in tables if table.id in wanted} if wanted else {}
     named = {name: Named(name, each.title, each.section, each.header) for name, each in by_id.items()}
     return [(named[hit.id], hit.score) for hit in hits]
+
+
+def agreed_embedder(named: str, flag: str | None) -> Embedder:
+    """Give the embedder that an index names, where it is one of this package's or the user names it too.
+
+    An index may come from anybody: it must not say to whom a question, and a key, are sent, or which folder is loaded.
+
+    Raises:
+        UsageError: neither the flag nor the user's settings name it.
+    """
+    from almanaq.settings import read_settings
+
+    if named not in OWN_EMBEDDERS and read_settings(embedder=flag).embedder != named:
+        raise UsageError(
+            f"the index was made with the embedder {named!r}, which its folder alone does not get asked: agree with"
+            f" `--embedder {named}` or ALMANAQ_EMBEDDER, or search words only, with `--retriever bm25`"
+        )
+    return embedder_opener(named)()
 
 
 def embedder_opener(name: str | None) -> Callable[[], Embedder]:

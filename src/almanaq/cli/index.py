@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener, read_tables
+from almanaq.cli.find import DEFAULT_FIELDS, agreed_embedder, embedder_opener, read_tables
 from almanaq.cli.options import AllowHttp
 from almanaq.cli.terminal import say, warn_of_source
 from almanaq.errors import UsageError
@@ -49,13 +49,17 @@ def index(
 ) -> None:
     """Index the tables of a corpus on disk, for `almanaq find --index DIR`."""
     from almanaq.corpus.serialize import parse_fields
+    from almanaq.models.vector_store import VectorStore, default_cache_folder
     from almanaq.retrieval.stored import build_index, open_index, update_index
 
-    if update and (fields, embedder, language) != (None, None, None):
-        raise UsageError("--fields, --embedder and --language do not go with --update: they were chosen at the start")
+    if update and (fields, language) != (None, None):
+        raise UsageError("--fields and --language do not go with --update: they were chosen at the start")
     tables = read_tables(corpus, allow_http=allow_http)
     if update:
-        store = vector_store(open_index(out).recipe.embedder)
+        named = open_index(out).recipe.embedder
+        if embedder not in (None, named):
+            raise UsageError(f"--embedder {embedder} does not go with --update: the index was made with {named!r}")
+        store = VectorStore(default_cache_folder(), agreed_embedder(named, embedder)) if named else None
         made, change = update_index(tables, out, _progress(), store=store)
     else:
         chosen = parse_fields(DEFAULT_FIELDS if fields is None else fields)

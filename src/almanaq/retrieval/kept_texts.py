@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field
 from almanaq.corpus.table import Table
+from almanaq.retrieval.checked import Checked
 
 _BLOCK = 16_384  # characters that are packed together: a small table alone packs badly, a large block is slow to open
 _LEVEL = 1
@@ -55,13 +56,13 @@ class TextPacker:
 
 
 def unpacked(
-    packed: NDArray[np.uint8], blocks: NDArray[np.int64], number: int
+    packed: Checked[np.uint8], blocks: NDArray[np.int64], number: int
 ) -> tuple[str, list[str], list[list[str]]]:
     """Give description, keys and rows of a table, as far as they were indexed. Raises ValueError where damaged."""
     block = int(np.searchsorted(blocks[:, 0], number, side="right")) - 1
     start, end = int(blocks[block, 1]), int(blocks[block + 1, 1])
     try:
-        lines = zlib.decompress(packed[start:end].tobytes()).split(b"\n")
+        lines = zlib.decompress(packed.run(start, end).tobytes()).split(b"\n")
         description, keys, rows = json.loads(lines[number - int(blocks[block, 0])])
     except (zlib.error, IndexError) as error:
         raise ValueError(f"the text of table {number} cannot be read: {error}") from error

@@ -1,5 +1,7 @@
 """Segments of an index on disk: postings of some tables as memory-mapped arrays, never changed once written.
 
+What is read of them is held against checksums when it is first touched (`checked.py`).
+
 Files: `terms.npy` hashes of terms, sorted; `starts.npy`, `tables.npy`, `weights.npy` the postings of each, `sums.npy`
 the sums of their weights and of the squares; `names.jsonl` with `offsets.npy` the tables' ids, titles and columns;
 `tokens.npy` with `streams.npy` their streams, in which a term's number is its place in `terms.npy`; `digests.npy` the
@@ -27,15 +29,28 @@ from almanaq.corpus.table import Table, TableId
 from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.aspects import main_text
 from almanaq.retrieval.bm25 import BM25Options, PostingsWriter
+from almanaq.retrieval.checked import Checked, read_sums, write_sums
 from almanaq.retrieval.kept_texts import TextPacker, unpacked
 from almanaq.retrieval.pruning import Part
-from almanaq.retrieval.streams import StreamWriter
+from almanaq.retrieval.streams import LOWEST_MARK, StreamWriter
 from almanaq.retrieval.words import Analyzer
 
 DIGEST_BYTES = 16
 _RANGES = 10_000
 _BLOCK = 4_000_000  # tokens renumbered at once
-_ARRAYS = ("terms", "starts", "tables", "weights", "sums", "offsets", "digests", "tokens", "streams", "blocks")
+_ARRAYS: Mapping[str, tuple[type[np.generic], int | None]] = {
+    "terms": (np.uint64, None),
+    "starts": (np.int64, None),
+    "tables": (np.int32, None),
+    "weights": (np.float32, None),
+    "sums": (np.float32, 2),
+    "offsets": (np.int64, None),
+    "digests": (np.uint8, DIGEST_BYTES),
+    "tokens": (np.int32, None),
+    "streams": (np.int64, None),
+    "blocks": (np.int64, 2),
+}
+"""By name: what an array holds, and how many of it make an item."""
 _EMBEDDED = 512  # texts embedded at once while tables are added
 
 
@@ -59,58 +74,63 @@ class Segment:
     """An opened segment; its arrays are mapped, so opening reads next to nothing."""
 
     folder: Path
-    terms: NDArray[np.uint64]
-    starts: NDArray[np.int64]
-    tables: NDArray[np.int32]
-    weights: NDArray[np.float32]
-    sums: NDArray[np.float32]
-    offsets: NDArray[np.int64]
-    digests: NDArray[np.uint8]
-    tokens: NDArray[np.int32]
-    streams: NDArray[np.int64]
-    blocks: NDArray[np.int64]
-    names: NDArray[np.uint8]
-    texts: NDArray[np.uint8]
-    vectors: NDArray[np.float16] | None = None
+    terms: Checked[np.uint64]
+    starts: Checked[np.int64]
+    tables: Checked[np.int32]
+    weights: Checked[np.float32]
+    sums: Checked[np.float32]
+    offsets: Checked[np.int64]
+    digests: Checked[np.uint8]
+    tokens: Checked[np.int32]
+    streams: Checked[np.int64]
+    blocks: Checked[np.int64]
+    names: Checked[np.uint8]
+    texts: Checked[np.uint8]
+    vectors: Checked[np.float16] | None = None
 
     def __len__(self) -> int:
         return len(self.digests)
 
     def part(self, term: int, base: int) -> Part | None:
         """Give the postings of a term's hash, for tables numbered from `base` on; None where no table holds it."""
-        place = int(np.searchsorted(self.terms, np.uint64(term)))
-        if place == len(self.terms) or int(self.terms[place]) != term:
+        # Any block may lie on the way to a term: all are checked, once.
+        terms = self.terms.all()
+        place = int(np.searchsorted(terms, np.uint64(term)))
+        if place == len(terms) or int(terms[place]) != term:
             return None
-        where = slice(int(self.starts[place]), int(self.starts[place + 1]))
-        return Part(base, self.tables[where], self.weights[where], *map(float, self.sums[place]))
+        start, stop = _pair(self.starts, place)
+        ((total, squares),) = self.sums.run(place, place + 1).tolist()
+        return Part(base, self.tables.run(start, stop), self.weights.run(start, stop), total, squares)
 
     def stream(self, number: int) -> NDArray[np.int32]:
         """Give the stream of a table."""
-        return self.tokens[int(self.streams[number]) : int(self.streams[number + 1])]
+        return self.tokens.run(*_pair(self.streams, number))
 
     def held(self, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Give for hashes of terms how many tables hold each."""
         if not len(self.terms):
             return np.zeros(len(terms), dtype=np.int64)
-        places = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
-        return np.where(self.terms[places] == terms, self.starts[places + 1] - self.starts[places], 0)
+        own = self.terms.all()
+        places = np.minimum(np.searchsorted(own, terms), len(own) - 1)
+        return np.where(own[places] == terms, self.starts.at(places + 1) - self.starts.at(places), 0)
 
     def named(self, number: int) -> Named:
         """Give what is to be shown of a table."""
-        line = self.names[int(self.offsets[number]) : int(self.offsets[number + 1])].tobytes()
+        line = self.names.run(*_pair(self.offsets, number)).tobytes()
         database, table, title, section, header = json.loads(line)
         return Named(TableId(database, table), title, section, tuple(header))
 
     def table(self, number: int) -> Table:
         """Give a table as far as it was indexed. Raises ValueError where its text is damaged."""
         named = self.named(number)
-        description, keys, rows = unpacked(self.texts, self.blocks, number)
+        description, keys, rows = unpacked(self.texts, self.blocks.all(), number)
         return Table(
             named.id, named.header, tuple(map(tuple, rows)), named.title, named.section, description, tuple(keys)
         )
 
     def ids(self) -> list[TableId]:
         """Give the ids of all tables, in order: read when the index is updated, not when it is searched."""
+        self.names.all()
         with (self.folder / "names.jsonl").open("rb") as names:
             return [TableId(*json.loads(line)[:2]) for line in names]
 
@@ -163,8 +183,8 @@ class SegmentWriter:
             self._vectors.append(self.store.vectors(self._texts).astype(np.float16))
             self._texts = []
 
-    def write(self, folder: Path) -> Mapping[str, float]:
-        """Write the segment, flushed to the disk; give the mean lengths that were used."""
+    def write(self, folder: Path) -> tuple[Mapping[str, float], str]:
+        """Write the segment, flushed to the disk; give the mean lengths that were used, and the hash of its sums."""
         self._embed()
         folder.mkdir(parents=True)
         means = dict(self.means or self._postings.means())
@@ -196,31 +216,56 @@ class SegmentWriter:
             with (folder / name).open("wb") as file:
                 file.writelines(pieces)
                 _flush(file)
-        return means
+        return means, write_sums(folder)
 
 
-def open_segment(folder: Path) -> Segment:
-    """Map the files of a segment. Raises OSError or ValueError where one is missing or broken."""
-    mapped = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS}
-    if len(mapped["starts"]) != len(mapped["terms"]) + 1 or len(mapped["tables"]) != mapped["starts"][-1]:
-        raise ValueError(f"{folder.name}: the postings are cut off")
-    if len(mapped["tokens"]) != mapped["streams"][-1] or len(mapped["streams"]) != len(mapped["offsets"]):
-        raise ValueError(f"{folder.name}: the streams are cut off")
-    if (folder / "names.jsonl").stat().st_size != mapped["offsets"][-1]:
-        raise ValueError(f"{folder.name}: the names are cut off")
-    if (folder / "texts.bin").stat().st_size != mapped["blocks"][-1, 1] or mapped["blocks"][-1, 0] != len(
-        mapped["digests"]
-    ):
-        raise ValueError(f"{folder.name}: the texts are cut off")
-    # Plain arrays over the maps: each look into a memmap object costs as much as a short list of postings.
-    mapped = {name: np.asarray(array) for name, array in mapped.items()}
-    for name, file in (("names", "names.jsonl"), ("texts", "texts.bin")):
-        mapped[name] = np.asarray(np.memmap(folder / file, dtype=np.uint8, mode="r"))
-    if (folder / "vectors.npy").exists():
-        mapped["vectors"] = np.asarray(np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False))
-        if len(mapped["vectors"]) != len(mapped["digests"]):
-            raise ValueError(f"{folder.name}: the vectors are cut off")
-    return Segment(folder, **mapped)
+def open_segment(folder: Path, sums: str) -> Segment:
+    """Map the files of a segment; `sums` is the hash of their checksums.
+
+    Raises:
+        OSError, ValueError, SourceError: a file is missing or broken.
+    """
+    told = read_sums(folder, sums)
+    mapped = {n: told.open(folder / f"{n}.npy", kind, width=width) for n, (kind, width) in _ARRAYS.items()}
+    mapped |= {"names": told.open(folder / "names.jsonl", np.uint8), "texts": told.open(folder / "texts.bin", np.uint8)}
+    if "vectors.npy" in told.sizes:
+        mapped["vectors"] = told.open(folder / "vectors.npy", np.float16, rows=True)
+    segment = Segment(folder, **mapped)
+    _check_lengths(segment)
+    segment.tables.bounded(0, len(segment) - 1)
+    segment.tokens.bounded(LOWEST_MARK, len(segment.terms) - 1)
+    return segment
+
+
+def _check_lengths(segment: Segment) -> None:
+    """Raise ValueError where the files of a segment do not belong together."""
+    tables, terms = len(segment), len(segment.terms)
+    ends = segment.blocks.run(len(segment.blocks) - 1, len(segment.blocks))[0]
+    lengths = {
+        "postings": (len(segment.tables), _last(segment.starts)),
+        "weights": (len(segment.weights), len(segment.tables)),
+        "terms": (len(segment.starts), terms + 1),
+        "sums": (len(segment.sums), terms),
+        "streams": (len(segment.tokens), _last(segment.streams)),
+        "names": (len(segment.names), _last(segment.offsets)),
+        "texts": (len(segment.texts), int(ends[1])),
+        "blocks": (int(ends[0]), tables),
+        "places of names": (len(segment.offsets), tables + 1),
+        "places of streams": (len(segment.streams), tables + 1),
+        "vectors": (tables if segment.vectors is None else len(segment.vectors), tables),
+    }
+    for what, (found, expected) in lengths.items():
+        if found != expected:
+            raise ValueError(f"{segment.folder.name}: the {what} are cut off")
+
+
+def _last(values: Checked[np.int64]) -> int:
+    return int(values.run(len(values) - 1, len(values))[0])
+
+
+def _pair(values: Checked[np.int64], place: int) -> tuple[int, int]:
+    start, stop = values.run(place, place + 2).tolist()
+    return start, stop
 
 
 def term_hash(term: str) -> int:

@@ -7,7 +7,6 @@ Lengths are measured against the means of the first build; an update that touche
 
 from __future__ import annotations
 
-import json
 import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -23,15 +22,22 @@ from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25Options
+from almanaq.retrieval.manifest import (
+    NamedSegment,
+    check_folder,
+    damaged,
+    read_manifest,
+    segment_name,
+    tidy,
+    write_manifest,
+)
 from almanaq.retrieval.protocols import Hit, Ranking
 from almanaq.retrieval.pruning import Term, best_tables
 from almanaq.retrieval.ranking import check_k
 from almanaq.retrieval.segments import Named, Segment, SegmentWriter, count_terms, digest, open_segment
 from almanaq.retrieval.words import Analyzer
-from almanaq.retrieval.writing import LOCK, alone, replace_file
+from almanaq.retrieval.writing import alone
 
-FORMAT, VERSION = "almanaq-table-index", 4
-MANIFEST = "manifest.json"
 _MOST_SEGMENTS = 16
 _MUCH = 0.25  # share of changed tables from which building anew is no dearer than keeping the dead
 
@@ -67,6 +73,10 @@ class Recipe:
         """The options of its scores."""
         return BM25Options(language=self.language)
 
+    def told(self) -> dict[str, Any]:
+        """Give it as a manifest holds it."""
+        return {"fields": list(map(str, self.fields)), "language": self.language, "embedder": self.embedder}
+
 
 @dataclass(frozen=True)
 class StoredIndex:
@@ -76,6 +86,7 @@ class StoredIndex:
         recipe: what was indexed of each table, and how.
         several: its tables are of several databases.
         dead: per segment, the tables that count no more.
+        named_segments: as the manifest names them.
     """
 
     folder: Path
@@ -85,6 +96,7 @@ class StoredIndex:
     segments: Sequence[Segment]
     dead: Sequence[NDArray[np.int64]]
     analyzer: Analyzer
+    named_segments: Sequence[NamedSegment]
 
     def __len__(self) -> int:
         return sum(len(s) - len(d) for s, d in zip(self.segments, self.dead, strict=True))
@@ -117,16 +129,16 @@ class StoredIndex:
         segment, number = self._lies(place)
         try:
             return replace(segment.named(number), place=place)
-        except ValueError as error:
-            raise _damaged(self.folder, error) from error
+        except (ValueError, LookupError, TypeError) as error:
+            raise damaged(self.folder, error) from error
 
     def table(self, place: int) -> Table:
         """Give the table at a place, as far as it was indexed. Raises SourceError where its text is damaged."""
         segment, number = self._lies(place)
         try:
             return segment.table(number)
-        except ValueError as error:
-            raise _damaged(self.folder, error) from error
+        except (ValueError, LookupError, TypeError) as error:
+            raise damaged(self.folder, error) from error
 
     def _lies(self, place: int) -> tuple[Segment, int]:
         """Give the segment of a place, and the table's number there."""
@@ -166,7 +178,7 @@ def build_index(
         SourceError: the corpus is empty or repeats an id, the folder holds something else or cannot be written.
         ModelError: the embedder fails.
     """
-    _check_folder(folder)
+    check_folder(folder)
     recipe = Recipe(parse_fields(fields), language, store.embedder.name if store else "")
     with alone(folder):
         return _build(corpus, folder, recipe, progress, store)
@@ -184,8 +196,8 @@ def _build(
             progress(number, len(corpus))
     if not len(writer):
         raise SourceError("the corpus holds no table")
-    name, means = _write(writer, folder)
-    _write_manifest(folder, recipe, len(databases) > 1, means, [name], [np.zeros(0, np.int64)])
+    named, means = _write(writer, folder)
+    write_manifest(folder, recipe.told(), len(databases) > 1, means, [named], [np.zeros(0, np.int64)])
     return open_index(folder)
 
 
@@ -229,9 +241,9 @@ def _update(
         raise SourceError("the corpus holds no table")
     gone = [place[:2] for table, place in known.items() if table not in seen]
     change = Change(added, len(stale), len(gone), len(known) - len(stale) - len(gone))
-    names = [segment.folder.name for segment in index.segments]
+    named = list(index.named_segments)
     if len(writer) + len(gone) == 0:
-        _tidy(folder, names)
+        tidy(folder, [each.name for each in named])
         return index, change
     if len(writer) + len(gone) > _MUCH * len(known) or len(index.segments) >= _MOST_SEGMENTS:
         return _build(corpus, folder, recipe, progress, store), replace(change, rebuilt=True)
@@ -240,10 +252,10 @@ def _update(
         for number, old in enumerate(index.dead)
     ]
     if len(writer):
-        names.append(_write(writer, folder)[0])
+        named.append(_write(writer, folder)[0])
         dead.append(np.zeros(0, np.int64))
     several = len({table.database for table in seen}) > 1
-    _write_manifest(folder, recipe, several, index.means, names, dead)
+    write_manifest(folder, recipe.told(), several, index.means, named, dead)
     return open_index(folder), change
 
 
@@ -253,122 +265,54 @@ def open_index(folder: Path) -> StoredIndex:
     Raises:
         SourceError: there is none, it is damaged, or another version of almanaq wrote it.
     """
-    told = _read_manifest(folder)
+    told = read_manifest(folder)
     while True:
         try:
             return _opened(folder, told)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
             # An update that ended meanwhile removed what the manifest before it named.
-            before, told = told, _read_manifest(folder)
+            before, told = told, read_manifest(folder)
             if told == before:
-                raise _damaged(folder, error) from error
-
-
-def _damaged(folder: Path, error: Exception) -> SourceError:
-    return SourceError(f"the index {folder} is damaged ({error}): build it again with `almanaq index`")
+                raise damaged(folder, error) from error
 
 
 def _opened(folder: Path, told: Mapping[str, Any]) -> StoredIndex:
-    segments = [open_segment(folder / entry["name"]) for entry in told["segments"]]
-    dead = [np.array(entry["dead"], dtype=np.int64) for entry in told["segments"]]
+    segments = [open_segment(folder / segment_name(entry["name"]), str(entry["sums"])) for entry in told["segments"]]
+    dead = [_dead(entry["dead"], len(segment)) for entry, segment in zip(told["segments"], segments, strict=True)]
+    if not isinstance(told["embedder"], str):
+        raise ValueError("its embedder has no name")
     recipe, means = Recipe(parse_fields(told["fields"]), told["language"], told["embedder"]), dict(told["means"])
     several = bool(told["several"])
     if recipe.embedder and any(segment.vectors is None for segment in segments):
         raise ValueError("a segment lacks its vectors")
-    return StoredIndex(folder, recipe, several, means, segments, dead, Analyzer(recipe.language))
+    named = [NamedSegment(entry["name"], entry["sums"]) for entry in told["segments"]]
+    return StoredIndex(folder, recipe, several, means, segments, dead, Analyzer(recipe.language), named)
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    file = folder / MANIFEST
-    if not file.is_file():
-        raise SourceError(f"{folder} holds no index: make one with `almanaq index CORPUS --out {folder}`")
-    try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SourceError(f"cannot read {file}: {error}; build the index again with `almanaq index`") from error
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
-        raise SourceError(f"{file} is not an index of tables: name another folder")
-    if told.get("version") != VERSION:
-        raise SourceError(
-            f"the index {folder} has format version {told.get('version')}, this almanaq reads {VERSION}: "
-            "build it again with `almanaq index`"
-        )
-    return told
-
-
-def _check_folder(folder: Path) -> None:
-    """Refuse a folder that holds something else than an index; one that is damaged or outdated may be built anew."""
-    if folder.exists() and not folder.is_dir():
-        raise SourceError(f"{folder} is a file: name a folder")
-    if not folder.is_dir():
-        return
-    names = sorted(path.name for path in folder.iterdir())
-    segments = [name for name in names if name.startswith("segment-")]
-    if MANIFEST in names and _is_ours(folder / MANIFEST, unreadable=bool(segments)):
-        return
-    ours = {*segments, LOCK, *(name for name in names if name.startswith(f".{MANIFEST}."))}
-    foreign = next((name for name in names if name not in ours), None)
-    if foreign is not None:
-        raise SourceError(f"{folder} is not empty and holds no index ({foreign}): name another folder")
-
-
-def _is_ours(manifest: Path, *, unreadable: bool) -> bool:
-    """Say whether a manifest is an index of tables', of any version; `unreadable` answers where it cannot be read."""
-    try:
-        told = json.loads(manifest.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return unreadable
-    return isinstance(told, dict) and told.get("format") == FORMAT
+def _dead(told: list[int], size: int) -> NDArray[np.int64]:
+    """Give the numbers of a segment's dead tables. Raises ValueError where they are none."""
+    dead = np.array(told, dtype=np.int64 if told == [] else None)
+    if dead.dtype != np.int64 or (len(dead) and not 0 <= dead.min() <= dead.max() < size):
+        raise ValueError("it names dead tables that it does not hold")
+    return dead
 
 
 def _known(index: StoredIndex) -> dict[TableId, tuple[int, int, bytes]]:
     """Give where each live table lies, and the hash of its content."""
     known = {}
     for number, (segment, dead) in enumerate(zip(index.segments, index.dead, strict=True)):
-        gone = set(dead.tolist())
+        gone, digests = set(dead.tolist()), segment.digests.all()
         for place, table in enumerate(segment.ids()):
             if place not in gone:
-                known[table] = (number, place, segment.digests[place].tobytes())
+                known[table] = (number, place, digests[place].tobytes())
     return known
 
 
-def _write(writer: SegmentWriter, folder: Path) -> tuple[str, Mapping[str, float]]:
+def _write(writer: SegmentWriter, folder: Path) -> tuple[NamedSegment, Mapping[str, float]]:
     name = f"segment-{uuid.uuid4().hex[:12]}"
     try:
-        return name, writer.write(folder / name)
+        means, sums = writer.write(folder / name)
+        return NamedSegment(name, sums), means
     except OSError as error:
         shutil.rmtree(folder / name, ignore_errors=True)
         raise SourceError(f"cannot write the index {folder}: {error}") from error
-
-
-def _write_manifest(
-    folder: Path,
-    recipe: Recipe,
-    several: bool,
-    means: Mapping[str, float],
-    names: Sequence[str],
-    dead: Sequence[NDArray[np.int64]],
-) -> None:
-    """Put a new manifest in the old one's place, then remove what no manifest names."""
-    told = {
-        "format": FORMAT,
-        "version": VERSION,
-        "fields": list(map(str, recipe.fields)),
-        "language": recipe.language,
-        "embedder": recipe.embedder,
-        "several": several,
-        "means": dict(means),
-        "segments": [{"name": n, "dead": d.tolist()} for n, d in zip(names, dead, strict=True)],
-    }
-    replace_file(folder / MANIFEST, json.dumps(told))
-    _tidy(folder, names)
-
-
-def _tidy(folder: Path, names: Sequence[str]) -> None:
-    """Remove what changes before left, and segments that are not named."""
-    for left in folder.glob(f".{MANIFEST}.*"):
-        left.unlink(missing_ok=True)
-    for path in folder.glob("segment-*"):
-        # A process that has the old segments open keeps its maps: the files live until it ends.
-        if path.name not in names:
-            shutil.rmtree(path, ignore_errors=True)

@@ -116,7 +116,7 @@ class StoredHybrid:
         """Give the vectors at some places, given in order, in single precision."""
         cuts = np.searchsorted(places, self.index.bases()[1:])
         parts = zip(np.split(places, cuts), self.index.bases(), self.index.segments, strict=True)
-        return np.concatenate([s.vectors[part - base] for part, base, s in parts if s.vectors is not None]).astype(
+        return np.concatenate([s.vectors.at(part - base) for part, base, s in parts if s.vectors is not None]).astype(
             np.float32
         )
 

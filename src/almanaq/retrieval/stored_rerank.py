@@ -131,7 +131,7 @@ def candidate_streams(
     hashes[len(owners) :] = [*map(term_hash, asked), *_hashes(more)]
     for number in np.unique(owners):
         own = np.flatnonzero(owners == number)
-        hashes[own] = index.segments[number].terms[tokens[real][own]]
+        hashes[own] = index.segments[number].terms.at(tokens[real][own])
     distinct, numbered = np.unique(hashes, return_inverse=True)
     held = np.sum([segment.held(distinct) for segment in index.segments], axis=0)
     tokens[real] = numbered[: len(owners)]
