@@ -14,6 +14,7 @@ LISTED_VALUES = 10
 
 _SAMPLES = 3
 _SAMPLE_LENGTH = 60
+_DESCRIPTION_LENGTH = 300
 
 
 def schema_text(catalog: Catalog) -> str:
@@ -22,7 +23,7 @@ def schema_text(catalog: Catalog) -> str:
 
 
 def _relation(relation: Relation) -> str:
-    lines = [f"-- {_safe(relation.description)}"] if relation.description else []
+    lines = [f"-- {_safe(relation.description, _DESCRIPTION_LENGTH)}"] if relation.description else []
     lines.append(f"CREATE TABLE {sql.name(relation.name)} (")
     lines += [f"  {_declaration(c)},{_comment(c)}" for c in relation.columns]
     if relation.key:
@@ -41,7 +42,7 @@ def _declaration(column: Column) -> str:
 
 
 def _comment(column: Column) -> str:
-    parts = [_safe(column.description)] if column.description else []
+    parts = [_safe(column.description, _DESCRIPTION_LENGTH)] if column.description else []
     listed = column.kind is ColumnKind.ENUM and len(column.values) <= LISTED_VALUES
     samples = column.samples or column.values
     if samples and not listed and not column.private:
@@ -50,10 +51,10 @@ def _comment(column: Column) -> str:
     return f"  -- {'; '.join(parts)}" if parts else ""
 
 
-def _safe(text: str) -> str:
+def _safe(text: str, most: int = _SAMPLE_LENGTH) -> str:
     """Give cell text on one short line that cannot end the tags around the schema."""
     flat = " ".join(text.split()).replace("<", "\u2039").replace(">", "\u203a")
-    return flat if len(flat) <= _SAMPLE_LENGTH else flat[: _SAMPLE_LENGTH - 1] + "…"
+    return flat if len(flat) <= most else flat[: most - 1] + "…"
 
 
 def examples(catalog: Catalog, most: int = 4) -> tuple[tuple[str, str | None], ...]:

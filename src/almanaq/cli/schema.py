@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from almanaq.cli.options import SOURCE_HELP, AllowHttp, Schema
+from almanaq.errors import SourceError, UsageError
 from almanaq.visible import visible
 
 
@@ -18,24 +20,47 @@ def register(app: typer.Typer) -> None:
 def schema(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)],
     schema: Schema = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write SOURCE.almanaq.toml, to be edited, instead of printing.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="With --write: replace the file that is there; its settings are kept.")
+    ] = False,
     allow_http: AllowHttp = False,
 ) -> None:
-    """Print the relations and columns of a source.
+    """Print the relations and columns of a source, and how its files were read.
 
-    The TOML may be saved as SOURCE.almanaq.toml and edited. A column is structured, free_text (prose that answer()
-    reads) or enum (a closed set of values).
+    The TOML may be saved as SOURCE.almanaq.toml (--write does so) and edited. A column is structured, free_text (prose
+    that answer() reads) or enum (a closed set of values); named_by is the column that names a row.
     """
     from almanaq.cli.output import write_text
-    from almanaq.cli.terminal import warn
-    from almanaq.suql.catalog.schema_file import describe
+    from almanaq.cli.terminal import say, warn
+    from almanaq.suql.catalog.schema_file import describe, read_schema, schema_path
     from almanaq.suql.databases.registry import open_database
 
+    if overwrite and not write:
+        raise UsageError("--overwrite goes with --write")
+    target = schema_path(source) if write else None
+    if target is not None:
+        _check_target(source, target, overwrite=overwrite)
+    beside = Path(schema) if schema is not None else schema_path(source)
     database = open_database(source, schema=schema, allow_http=allow_http)
     try:
         catalog = database.catalog()
         catalog.check_readable()
         warn([f"the view {name!r} is left out: {why}" for name, why in catalog.broken])
         warn([message for report in getattr(database, "reports", ()) for message in report.messages])
-        write_text(visible(describe(catalog)).rstrip("\n") + "\n")
+        said = read_schema(beside) if beside.is_file() else None
+        write_text(visible(describe(catalog, said)).rstrip("\n") + "\n", None if target is None else str(target))
+        if target is not None:
+            say(f"written: {target}")
     finally:
         database.close()
+
+
+def _check_target(source: str, target: Path, *, overwrite: bool) -> None:
+    """Raise where the schema file of a source may not be written: it is no file's, or one is there already."""
+    if not Path(source).expanduser().exists():
+        raise UsageError(f"--write goes with a file or a folder: {source!r} is none; print, and save what is printed")
+    if target.exists() and not overwrite:
+        raise SourceError(f"{target} is there already: --overwrite replaces it, with what it says, without its remarks")

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from almanaq.corpus.dataset import Question, distinct, question_of
-from almanaq.corpus.readers import SQLITE, SourceTables, connect_sqlite, quote, read_corpus, sqlite_tables
+from almanaq.corpus.readers import SourceTables, read_corpus
+from almanaq.corpus.sqlite import SQLITE, connect_sqlite, quote, sqlite_tables
 from almanaq.corpus.table import TableId
 from almanaq.corpus.tabular import find_path, read_rows
 from almanaq.errors import MissingExtraError, SourceError, UsageError, suggest

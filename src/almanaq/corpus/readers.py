@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -17,15 +16,23 @@ from almanaq.corpus.files.kinds import KNOWN, Format, kind_of
 from almanaq.corpus.files.listing import FoundFile, Listing, list_folder, list_paths, not_opened
 from almanaq.corpus.files.named import Held, named_files
 from almanaq.corpus.files.sheets import Sheet, read_sheets
+from almanaq.corpus.sqlite import (
+    SQLITE,
+    VIEW_SECONDS,
+    ViewTime,
+    connect_sqlite,
+    is_sqlite,
+    not_read,
+    quote,
+    sqlite_keys,
+    sqlite_tables,
+    sqlite_views,
+)
 from almanaq.corpus.table import Table, TableId
 from almanaq.corpus.tabular import clean_header, find_path, read_rows
 from almanaq.errors import MissingExtraError, SourceError
 from almanaq.sample import load as load_sample
 
-VIEW_SECONDS = 30.0
-_OPERATIONS = 20_000
-"""How many steps SQLite takes between two looks at the time."""
-SQLITE = (".sqlite", ".sqlite3", ".db")
 DUCKDB = (".duckdb", ".ddb")
 _SAMPLE = "sample:"
 LARGE_BYTES, LARGE_ROWS = 64 << 20, 1000
@@ -124,12 +131,6 @@ def cell_text(value: object) -> str:
     return str(value)
 
 
-def is_sqlite(path: Path) -> bool:
-    """Tell whether a file begins as SQLite files do."""
-    with path.open("rb") as file:
-        return file.read(16) == b"SQLite format 3\x00"
-
-
 # --- folders and files of rows ---------------------------------------------------------------------------------------
 
 
@@ -190,97 +191,6 @@ def _sheet_table(sheet: Sheet, file: str, rows: int | None, table_id: TableId) -
 
 
 # --- SQLite ----------------------------------------------------------------------------------------------------------
-
-
-def connect_sqlite(path: Path) -> sqlite3.Connection:
-    """Open a SQLite file read-only; bytes that are not UTF-8 come as U+FFFD. Raises SourceError when it is none."""
-    uri = f"{path.resolve().as_uri()}?mode=ro"
-    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
-    connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        raise SourceError(f"{path.name} is not a SQLite database ({error})") from error
-    return connection
-
-
-def sqlite_files(folder: Path) -> list[Path]:
-    """Give the SQLite files of a folder and of its sub-folders, by their paths; hidden ones are left out."""
-    below = (p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-    found = [p for place in [folder, *below] for p in place.iterdir() if p.is_file() and not p.name.startswith(".")]
-    return sorted(p for p in found if p.suffix.lower() in SQLITE)
-
-
-def sqlite_tables(connection: sqlite3.Connection) -> list[str]:
-    """Give the names of the tables and views of a SQLite database, by name; not those that a virtual table keeps."""
-    query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    names = {name for (name,) in connection.execute(query)}
-    # SQLite before 3.37 has no table_list, and gives no row.
-    shadows = {row[1] for row in connection.execute("PRAGMA table_list") if row[2] == "shadow"}
-    return sorted(names - shadows)
-
-
-class ViewTime:
-    """The time that the views of a source may take together while it is loaded: a view may have rows without end.
-
-    Args:
-        seconds: None takes VIEW_SECONDS.
-    """
-
-    def __init__(self, seconds: float | None = None) -> None:
-        self.seconds = VIEW_SECONDS if seconds is None else seconds
-        self._left = self.seconds
-
-    @contextmanager
-    def bound(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Let SQLite work within the block for as long as there is time; then it raises OperationalError."""
-        started = time.monotonic()
-        connection.set_progress_handler(lambda: time.monotonic() - started > self._left, _OPERATIONS)
-        try:
-            yield
-        finally:
-            connection.set_progress_handler(None, 0)
-            self._left -= time.monotonic() - started
-
-    @property
-    def over(self) -> bool:
-        """Whether there is none left."""
-        return self._left <= 0
-
-
-def sqlite_views(connection: sqlite3.Connection) -> frozenset[str]:
-    """Give the names of the views of a SQLite database."""
-    return frozenset(name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'"))
-
-
-def unreadable_views(connection: sqlite3.Connection) -> dict[str, str]:
-    """Give the views that cannot be read, as one whose table was dropped, with SQLite's word on each."""
-    found = {}
-    for name in sorted(sqlite_views(connection)):
-        try:
-            connection.execute(f"SELECT * FROM {quote(name)} LIMIT 0")
-        except sqlite3.DatabaseError as error:
-            found[name] = str(error)
-    return found
-
-
-def quote(name: str) -> str:
-    """Give a name as a quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def sqlite_keys(connection: sqlite3.Connection, table: str) -> tuple[tuple[str, ...], list[tuple[str, str, str]]]:
-    """Give the primary key of a table, and (column, other table, its column) of each part of its foreign keys."""
-    columns = connection.execute(f"PRAGMA table_info({quote(table)})").fetchall()
-    primary = tuple(row[1] for row in sorted((row for row in columns if row[5]), key=lambda row: row[5]))
-    foreign = connection.execute(f"PRAGMA foreign_key_list({quote(table)})").fetchall()
-    return primary, [(row[3], row[2], row[4] or "") for row in foreign]
-
-
-def not_read(view: str, time_: ViewTime) -> str:
-    """Say that a view took too long to be read, and what to do."""
-    return f"the view {view!r} was not read within {time_.seconds:g} s: keep its rows in a table, or drop it"
 
 
 def _sqlite(path: Path, rows: int | None) -> SourceTables:

@@ -12,7 +12,7 @@ from typing import Literal
 from almanaq.agent.local.joins import Hop, edges
 from almanaq.agent.local.lexicon import SYNONYMS
 from almanaq.agent.local.quantities import ROLE_WORDS
-from almanaq.agent.local.spoken import relation_stems, spoken
+from almanaq.agent.local.spoken import described_stems, relation_stems, spoken
 from almanaq.agent.local.words import distance, identifier_stems, stem, stems, tolerance
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 
@@ -65,7 +65,12 @@ class Place:
     def identifier(self) -> bool:
         """Whether the column only identifies or refers: a key that nobody asks about by value."""
         folded = self.column.name.casefold()
-        refers = any(folded in map(str.casefold, own) for own, _, _ in self.relation.foreign_keys)
+        # A text that stands in both tables under one name, as a city, is spoken of by value all the same.
+        refers = any(
+            folded in map(str.casefold, own)
+            and not (self.column.type == "text" and folded in map(str.casefold, theirs))
+            for own, _, theirs in self.relation.foreign_keys
+        )
         return refers or (bool(self.stems) and self.stems[-1] in ("id", "uuid", "key")) or folded in ("rowid", "index")
 
 
@@ -208,12 +213,13 @@ class SchemaIndex:
         return tuple(sorted(found, key=lambda m: (m[0].relation.name, m[0].column.name, m[1])))
 
     def relations_named(self, word: str) -> tuple[Relation, ...]:
-        """Give the relations that a noun names, by the words of their names or a synonym."""
+        """Give the relations that a noun names, by their names or a synonym, else by what is said of them."""
         group = {stem(w) for w in _SYNONYMS.get(word, frozenset())} | {word}
         exact = tuple(r for r in self.catalog.relations if set(relation_stems(r)) <= group)
         if exact:
             return exact
-        return tuple(r for r in self.catalog.relations if group & set(relation_stems(r)))
+        named = tuple(r for r in self.catalog.relations if group & set(relation_stems(r)))
+        return named or tuple(r for r in self.catalog.relations if group & set(described_stems(r)))
 
 
 def _holds(value: tuple[str, ...], parts: tuple[str, ...]) -> bool:

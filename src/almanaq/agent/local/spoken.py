@@ -10,6 +10,8 @@ from almanaq.suql.catalog.relations import Relation
 _CODE = re.compile(r"\d|^[^aeiouy]+$|^.{1,2}$")
 _ENDS = re.compile(r"\b(?:of|in|on|at|for|from|by|per|to|that|which|who|with|when|where|whether|is|as)\b|[.,;:()/]")
 _EMPTY = word_set("the a an this all each list table column contain contains holds hold give gives of one row every")
+_CALLED = 2
+"""Words of a description that can be what a thing is called; more are said of it."""
 _NUMBERING = word_set("number id identifier code key reference")
 
 
@@ -27,6 +29,11 @@ def spoken(identifier: str, description: str) -> tuple[str, ...]:
 def relation_stems(relation: Relation) -> tuple[str, ...]:
     """Give the stems by which the rows of a relation are spoken of."""
     return spoken(relation.name, relation.description)
+
+
+def described_stems(relation: Relation) -> tuple[str, ...]:
+    """Give the stems by which a relation's description calls its rows: "Films shown in town" calls them films."""
+    return _head(relation.description)[:_CALLED]
 
 
 def _head(description: str) -> tuple[str, ...]:

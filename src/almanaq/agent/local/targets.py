@@ -52,7 +52,10 @@ def link_place(link: ColumnLink, links: Links, main: Relation, paths: Paths) -> 
 
 
 def name_place(places: Sequence[Place]) -> Place:
-    """Give the column that names a row of a relation."""
+    """Give the column that names a row of a relation: the one that is said to, else the likeliest."""
+    said = next((p for p in places if p.column.name == p.relation.named_by), None)
+    if said is not None:
+        return said
     own = relation_stems(places[0].relation) if places else ()
     for wanted in (("name",), ("title",), ("company",)):
         for place in places:

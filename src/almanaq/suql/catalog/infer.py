@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from almanaq.suql.catalog.relations import Column, ColumnKind
@@ -15,6 +16,21 @@ DISTINCT_SHARE = 0.5
 """Prose differs from row to row: at least this share of the sampled values is distinct."""
 ENUM_VALUES = 50
 """An inferred ENUM has at most so many values, each of them short, and each used five times on average."""
+_ENDS = (".", "!", "?", "…", '."', ".”", "。", "！", "？")
+_JOINED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+_MARKS = ".,;:!?\"'()“”"
+_SMALL_SHARE, _LISTED = 0.15, 0.5
+_SMALL = frozenset(
+    """
+    the a an and or of to in on at for with by from is was were are be been it its i we you he she they this that not
+    but as so had has have my our their very there when which who
+    der die das und oder ein eine ist war mit von zu im nicht auf wir ich es den dem sehr für
+    le la les un une et ou de du des est était dans pour pas nous je il elle que qui très
+    el los las y o en con es era para por no que una muy se lo il di che per non è un della sono
+    o os e em com é foi não uma que het een en van op met voor niet was zijn
+    """.split()
+)
+"""Small words of the languages that most text is in."""
 _ENUM_REPEATS = 5
 _ENUM_CHARACTERS = 40
 
@@ -46,13 +62,37 @@ def infer_kind(column: Column, sample: ColumnSample) -> Column:
 
 
 def is_prose(values: Iterable[str]) -> bool:
-    """Tell whether values read like prose: long, and mostly distinct."""
+    """Tell whether values read like prose: long, mostly distinct, and made of the words that sentences are made of.
+
+    Long titles, addresses and lists of keywords are none: they hold few of the small words, and most of their words
+    are capitalized, numbers or set apart by commas.
+    """
     texts = [text for text in values if text.strip()]
     if not texts or len(set(texts)) < DISTINCT_SHARE * len(texts):
         return False
-    words = sum(len(text.split()) for text in texts) / len(texts)
-    ended = sum(text.rstrip().endswith((".", "!", "?", "…", '."', ".”")) for text in texts)
-    return words >= PROSE_WORDS or (words >= SENTENCE_WORDS and ended * 2 >= len(texts))
+    words = sum(map(_count_words, texts)) / len(texts)
+    if words < SENTENCE_WORDS:
+        return False
+    ended = sum(text.rstrip().endswith(_ENDS) for text in texts) * 2 >= len(texts)
+    return (ended or words >= PROSE_WORDS) and (ended or _reads_on(texts))
+
+
+def _count_words(text: str) -> int:
+    """Count words; of scripts that set none apart, two characters are taken for one."""
+    apart = len(text.split())
+    joined = len(_JOINED.findall(text)) // 2
+    return max(apart, joined)
+
+
+def _reads_on(texts: Sequence[str]) -> bool:
+    """Tell whether texts that do not end as sentences do are made like them."""
+    words = [word for text in texts for word in text.split()]
+    if sum(len(_JOINED.findall(text)) for text in texts) > len(words):
+        return True
+    small = sum(word.strip(_MARKS).lower() in _SMALL for word in words)
+    lower = sum(word[:1].islower() for word in words)
+    listed = sum(word.endswith((",", ";", "|")) for word in words)
+    return listed < _LISTED * len(words) and (small >= _SMALL_SHARE * len(words) or lower * 2 >= len(words))
 
 
 def is_enumerable(distinct: tuple[str, ...], total: int) -> bool:

@@ -32,6 +32,7 @@ from almanaq.corpus.files.marks import ORDERS, Marks
 from almanaq.corpus.files.reading import TYPES, Reading
 from almanaq.corpus.files.sniff import Hints
 from almanaq.errors import SourceError, suggest
+from almanaq.suql.catalog.naming import naming_column
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.visible import STEERING
 
@@ -116,7 +117,7 @@ def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
             raise SourceError(f"{schema.name}: {catalog.unknown(name).replace('relation named', 'table', 1)}")
         said[found.name] = entry
     nothing = RelationSchema()
-    relations = tuple(_apply(r, said.get(r.name, nothing), schema.name) for r in catalog.relations)
+    relations = tuple(_named(_apply(r, said.get(r.name, nothing), schema.name)) for r in catalog.relations)
     return replace(catalog, relations=relations)
 
 
@@ -135,9 +136,15 @@ def check_keys(catalog: Catalog, schema: Schema, holds: Callable[[Relation, tupl
             )
 
 
-def describe(catalog: Catalog) -> str:
-    """Give the catalog as a schema file, with types, row counts and samples as comments."""
-    return "\n".join(_relation_text(relation) for relation in catalog.relations)
+def describe(catalog: Catalog, schema: Schema | None = None) -> str:
+    """Give the catalog as a schema file, with types, row counts and samples as comments.
+
+    Args:
+        schema: what a person said so far; what it says of files is written too, as the catalog does not hold it.
+    """
+    said = {catalog.relation(name).name: entry for name, entry in schema.relations.items()} if schema else {}
+    nothing = RelationSchema()
+    return "\n".join(_relation_text(each, said.get(each.name, nothing)) for each in catalog.relations)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -250,6 +257,11 @@ def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
     )
 
 
+def _named(relation: Relation) -> Relation:
+    """Give the relation with the column that names its rows, where its columns' names tell it."""
+    return relation if relation.named_by else replace(relation, named_by=naming_column(relation))
+
+
 def _apply_column(column: Column, said: ColumnSchema, where: str, relation: Relation) -> Column:
     kind = said.kind or column.kind
     if kind is not ColumnKind.STRUCTURED and column.type != "text":
@@ -279,9 +291,11 @@ def _vectors(column: Column, name: str, where: str, relation: Relation) -> str:
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
-def _relation_text(relation: Relation) -> str:
+def _relation_text(relation: Relation, said: RelationSchema) -> str:
     name = _key(relation.name)
     lines = [] if relation.rows is None else [f"# {relation.rows:,} rows"]
+    if relation.origin:
+        lines.append(f"# read from {relation.origin}")
     if relation.unread:
         lines.append(f"# its rows could not be looked at: {relation.unread}")
     lines.append(f"[{name}]")
@@ -297,18 +311,35 @@ def _relation_text(relation: Relation) -> str:
             for own, other, theirs in relation.foreign_keys
         )
         lines.append(f"foreign_keys = [{keys}]")
+    lines += _file_lines(name, said)
+    types = said.as_reading().types
     for column in relation.columns:
-        lines.extend(_column_lines(name, column))
+        lines.extend(_column_lines(name, column, types.get(column.name.casefold(), "")))
     return "\n".join(lines) + "\n"
 
 
-def _column_lines(relation: str, column: Column) -> list[str]:
+def _file_lines(relation: str, said: RelationSchema) -> list[str]:
+    """Give the lines that say how a file is to be read, where a person said it."""
+    told = {
+        "header": None if said.hints.header is None else str(said.hints.header).lower(),
+        "separator": said.hints.separator and _string(said.hints.separator),
+        "encoding": said.hints.encoding and _string(said.hints.encoding),
+        "days": said.marks.days and _string(said.marks.days),
+        "decimal": said.marks.decimal and _string(said.marks.decimal),
+    }
+    lines = [f"{name} = {value}" for name, value in told.items() if value]
+    return [f"[{relation}.file]", *lines] if lines else []
+
+
+def _column_lines(relation: str, column: Column, type_: str) -> list[str]:
     samples = ", ".join(_string(sample) for sample in column.samples[:3])
     lines = [
         f"[{relation}.columns.{_key(column.name)}]",
         f"# {column.type}{'[]' if column.array else ''}{', e.g. ' + samples if samples else ''}",
         f'kind = "{column.kind.value}"',
     ]
+    if type_:
+        lines.append(f"type = {_string(type_)}")
     if column.kind is ColumnKind.ENUM:
         lines.append(f"values = {_list(column.values)}")
     if column.description:

@@ -40,12 +40,14 @@ class Loaded:
         declared: the keys and units that the catalog cannot show.
         separate: whether each schema is a database of its own.
         typed: (schema, name) of the tables whose source declares types: no ENUM is inferred there.
+        origins: by (schema, name) of a table, the file that it was read from and how that is written.
     """
 
     reports: tuple[LoadReport, ...] = ()
     declared: Schema = field(default_factory=Schema)
     separate: bool = False
     typed: frozenset[tuple[str, str]] = frozenset()
+    origins: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
 
 class DuckDBDatabase:
@@ -125,7 +127,11 @@ class DuckDBDatabase:
         """Read the catalog, apply the schema file, check its keys and complete its ENUMs."""
         catalog = apply_schema(apply_schema(reader.read(), self._loaded.declared), self._schema)
         check_keys(catalog, self._schema, reader.key_holds)
-        relations = tuple(_with_values(reader, relation) for relation in catalog.relations)
+        origins = self._loaded.origins
+        relations = tuple(
+            replace(_with_values(reader, relation), origin=origins.get(relation.location[1:], ""))
+            for relation in catalog.relations
+        )
         return replace(catalog, relations=relations, separate=self._loaded.separate)
 
 

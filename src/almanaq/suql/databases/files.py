@@ -29,6 +29,7 @@ from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schem
 from almanaq.suql.databases.delimited_table import load_delimited
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
 from almanaq.suql.databases.duckdb_session import quote
+from almanaq.suql.databases.inferred_keys import infer_keys
 from almanaq.suql.databases.kept import KeptTables, fingerprint
 from almanaq.suql.databases.parquet_tables import load_parquet, lock_paths
 from almanaq.suql.databases.typed_columns import value_column
@@ -51,7 +52,7 @@ class _Load:
     said: Schema
     problems: list[str] = field(default_factory=list)
     reports: dict[TableId, LoadReport] = field(default_factory=dict)
-    declared: dict[TableId, RelationSchema] = field(default_factory=dict)
+    declared: dict[tuple[str, str], RelationSchema] = field(default_factory=dict)
     typed: set[TableId] = field(default_factory=set)
 
     def reading(self, table_id: TableId) -> Reading:
@@ -169,6 +170,7 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
             load.problems.append(str(not_opened(found.path.name, why)))
     if not load.reports:
         raise SourceError("\n".join(load.problems))
+    load.declared.update(infer_keys(connection, DATABASE, load.declared))
     names = relation_names(list(load.reports))
     declared = {names[each]: _renamed(entry, each, names) for each, entry in load.declared.items()}
     several = len({table_id.database for table_id in load.reports}) > 1
@@ -176,13 +178,14 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
         (*(LoadReport("", 0, (), (problem,)) for problem in load.problems), *load.reports.values()),
         Schema(declared, name),
         separate=several,
+        origins={(each.database, each.table): report.origin for each, report in load.reports.items()},
         typed=frozenset((each.database, each.table) for each in load.typed),
     )
 
 
-def _renamed(entry: RelationSchema, table_id: TableId, names: Mapping[tuple[str, str], str]) -> RelationSchema:
+def _renamed(entry: RelationSchema, table_id: tuple[str, str], names: Mapping[tuple[str, str], str]) -> RelationSchema:
     """Give what is declared of a table with other tables under the names that queries use."""
-    place = table_id.database
+    place = table_id[0]
     keys = tuple((own, names.get((place, other), other), theirs) for own, other, theirs in entry.foreign_keys)
     return replace(entry, foreign_keys=keys)
 

@@ -12,7 +12,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -83,7 +83,7 @@ class KeptTables:
             if temporary.stat().st_size <= self.most_bytes:
                 told = temporary.with_suffix(".told.part")
                 told.touch(mode=0o600)
-                told.write_text(json.dumps(asdict(loaded), default=_plain), encoding="utf-8")
+                told.write_text(json.dumps(_written(loaded), default=_plain), encoding="utf-8")
                 os.replace(told, self._beside(key))
                 os.replace(temporary, self._path(key))
         except (duckdb.Error, OSError):
@@ -176,6 +176,11 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} is not kept")
 
 
+def _written(loaded: Loaded) -> dict[str, Any]:
+    origins = [(*place, origin) for place, origin in loaded.origins.items()]
+    return asdict(replace(loaded, origins={})) | {"origins": origins}
+
+
 def _decoded(found: dict[str, Any]) -> Loaded:
     """Give what loading found out from its JSON form."""
     reports = tuple(
@@ -195,6 +200,7 @@ def _decoded(found: dict[str, Any]) -> Loaded:
         Schema(relations, declared["name"]),
         found["separate"],
         frozenset((database, table) for database, table in found["typed"]),
+        {(database, table): origin for database, table, origin in found["origins"]},
     )
 
 

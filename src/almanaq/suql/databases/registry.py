@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from almanaq.corpus.files.kinds import KNOWN, kind_of
 from almanaq.corpus.files.listing import holds_rows
 from almanaq.corpus.files.named import as_list, named_files
-from almanaq.corpus.readers import DUCKDB, SQLITE, is_sqlite, sqlite_files
+from almanaq.corpus.readers import DUCKDB
+from almanaq.corpus.sqlite import SQLITE, is_sqlite, sqlite_files
 from almanaq.corpus.tabular import find_path
 from almanaq.errors import SourceError, UnsupportedError, UsageError
 from almanaq.suql.catalog.schema_file import Schema, read_schema, schema_path

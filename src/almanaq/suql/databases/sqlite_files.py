@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from almanaq.corpus.inference import ColumnReport, LoadReport
-from almanaq.corpus.readers import (
+from almanaq.corpus.sqlite import (
     ViewTime,
     connect_sqlite,
     not_read,
