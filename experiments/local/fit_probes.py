@@ -27,6 +27,7 @@ from almanaq.models.extractive.clauses import Clause, clauses
 from almanaq.models.extractive.meaning import LEAST_RELEVANCE, PROBES_FILE, Meaning, signs
 from almanaq.models.extractive.polarity import matters
 from almanaq.models.local_embedder import LocalEmbedder
+from almanaq.models.vector_store import VectorStore
 from almanaq.sample import load
 from almanaq.sample.truth import load_truth
 
@@ -54,7 +55,11 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--write", action="store_true")
     given = arguments.parse_args()
-    cues, wordings, meaning = [*_cues(), *_exemplars()], _wordings(), Meaning(LocalEmbedder())
+    cues, wordings, meaning = (
+        [*_cues(), *_exemplars()],
+        _wordings(),
+        Meaning(VectorStore(None, LocalEmbedder()).vectors),
+    )
     filler = [
         text for kind in read_toml("filler.toml").values() for text in kind if "{" not in text and "[" not in text
     ] + _unmentioned()

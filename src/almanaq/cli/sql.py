@@ -95,13 +95,14 @@ def sql(
 
 def _run(connection: Connection, query: tuple[str, tuple[str, ...]], format: Format, out: str | None) -> None:
     """Run a query and write its rows; those that are sure also when a budget stopped it."""
-    from almanaq.cli.terminal import progress, warn
+    from almanaq.cli.terminal import reading, warn
+    from almanaq.suql.execution.watch import Interrupted
     from almanaq.suql.result import Result
 
     try:
-        with progress("running …"):
+        with reading():
             result = connection.sql(*query)
-    except BudgetExceeded as stopped:
+    except (BudgetExceeded, Interrupted) as stopped:
         # Nothing at all must not look like a result without rows.
         if isinstance(stopped.partial, Result) and stopped.partial.rows:
             write_result(stopped.partial, format, out)

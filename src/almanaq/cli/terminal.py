@@ -51,6 +51,32 @@ def progress(message: str) -> Iterator[Callable[[str], None]]:
         yield lambda words: status.update(visible(words))
 
 
+@contextmanager
+def reading() -> Iterator[None]:
+    """Show on stderr how many rows a query has read, and how long the rest will take; nothing without a terminal.
+
+    Ctrl-C is Interrupted there, with the rows that are sure.
+    """
+    from almanaq.suql.execution.watch import watched
+
+    if not sys.stderr.isatty():
+        with watched(lambda *_: None):
+            yield
+        return
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TimeRemainingColumn())
+    with Progress(*columns, console=console(sys.stderr), transient=True) as shown:
+        bar = shown.add_task("running …", total=None)
+
+        def tell(done: int, total: int | None, passed: int) -> None:
+            rows = f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows"
+            shown.update(bar, completed=done, total=total, description=f"{rows} read, {passed:,} found")
+
+        with watched(tell):
+            yield
+
+
 def say(text: str = "") -> None:
     """Print text for people on stdout; what in it would steer the terminal is written out."""
     print(visible(text), flush=True)

@@ -82,7 +82,7 @@ def open_models(
         return spec
     vectors = _embedder(embedder, settings)
     if spec is None or spec == "local":
-        return _local_models(vectors)
+        return _local_models(vectors, cache=cache)
     if isinstance(spec, str) and spec.startswith("local:") and spec != "local:":
         from almanaq.models.hub_reader import HubReader
 
@@ -185,10 +185,12 @@ def _embedder(embedder: str | Embedder | None, settings: ModelSettings | None) -
     return open_embedder(embedder, settings=settings) if isinstance(embedder, str) else embedder
 
 
-def _local_models(embedder: Embedder) -> Models:
+def _local_models(embedder: Embedder, *, cache: bool = False) -> Models:
     from almanaq.models.extractive import LocalLinker, LocalReader
+    from almanaq.models.vector_store import default_cache_folder
 
-    return Models("local", LocalReader(embedder), LocalLinker(), embedder)
+    reader = LocalReader(embedder, folder=default_cache_folder() if cache else None)
+    return Models("local", reader, LocalLinker(), embedder)
 
 
 def _language_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:

@@ -43,11 +43,14 @@ class VectorStore:
     Args:
         folder: where the file lies, made on first use; None keeps the vectors in memory.
         embedder: makes the vectors that are not there yet; its name is the store's key, so it must name the weights.
+        part: what texts it is for, where they are kept in a file of their own.
+        most: how many vectors are kept; the oldest give way. None: all.
     """
 
-    def __init__(self, folder: Path | None, embedder: Embedder) -> None:
-        self.embedder = embedder
-        self.file = None if folder is None else folder / f"{_file_name(embedder.name)}.sqlite"
+    def __init__(self, folder: Path | None, embedder: Embedder, *, part: str = "", most: int | None = None) -> None:
+        self.embedder, self._most = embedder, most
+        name = _file_name(embedder.name) + (f"-{part}" if part else "")
+        self.file = None if folder is None else folder / f"{name}.sqlite"
         self._memory: dict[bytes, bytes] = {}
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
@@ -93,11 +96,16 @@ class VectorStore:
     def _write(self, new: Mapping[bytes, bytes]) -> None:
         if self.file is None:
             self._memory.update(new)
+            while self._most is not None and len(self._memory) > self._most:
+                self._memory.pop(next(iter(self._memory)))
             return
         with self._open() as connection, connection:
             # Another process may have embedded the same text meanwhile; what is damaged must give way.
             rows = [(key, vector, _sum(key, vector)) for key, vector in new.items()]
             connection.executemany("INSERT OR REPLACE INTO vectors (key, vector, sum) VALUES (?, ?, ?)", rows)
+            if self._most is not None:
+                newest = "(SELECT max(rowid) FROM vectors)"
+                connection.execute(f"DELETE FROM vectors WHERE rowid <= {newest} - ?", (self._most,))
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -6,7 +6,7 @@ the same for all, says whether a clause finds things good. They are fitted by ex
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -15,24 +15,33 @@ from numpy.typing import NDArray
 
 from almanaq.models.extractive.clauses import NEGATORS, Clause
 from almanaq.models.extractive.lexicon import concept
-from almanaq.models.protocols import Embedder
 
 PROBES_FILE = Path(__file__).with_name("probes.npz")
 LEAST_RELEVANCE = 0.3
 """What the relevance probe must give: four in a thousand clauses about something else reach it (fit_probes.py)."""
 _LEAST_SIMILARITY = 0.35
 """Cosine to the question from which a clause speaks of a matter that no concept knows."""
-_KEPT = 50_000
 
 Vectors = NDArray[np.float32]
 
 
-class Meaning:
-    """Judges clauses by their vectors, each of which is made once."""
+class MissingVectors(Exception):
+    """A clause cannot be judged before the vectors of `texts` are there."""
 
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-        self._vectors: dict[str, Vectors] = {}
+    def __init__(self, texts: Sequence[str]) -> None:
+        super().__init__(texts)
+        self.texts = texts
+
+
+class Meaning:
+    """Judges clauses by their vectors.
+
+    Args:
+        vectors: gives the unit vectors of texts; may raise MissingVectors.
+    """
+
+    def __init__(self, vectors: Callable[[Sequence[str]], Vectors]) -> None:
+        self._vectors = vectors
 
     def about(self, name: str, clauses: Sequence[Clause]) -> list[float]:
         """Give for each clause how far it says that a concept holds, from -1 to 1; 0 where it is not about it."""
@@ -56,17 +65,19 @@ class Meaning:
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Give the unit vectors of texts, with a constant at the end."""
-        if len(self._vectors) > _KEPT:
-            self._vectors.clear()
-        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        for start in range(0, len(new), _BATCH):
-            batch = new[start : start + _BATCH]
-            self._vectors.update(zip(batch, with_constant(self._embedder.embed(batch)), strict=True))
-        return np.stack([self._vectors[text] for text in texts])
+        return with_constant(self._vectors(texts))
 
 
-_BATCH = 64
-"""Few enough that the local embedder does not wait for torch."""
+def held(known: Mapping[str, Vectors]) -> Callable[[Sequence[str]], Vectors]:
+    """Give what looks vectors up, and raises MissingVectors for texts that are not there."""
+
+    def vectors(texts: Sequence[str]) -> Vectors:
+        missing = [text for text in dict.fromkeys(texts) if text not in known]
+        if missing:
+            raise MissingVectors(missing)
+        return np.stack([known[text] for text in texts])
+
+    return vectors
 
 
 def with_constant(vectors: Vectors) -> Vectors:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from almanaq.models.extractive.clauses import clauses, tokens_of
-from almanaq.models.extractive.meaning import Meaning
+from almanaq.models.extractive.meaning import Meaning, MissingVectors, held
 from almanaq.models.extractive.polarity import asks_yes_or_no, polarity
 from almanaq.models.extractive.spans import Span, best_span
 from almanaq.models.extractive.summary import central_sentences
+from almanaq.models.gathered import GatheredVectors
 from almanaq.models.local_embedder import LocalEmbedder, local_is_installed
 from almanaq.models.protocols import Embedder, Quote, TextCall, TextReply
+from almanaq.models.vector_store import Vectors, VectorStore
 from almanaq.models.words import stem
 from almanaq.values import canonical, parse_typed
+
+_MOST_CLAUSES = 100_000
+"""Clauses whose vectors are kept: 180 MB on disk."""
 
 _YES = frozenset({"yes", "true"})
 _NO = frozenset({"no", "false"})
@@ -25,31 +32,46 @@ class LocalReader:
     Args:
         embedder: MiniLM, by which clauses without known words are read; None takes the one of the extra `local`, and
             where that is not installed words alone decide.
+        folder: where clauses' vectors are kept; None keeps them in memory.
     """
 
     name = "local"
     remote = False
     paid = False
 
-    def __init__(self, embedder: Embedder | None = None) -> None:
+    def __init__(self, embedder: Embedder | None = None, *, folder: Path | None = None) -> None:
         if embedder is None and local_is_installed():
             embedder = LocalEmbedder()
-        self._meaning = Meaning(embedder) if embedder is not None and embedder.name == "local" else None
+        self._meaning: Meaning | None = None
+        if embedder is not None and embedder.name == "local":
+            store = VectorStore(folder, embedder, part="clauses", most=_MOST_CLAUSES)
+            self._meaning, self._gathered = Meaning(store.vectors), GatheredVectors(store)
 
     async def read(self, call: TextCall) -> TextReply:
-        """Give what the document says, as far as words show it."""
-        return self.evaluate(call)
+        """Give what the document says, as far as words show it; what clauses mean is found for many calls together."""
+        if self._meaning is None:
+            return _reply(call, None)
+        known: dict[str, Vectors] = {}
+        while True:
+            try:
+                return _reply(call, Meaning(held(known)))
+            except MissingVectors as missing:
+                known |= await self._gathered.have(missing.texts)
 
     def evaluate(self, call: TextCall) -> TextReply:
         """Give the reply at once."""
-        if call.function == "summary":
-            quotes = central_sentences(call.passages)
-            return TextReply(" ".join(quote.text for quote in quotes) or None, quotes=quotes)
-        if is_yes_or_no(call):
-            return _yes_or_no(call, self._meaning)
-        if call.options:
-            return _option(call)
-        return _span(call)
+        return _reply(call, self._meaning)
+
+
+def _reply(call: TextCall, meaning: Meaning | None) -> TextReply:
+    if call.function == "summary":
+        quotes = central_sentences(call.passages)
+        return TextReply(" ".join(quote.text for quote in quotes) or None, quotes=quotes)
+    if is_yes_or_no(call):
+        return _yes_or_no(call, meaning)
+    if call.options:
+        return _option(call)
+    return _span(call)
 
 
 def is_yes_or_no(call: TextCall) -> bool:

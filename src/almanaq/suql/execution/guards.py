@@ -63,6 +63,14 @@ def count_distinct_texts(stage: TextStage, session: Session, renderer: Renderer)
     return sum(counts) if stage.predicate is None else max(counts)
 
 
+def count_rows(stage: TextStage, session: Session, renderer: Renderer) -> int:
+    """Let the database count the rows that a text stage has before it."""
+    source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
+    counted = aliased(exp.Count(this=exp.Star()), "n")
+    found = session.fetch(renderer.sql(exp.Select(expressions=[counted], from_=exp.From(this=source))))
+    return int(found.column(0)[0].as_py())
+
+
 def refuse_over_budget(total: int, budget: int) -> None:
     """Raise BudgetExceeded if more calls are expected than the budget allows (semantics 13)."""
     if total > budget:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -28,13 +29,20 @@ from almanaq.suql.execution.candidates import (
 from almanaq.suql.execution.columns import boolean_column, id_column, text_column
 from almanaq.suql.execution.computed import ComputedAtoms
 from almanaq.suql.execution.evidence import EvidenceBook
-from almanaq.suql.execution.guards import call_budget, count_distinct_texts, expected_calls, refuse_over_budget
+from almanaq.suql.execution.guards import (
+    call_budget,
+    count_distinct_texts,
+    count_rows,
+    expected_calls,
+    refuse_over_budget,
+)
 from almanaq.suql.execution.linker import link_literals
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import has_vectors, ordered_by_vectors, tries_by_similarity
+from almanaq.suql.execution.watch import current_watch
 from almanaq.suql.options import Options
 from almanaq.suql.plan.blocks import keeps_each_row
 from almanaq.suql.plan.sites import Site
@@ -96,6 +104,8 @@ class Run:
             self._selection = PassageSelection(means.similarity, options.passages)
         self._shown: pa.Table | None = None
         self._stopped: BudgetExceeded | None = None
+        self._started = time.perf_counter()
+        self.interrupted = False
         self._asked = False
         self._evidence = EvidenceBook()
         self._sent: Counter[str] = Counter()
@@ -154,6 +164,12 @@ class Run:
             if not self._rows_are_sure(stage):
                 raise
             self._stopped, rows = error, run.sure()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or not self._rows_are_wanted(stage):
+                raise
+            task.uncancel()
+            self.interrupted, rows = True, run.sure()
         if stage is self._plan.stages[-1] and rows and all(row.brought for row in rows):
             self._keep_evidence(stage, rows)
             self._shown = _brought_rows(rows)
@@ -183,6 +199,9 @@ class Run:
             total = expected_calls(self._plan, stage, self._means.catalog, self.report.rows, distinct)
             refuse_over_budget(total, self._budget)
         self._asked = True
+        if watch := current_watch():
+            cut = stage.enough is not None
+            watch.total = None if cut else await in_thread(count_rows, stage, self._session, self._renderer)
         candidates = await self._ordered(stage)
         batches = run.batches(candidates)
         try:
@@ -202,6 +221,9 @@ class Run:
             rows_at_once=2 * self._options.concurrency,
             speculation=max(1.0, self._options.speculation),
             selection=self._selection,
+            # A call that costs nothing may be waited for, so that the same query gives the same rows.
+            steady=not self._means.models.reader.paid,
+            watch=current_watch(),
         )
         self.report.text[stage.name] = run.counts
         return run
@@ -216,6 +238,12 @@ class Run:
     def _keep_evidence(self, stage: TextStage, rows: list[StageRow]) -> None:
         for row in rows:
             self._evidence.add(stage.block, row)
+
+    def _rows_are_wanted(self, stage: TextStage) -> bool:
+        """Say whether a stage that was interrupted, not by the deadline, is to give what it has."""
+        deadline = self._options.deadline
+        late = deadline is not None and time.perf_counter() - self._started >= deadline
+        return current_watch() is not None and not late and self._rows_are_sure(stage)
 
     def _rows_are_sure(self, stage: TextStage) -> bool:
         """Say whether each row that passed a stopped filter is in the full result: nothing above looks across rows."""
@@ -293,7 +321,7 @@ class Run:
             physical_calls=usage.calls,
             spending=account.lines,
             dropped_quotes=account.dropped_quotes,
-            partial=self._stopped is not None,
+            partial=self._stopped is not None or self.interrupted,
             exact=self._options.candidates is None and self._options.passages is None,
             links=self._links,
             columns_sent=tuple(sorted(self._sent.items())) if remote else (),

@@ -16,6 +16,7 @@ from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.run import Means, Run, RunReport
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.streaming import Sink, run_in_batches
+from almanaq.suql.execution.watch import Interrupted
 from almanaq.suql.options import Options
 from almanaq.suql.plan.stages import Plan
 from almanaq.suql.result import Result
@@ -59,6 +60,8 @@ class Runner:
             finally:
                 await run.calls.cancel()
         result = Result(table, evidence, run.trace(time.perf_counter() - started, account), suql)
+        if run.interrupted:
+            raise Interrupted(result)
         if run.stopped is not None:
             raise BudgetExceeded(str(run.stopped), partial=result) from run.stopped
         return result, run.report

@@ -17,6 +17,7 @@ from almanaq.suql.execution.candidates import Candidate, PassageSelection, passa
 from almanaq.suql.execution.computed import ComputedAtoms
 from almanaq.suql.execution.one_per import OnePer
 from almanaq.suql.execution.truth import TRUE, Atom, choose, mask, possible
+from almanaq.suql.execution.watch import Watch
 from almanaq.suql.plan.predicates import Computed, Structured, Verdict, atoms
 from almanaq.suql.plan.sites import site_of
 from almanaq.suql.plan.stages import SiteInput, TextStage
@@ -63,6 +64,9 @@ class StageRun:
         rows_at_once: rows under way where no LIMIT stops the stage.
         speculation: rows under way per row that LIMIT still needs.
         selection: reads only the best passages of each document, by the user's choice; None reads all.
+        steady: LIMIT keeps the rows that were tried first, however long the calls of each take; else those whose calls
+            come first, and the same query may give other rows.
+        watch: is told how far the run is.
     """
 
     def __init__(
@@ -74,7 +78,11 @@ class StageRun:
         rows_at_once: int,
         speculation: float,
         selection: PassageSelection | None = None,
+        steady: bool = False,
+        watch: Watch | None = None,
     ) -> None:
+        self._in_turn, self._watch = stage.ordered or steady, watch
+        self._turns: dict[int, int] = {}
         self._selection = selection
         self._stage, self._calls, self._computed = stage, calls, computed
         self._rows_at_once, self._speculation = rows_at_once, speculation
@@ -100,6 +108,8 @@ class StageRun:
                     if candidate is None and not exhausted:
                         candidate = await anext(candidates, None)
                         exhausted = candidate is None
+                        if candidate is not None:
+                            self._turns[candidate.number] = len(self._turns)
                     if candidate is None:
                         break
                     if self._one_per.holds_back(candidate):
@@ -127,6 +137,8 @@ class StageRun:
                     self._one_per.done(number, passes=row is not None)
                     if row is not None:
                         passed.append(row)
+                if self._watch is not None:
+                    self._watch.done(self.counts.candidates - len(under_way), len(passed))
                 if rows := self._released(released):
                     released += len(rows)
                     yield rows
@@ -139,28 +151,35 @@ class StageRun:
 
     def _released(self, before: int) -> list[StageRow]:
         """Give the rows that are surely kept, less the first so many of them."""
-        if not self._stage.ordered:
+        if not self._in_turn or (self._stage.enough is None and not self._stage.ordered):
             return self._passed[before : self._stage.enough]
-        first_open = min(self._open, default=None)
-        rows = sorted(self._passed, key=lambda row: row.number)
-        sure = [row for row in rows if first_open is None or row.number < first_open]
+        first_open = min(map(self._turn, self._open), default=None)
+        sure = [row for row in self._by_turn() if first_open is None or self._turn(row.number) < first_open]
         return sure[before : self._stage.enough]
+
+    def _turn(self, number: int) -> int:
+        """Give the place of a row among those that LIMIT cuts."""
+        return number if self._stage.ordered else self._turns[number]
+
+    def _by_turn(self) -> list[StageRow]:
+        return sorted(self._passed, key=lambda row: self._turn(row.number) if self._in_turn else row.number)
 
     def kept(self) -> list[StageRow]:
         """Give the rows that the run kept, in source order."""
-        return self._kept(self._passed)
+        return self._kept(self._by_turn())
 
     def sure(self) -> list[StageRow]:
         """Give the rows that passed before the run was stopped and that no row still open could push out of a LIMIT."""
-        rows = sorted(self._passed, key=lambda row: row.number)
-        if self._stage.ordered and self._stage.enough is not None:
-            before = [i + sum(number < row.number for number in self._open) for i, row in enumerate(rows)]
+        rows = self._by_turn()
+        if self._in_turn and self._stage.enough is not None:
+            opened = [self._turn(number) for number in self._open]
+            before = [i + sum(turn < self._turn(row.number) for turn in opened) for i, row in enumerate(rows)]
             rows = [row for row, ahead in zip(rows, before, strict=True) if ahead < self._stage.enough]
         return self._kept(rows)
 
     def _kept(self, rows: list[StageRow]) -> list[StageRow]:
-        rows.sort(key=lambda row: row.number)
-        kept = rows[: self._stage.enough] if self._stage.enough is not None else rows
+        """Give the first rows, as many as LIMIT keeps, in source order."""
+        kept = sorted(rows[: self._stage.enough], key=lambda row: row.number)
         self.counts.passed = len(kept)
         return kept
 
@@ -175,10 +194,10 @@ class StageRun:
         enough = self._stage.enough
         if enough is None or len(passed) < enough:
             return False
-        if not self._stage.ordered or not under_way:
+        if not self._in_turn or not under_way:
             return True
-        numbers = sorted(row.number for row in passed)
-        return enough == 0 or min(under_way.values()) > numbers[enough - 1]
+        turns = sorted(self._turn(row.number) for row in passed)
+        return enough == 0 or min(map(self._turn, under_way.values())) > turns[enough - 1]
 
     # One row
 

@@ -1,0 +1,46 @@
+"""Ctrl-C: the rows that are sure are printed, the exit code says that it was interrupted, and no traceback comes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from almanaq.testing import Faults, StandInServer, replies_from
+
+QUERY = "SELECT id FROM texts WHERE answer(body, 'is it short?') = 'Yes'"
+ANSWERED = 6
+
+
+@pytest.mark.parametrize("query", [QUERY, f"{QUERY} LIMIT 15", f"SELECT count(*) FROM ({QUERY}) AS q"])
+def test_rows_that_are_sure_are_printed(environment, tmp_path, query) -> None:
+    (tmp_path / "texts.csv").write_text("id,body\n" + "".join(f'{i},"Some words of text {i}."\n' for i in range(30)))
+    faults = Faults([*[None] * ANSWERED, *["hang"] * 100], hang=100.0)
+    with StandInServer(replies_from(lambda *_: "Yes"), faults=faults) as server:
+        keys = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k"}
+        more = ["--db", str(tmp_path), "--model", "openai:m", "--format", "csv", "--order", "table"]
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(
+            [str(Path(sys.executable).with_name("almanaq")), "sql", query, *more],
+            env=environment | keys,
+            text=True,
+            **streams,
+        )
+        while server.ledger.answered < ANSWERED or server.ledger.calls == ANSWERED:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        time.sleep(0.3)  # what was answered has to arrive
+        process.send_signal(signal.SIGINT)
+        said, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in told
+    rows = said.splitlines()[1:]
+    if "count" in query:
+        assert said == ""  # a count of some of the rows is no row of the result
+    else:
+        assert len(rows) == ANSWERED
+        assert "interrupted" in told
