@@ -24,8 +24,9 @@ def test_rows_that_are_sure_are_printed(environment, tmp_path, query) -> None:
         keys = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k"}
         more = ["--db", str(tmp_path), "--model", "openai:m", "--format", "csv", "--order", "table"]
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        command = str(Path(sys.executable).with_name("almanaq"))
         process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("almanaq")), "sql", query, *more],
+            [command, "sql", query, *more],
             env=environment | keys,
             text=True,
             **streams,

@@ -21,9 +21,7 @@ def main() -> int:
         app(prog_name="almanaq")
     except AlmanaqError as error:
         code = _report(error)
-    except KeyboardInterrupt as stopped:
-        if getattr(getattr(stopped, "partial", None), "rows", ()):
-            print("almanaq: interrupted: the rows above are in the result, and are not all of it", file=sys.stderr)
+    except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain once more when it flushes at exit.

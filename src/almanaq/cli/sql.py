@@ -106,6 +106,8 @@ def _run(connection: Connection, query: tuple[str, tuple[str, ...]], format: For
         # Nothing at all must not look like a result without rows.
         if isinstance(stopped.partial, Result) and stopped.partial.rows:
             write_result(stopped.partial, format, out)
+            if isinstance(stopped, Interrupted):
+                warn(["interrupted: these rows are in the result, and are not all of it"])
         raise
     warn(result.trace.warnings)
     write_result(result, format, out)
