@@ -1,0 +1,182 @@
+"""A dialect of SQLAlchemy, read-only: `create_engine("almanaq:///shop.duckdb")`, text(), Core selects, reflection.
+
+This is the one module that imports SQLAlchemy (the extra `sqlalchemy`). SQL is compiled as for PostgreSQL, whose
+language SUQL is; `answer` and `summary` are ordinary functions: `func.answer(t.c.reviews, "is it romantic?")`.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import exc, pool, types
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import base as postgresql
+from sqlalchemy.engine.default import DefaultDialect
+
+if TYPE_CHECKING:
+    from almanaq.suql.catalog.relations import Column, Relation
+
+_TEXT_OPTIONS = ("model", "embedder", "schema", "examples", "order")
+_NUMBERS = {
+    "speculation": float,
+    "max_calls": int,
+    "deadline": float,
+    "passages": int,
+    "candidates": int,
+    "concurrency": int,
+    "batch": int,
+}
+_FLAGS = ("cache", "strict", "link")
+
+
+class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
+    """What SQLAlchemy has to know of almanaq.
+
+    The URL is `almanaq:///SOURCE?model=…&max_calls=…`: three slashes before a path or whatever else `connect` takes as
+    text, and its arguments behind `?`. `create_engine("almanaq://", connect_args={"source": frame})` opens any other.
+    """
+
+    name = "almanaq"
+    driver = "almanaq"
+    default_paramstyle = "qmark"
+    supports_statement_cache = True
+    supports_native_boolean = supports_native_decimal = supports_native_enum = True
+    supports_alter = supports_sane_rowcount = supports_sane_multi_rowcount = False
+    supports_comments = True
+    requires_name_normalize = False
+    max_identifier_length = 9999
+    statement_compiler = postgresql.PGCompiler
+    type_compiler_cls = postgresql.PGTypeCompiler
+    preparer = postgresql.PGIdentifierPreparer
+    ischema_names = postgresql.ischema_names
+    colspecs = postgresql.colspecs
+    server_version_info = (17, 0)
+    _json_serializer = _json_deserializer = None
+
+    @classmethod
+    def import_dbapi(cls) -> ModuleType:
+        """Give the module of DB-API 2.0."""
+        import almanaq
+
+        return almanaq
+
+    @classmethod
+    def get_pool_class(cls, url: Any) -> Any:  # noqa: ARG003
+        """Share one connection: to open another would load the source again, and each query is a session of its own."""
+        return pool.StaticPool
+
+    def create_connect_args(self, url: Any) -> tuple[list[Any], dict[str, Any]]:
+        """Give the arguments of `almanaq.connect` that a URL stands for."""
+        if url.host:
+            raise exc.ArgumentError(
+                f"almanaq://{url.host}… names a host; three slashes stand before a path: almanaq:///"
+            )
+        given = {name: _option(name, str(value)) for name, value in url.query.items()}
+        return [], {"source": url.database, **given} if url.database else given
+
+    def _get_default_schema_name(self, connection: Any) -> str:  # noqa: ARG002
+        return "main"
+
+    # --- reflection: what the catalog says
+
+    def get_schema_names(self, connection: Any, **_: Any) -> list[str]:
+        """Give the one schema that there is."""
+        return [self._get_default_schema_name(connection)]
+
+    def get_table_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
+        """Give the names of the relations."""
+        return [relation.name for relation in _relations(connection)] if schema in (None, "main") else []
+
+    def get_view_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:  # noqa: ARG002
+        """Give nothing: views are relations like others."""
+        return []
+
+    def has_table(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> bool:
+        """Tell whether there is a relation of that name."""
+        found = connection.connection.driver_connection.catalog.find(table_name)
+        return found is not None and schema in (None, "main")
+
+    def get_columns(
+        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
+    ) -> list[dict[str, Any]]:
+        """Give the columns of a relation, with their descriptions as comments."""
+        relation = _relation(connection, table_name, schema)
+        return [
+            {
+                "name": column.name,
+                "type": _type(column),
+                "nullable": column.name not in relation.key,
+                "default": None,
+                "comment": column.description or None,
+            }
+            for column in relation.columns
+        ]
+
+    def get_pk_constraint(
+        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
+    ) -> dict[str, Any]:
+        """Give the declared key of a relation."""
+        return {"constrained_columns": list(_relation(connection, table_name, schema).key), "name": None}
+
+    def get_foreign_keys(
+        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
+    ) -> list[dict[str, Any]]:
+        """Give the declared foreign keys of a relation."""
+        return [
+            {
+                "name": None,
+                "constrained_columns": list(own),
+                "referred_schema": None,
+                "referred_table": other,
+                "referred_columns": list(theirs),
+                "options": {},
+            }
+            for own, other, theirs in _relation(connection, table_name, schema).foreign_keys
+        ]
+
+    def get_table_comment(
+        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
+    ) -> dict[str, Any]:
+        """Give the description of a relation."""
+        return {"text": _relation(connection, table_name, schema).description or None}
+
+    def get_indexes(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> list[Any]:
+        """Give nothing: the catalog knows no indexes."""
+        _relation(connection, table_name, schema)
+        return []
+
+    get_unique_constraints = get_check_constraints = get_indexes
+
+
+def _option(name: str, value: str) -> Any:
+    """Give an argument of `connect` that a URL holds as text."""
+    if name in _TEXT_OPTIONS:
+        return value
+    if name in _FLAGS and value.lower() in ("true", "false", "1", "0"):
+        return value.lower() in ("true", "1")
+    try:
+        return _NUMBERS[name](value)
+    except (KeyError, ValueError) as error:
+        known = ", ".join(sorted((*_TEXT_OPTIONS, *_NUMBERS, *_FLAGS)))
+        raise exc.ArgumentError(f"almanaq:///…?{name}={value} is no option of that kind; known: {known}") from error
+
+
+def _relations(connection: Any) -> tuple[Relation, ...]:
+    relations: tuple[Relation, ...] = connection.connection.driver_connection.catalog.relations
+    return relations
+
+
+def _relation(connection: Any, name: str, schema: str | None) -> Relation:
+    found: Relation | None = connection.connection.driver_connection.catalog.find(name)
+    if found is None or schema not in (None, "main"):
+        raise exc.NoSuchTableError(name)
+    return found
+
+
+def _type(column: Column) -> Any:
+    """Give SQLAlchemy's type of a column; what it has none for is text."""
+    written = column.type.partition("(")[0].strip().lower()
+    kind = postgresql.ischema_names.get(written, types.Text)
+    known = types.Text() if written == "uuid" else kind()
+    return ARRAY(known) if column.array else known
