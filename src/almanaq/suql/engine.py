@@ -12,6 +12,7 @@ from almanaq.models.protocols import Models
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import BoundQuery, bind
 from almanaq.suql.catalog.linking import link_enums
+from almanaq.suql.catalog.listing import listing
 from almanaq.suql.catalog.privacy import private_columns_read
 from almanaq.suql.catalog.reading import distinct_values
 from almanaq.suql.catalog.relations import Catalog
@@ -237,7 +238,8 @@ class Engine:
         return Runner(Means(self._database, self.catalog, self._models, self._similarity))
 
     def _bind(self, query: str, parameters: Sequence[object]) -> BoundQuery:
-        return bind(parse(query, parameters, self._database.dialect), self.catalog, query)
+        text = listing(query, self.catalog) or query
+        return bind(parse(text, parameters, self._database.dialect), self.catalog, text)
 
 
 def _approximate(options: Options) -> bool:

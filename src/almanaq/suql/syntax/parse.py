@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 
@@ -71,6 +72,9 @@ _OTHER_STATEMENTS = frozenset(
         "VACUUM",
     ]
 )
+_BEGINNINGS = ("SELECT", "WITH", "VALUES", "TABLE", "DESCRIBE", "SHOW TABLES", "SUMMARIZE")
+_CLAUSES = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "JOIN", "UNION", "WINDOW")
+"""Words that people write with a letter too few, or two in the wrong order."""
 _NO_ITEM = (
     *(TokenType.COMMA, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.SEMICOLON, TokenType.FROM, TokenType.WHERE),
     *(TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT),
@@ -98,7 +102,7 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
         raise ParameterError("parameters are given as a list, one value for each ? in order")
     try:
         tokens = dialect.tokenize(text)
-        _refuse_other_statements(tokens)
+        _refuse_other_statements(tokens, text)
         _refuse_trailing_commas(tokens, text)
         tokens, count = number_placeholders(tokens, text)
         tokens = _end_grouping_sets(respell(tokens, text))
@@ -148,11 +152,21 @@ def _end_grouping_sets(tokens: list[Token]) -> list[Token]:
     return found
 
 
-def _refuse_other_statements(tokens: list[Token]) -> None:
+def _refuse_other_statements(tokens: list[Token], text: str) -> None:
     """Name the statement that is not a SELECT before the parser stumbles over its syntax."""
     first = tokens[0].text.upper() if tokens else ""
     if first in _OTHER_STATEMENTS:
         raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {first}")
+    if tokens and tokens[0].token_type == TokenType.VAR:
+        message = f"a query begins with SELECT, WITH, VALUES or TABLE, not with {tokens[0].text!r}"
+        near = _nearest(first, _BEGINNINGS)
+        raise QuerySyntaxError(message + near, query=text, start=tokens[0].start, end=tokens[0].end)
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    """Give the end of a message that offers the one word that is meant, "" where none is near."""
+    near = difflib.get_close_matches(word.upper(), known, n=1, cutoff=0.7) if word.upper() not in known else ()
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _refuse_trailing_commas(tokens: list[Token], text: str) -> None:
@@ -218,8 +232,10 @@ def _syntax_error(error: ParseError, text: str) -> QueryError:
         return QuerySyntaxError(f"not a SUQL query: {message}")
     # sqlglot counts the column at the end of the token.
     start = sum(len(part) + 1 for part in text.split("\n")[: line - 1]) + column - len(str(highlight))
+    before = re.search(r"(\w+)\s*$", text[: max(0, start)])  # read as an alias
+    near = _nearest(str(highlight), _CLAUSES) or (_nearest(before[1], _CLAUSES) if before is not None else "")
     return QuerySyntaxError(
-        f"not a SUQL query: {message} near {highlight!r}",
+        f"not a SUQL query: {message} near {highlight!r}{near}",
         query=text,
         start=max(0, start),
         end=start + len(highlight) - 1,
