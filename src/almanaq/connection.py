@@ -46,6 +46,8 @@ def connect(
     candidates: int | None = None,
     concurrency: int | None = None,
     batch: int | None = None,
+    max_rows: int | None = None,
+    max_result_mb: int | None = None,
     allow_http: bool = False,
     options: Options | None = None,
 ) -> Connection:
@@ -94,6 +96,8 @@ def connect(
         passages=passages,
         candidates=candidates,
         concurrency=concurrency,
+        max_rows=max_rows,
+        max_result_mb=max_result_mb,
     )
     settings = batch_settings(batch, model)
     shots = find_examples(source) if examples is None else read_examples(examples)
@@ -124,6 +128,7 @@ def check_options(options: Options) -> None:
     if options.order not in ("similarity", "table"):
         raise UsageError(f"order: {options.order!r} is unknown{suggest(str(options.order), ['similarity', 'table'])}")
     least = {"speculation": 1, "max_calls": 0, "passages": 1, "candidates": 1, "concurrency": 1}
+    least |= {"max_rows": 1, "max_result_mb": 1}
     for name, bound in least.items():
         value = getattr(options, name)
         if value is not None and not bound <= value < float("inf"):
@@ -260,7 +265,8 @@ class Connection(ErrorsAsAttributes):
         from almanaq.agent.conversation import Agent
 
         if self._agent is None or self._engine is None:
-            self._agent = Agent(self.engine, self._models, shots=self._shots)
+            options = self.engine.options.for_agent()
+            self._agent = Agent(self.engine, self._models, shots=self._shots, options=options)
         return self._agent
 
     def cursor(self) -> Cursor:

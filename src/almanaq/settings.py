@@ -25,11 +25,12 @@ from almanaq.errors import UsageError, suggest
 from almanaq.models.address import HIDDEN, shown_address
 from almanaq.models.budget import DEFAULT_MAX_CALLS
 from almanaq.models.logged import redacted
+from almanaq.suql.options import MAX_RESULT_MB
 from almanaq.trust import allowed_on_terminal, config_folder, is_trusted, trust
 
 FILE = Path("almanaq.toml")
 
-_HARMLESS = ("speculation", "order", "strict", "deadline", "concurrency")
+_HARMLESS = ("speculation", "order", "strict", "deadline", "concurrency", "max_result_mb")
 _OF_THIS_MACHINE = {"model": ("local",), "embedder": ("lexical", "static", "local")}
 _SHOWN = 200
 _SECRET = ("openai_api_key", "openai_base_url")
@@ -79,6 +80,7 @@ class Settings(BaseSettings):
     strict: bool = False
     deadline: float | None = Field(None, gt=0, allow_inf_nan=False)
     concurrency: int = Field(64, ge=1)
+    max_result_mb: int = Field(MAX_RESULT_MB, ge=1)
 
     @classmethod
     def settings_customise_sources(

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING
 import typer
 
 from almanaq.cli.ask import print_stream
-from almanaq.cli.options import AllowHttp, Db, Embedder, Examples, MaxCalls, Model, NoCache, Request, Schema, connected
+from almanaq.cli.options import (
+    AllowHttp,
+    Db,
+    Deadline,
+    Embedder,
+    Examples,
+    MaxCalls,
+    Model,
+    NoCache,
+    Request,
+    Schema,
+    connected,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +40,7 @@ def chat(
     schema: Schema = None,
     examples: Examples = None,
     max_calls: MaxCalls = None,
+    deadline: Deadline = None,
     no_cache: NoCache = False,
     allow_http: AllowHttp = False,
 ) -> None:
@@ -38,7 +51,15 @@ def chat(
     from almanaq.cli.terminal import console, warn
 
     request = Request(
-        db, model, embedder, schema, max_calls, cache=not no_cache, examples=examples, allow_http=allow_http
+        db,
+        model,
+        embedder,
+        schema,
+        max_calls,
+        deadline=deadline,
+        cache=not no_cache,
+        examples=examples,
+        allow_http=allow_http,
     )
     out = console()
     with connected(request) as connection:

@@ -55,13 +55,25 @@ Speculation = Annotated[
     typer.Option("--speculation", metavar="X", help="Rows tried at once per row still needed; 1 wastes nothing."),
 ]
 Deadline = Annotated[
-    float | None, typer.Option("--deadline", metavar="SECONDS", help="Interrupt a query that runs longer.")
+    float | None,
+    typer.Option(
+        "--deadline", metavar="SECONDS", help="Interrupt a query that runs longer; default 120 for ask and chat."
+    ),
 ]
 OrderOption = Annotated[
     Order | None, typer.Option("--order", help="In which order rows are tried when the query does not say.")
 ]
 Strict = Annotated[
     bool | None, typer.Option("--strict", help="Fail on a model call that failed, rather than count it as unknown.")
+]
+MaxResult = Annotated[
+    int | None,
+    typer.Option(
+        "--max-result-mb",
+        metavar="MB",
+        min=1,
+        help="Most memory of a result; default 256. None is needed for --out FILE.csv or FILE.parquet.",
+    ),
 ]
 Batch = Annotated[
     int | None,
@@ -94,6 +106,7 @@ class Request:
     batch: int | None = None
     examples: str | None = None
     allow_http: bool = False
+    max_result_mb: int | None = None
 
 
 @contextmanager
@@ -111,6 +124,7 @@ def connected(request: Request) -> Iterator[Connection]:
         order=request.order,
         strict=request.strict,
         deadline=request.deadline,
+        max_result_mb=request.max_result_mb,
     )
     settings.export()
     with connect(
@@ -131,6 +145,7 @@ def connected(request: Request) -> Iterator[Connection]:
         batch=request.batch,
         examples=request.examples,
         allow_http=request.allow_http,
+        max_result_mb=settings.max_result_mb,
     ) as connection:
         warn_of_source(connection.warnings)
         yield connection

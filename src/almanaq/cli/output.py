@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
-import os
 import sys
-import tempfile
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from almanaq.cli.csv_rows import CsvWriter, encoded
+from almanaq.cli.out_file import open_out
 from almanaq.cli.terminal import console, print_result
-from almanaq.encode import plain, result_record
-from almanaq.errors import SourceError, UsageError
+from almanaq.encode import result_record
+from almanaq.errors import UsageError
+from almanaq.visible import visible_json
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from almanaq.suql.result import Result
+
+_ROWS_AT_ONCE = 10_000
 
 
 class Format(StrEnum):
@@ -39,84 +44,66 @@ def choose_format(wanted: Format | None, out: str | None) -> Format:
     return wanted or Format.table
 
 
-def check_out(out: str | None) -> None:
-    """Raise UsageError before any work is done when the file could not be written."""
-    if out is None:
-        return
-    folder = Path(out).absolute().parent
-    if not folder.is_dir():
-        raise UsageError(f"--out {out}: there is no folder {folder}")
-    if Path(out).is_dir():
-        raise UsageError(f"--out {out}: this is a folder; name a file")
-
-
 def write_result(result: Result, format: Format, out: str | None) -> None:
-    """Write a result to stdout or to the file `out`."""
+    """Write a result as JSON or as a table for people, to stdout or to the file `out`."""
+    if out is None and format is Format.table:
+        print_result(result, console())
+    elif format is Format.json:
+        write_json(result_record(result), out)
+    else:
+        buffer = io.StringIO()
+        print_result(result, console(buffer))
+        write_text(buffer.getvalue(), out)
+
+
+def rows_writer(file: BinaryIO, format: Format, *, no_formulas: bool = False) -> Callable[[pa.Table | None], None]:
+    """Give what writes rows as CSV or Parquet, a table of some at a time; None ends them."""
     if format is Format.parquet:
+        return _ParquetWriter(file).write
+    from almanaq.suql.result import python_rows as rows_of
+
+    writer = CsvWriter(file, no_formulas=no_formulas, terminal=file.isatty())
+    begun = False
+
+    def write(table: pa.Table | None) -> None:
+        nonlocal begun
+        if table is None:
+            return
+        if not begun:
+            writer.write([table.column_names])
+            begun = True
+        for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
+            writer.write(rows_of(batch))
+
+    return write
+
+
+class _ParquetWriter:
+    """Writes tables of one schema, that of the first, as one Parquet file."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._writer: Any = None
+
+    def write(self, table: pa.Table | None) -> None:
         import pyarrow.parquet
 
-        buffer = io.BytesIO()
-        pyarrow.parquet.write_table(result.table, buffer)
-        _write_bytes(buffer.getvalue(), out)
-    elif out is None and format is Format.table:
-        print_result(result, console())
-    else:
-        write_text(_render(result, format), out)
+        if table is None:
+            self._writer.close()
+            return
+        if self._writer is None:
+            self._writer = pyarrow.parquet.ParquetWriter(self._file, table.schema)
+        self._writer.write_table(table.cast(self._writer.schema))
 
 
 def write_json(value: Any, out: str | None = None) -> None:
-    """Write a JSON value; every part of it must already be plain."""
-    write_text(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n", out)
+    """Write a JSON value; every part of it must already be plain. On a terminal nothing of it steers."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(visible_json(text) if out is None and sys.stdout.isatty() else text, out)
 
 
 def write_text(text: str, out: str | None = None) -> None:
     """Write text to stdout or to the file `out`, in UTF-8."""
-    if out is None:
-        sys.stdout.flush()
+    with open_out(out) as file:
         # A lone surrogate or a terminal of another encoding must not lose the whole result.
-        sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
-        sys.stdout.buffer.flush()
-    else:
-        _write_bytes(text.encode("utf-8", "surrogateescape"), out)
-
-
-def _render(result: Result, format: Format) -> str:
-    if format is Format.json:
-        return json.dumps(result_record(result), ensure_ascii=False, allow_nan=False) + "\n"
-    buffer = io.StringIO()
-    if format is Format.csv:
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(result.columns)
-        writer.writerows([_csv_cell(value) for value in row] for row in result.rows)
-    else:
-        print_result(result, console(buffer))
-    return buffer.getvalue()
-
-
-def _csv_cell(value: Any) -> Any:
-    """Give a CSV cell: NULL is empty, arrays and structures are JSON, the rest as in JSON."""
-    shown = plain(value)
-    if isinstance(shown, list | dict):
-        return json.dumps(shown, ensure_ascii=False)
-    return str(shown).lower() if isinstance(shown, bool) else shown
-
-
-def _write_bytes(content: bytes, out: str | None) -> None:
-    """Replace the file `out` in one step, so that it is either the old file or the whole new one."""
-    assert out is not None
-    path = Path(out).absolute()
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            # mkstemp makes files that only the owner reads; a result gets the rights of any new file.
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(temporary, 0o666 & ~mask)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise SourceError(f"--out {out}: cannot be written: {error.strerror or error}") from error
+        file.write(encoded(text))

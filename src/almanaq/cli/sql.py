@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from almanaq.cli.options import (
     Deadline,
     Embedder,
     MaxCalls,
+    MaxResult,
     Model,
     NoCache,
     NoLink,
@@ -23,12 +25,25 @@ from almanaq.cli.options import (
     Strict,
     connected,
 )
-from almanaq.cli.output import Format, check_out, choose_format, write_json, write_result, write_text
+from almanaq.cli.out_file import check_out, open_out
+from almanaq.cli.output import Format, choose_format, rows_writer, write_json, write_result, write_text
 from almanaq.errors import BudgetExceeded, UsageError
 from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
+
+
+_INTERRUPTED = "interrupted: these rows are in the result, and are not all of it"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How rows are written, and where."""
+
+    format: Format
+    out: str | None
+    no_formulas: bool = False
 
 
 def register(app: typer.Typer) -> None:
@@ -71,6 +86,10 @@ def sql(
     no_cache: NoCache = False,
     no_link: NoLink = False,
     allow_http: AllowHttp = False,
+    no_formulas: Annotated[
+        bool, typer.Option("--no-formulas", help="CSV: put ' before text that a spreadsheet would compute.")
+    ] = False,
+    max_result_mb: MaxResult = None,
 ) -> None:
     """Run a SUQL query, or explain it.
 
@@ -81,19 +100,47 @@ def sql(
     if verbose and not explain:
         raise UsageError("--verbose goes with --explain")
     chosen = choose_format(format, out)
+    if no_formulas and chosen is not Format.csv:
+        raise UsageError("--no-formulas goes with --format csv")
     check_out(out)
     request = Request(
         db, model, embedder, schema, max_calls, speculation, order, strict, deadline,
-        not no_cache, not no_link, passages, candidates, batch, allow_http=allow_http,
+        not no_cache, not no_link, passages, candidates, batch, allow_http=allow_http, max_result_mb=max_result_mb,
     )  # fmt: skip
     with connected(request) as connection:
         if explain or analyze:
             _explain(connection, (suql, tuple(param or ())), (analyze, verbose), chosen, out)
         else:
-            _run(connection, (suql, tuple(param or ())), chosen, out)
+            run = _run if chosen in (Format.table, Format.json) else _write
+            run(connection, (suql, tuple(param or ())), Output(chosen, out, no_formulas=no_formulas))
 
 
-def _run(connection: Connection, query: tuple[str, tuple[str, ...]], format: Format, out: str | None) -> None:
+def _write(connection: Connection, query: tuple[str, tuple[str, ...]], output: Output) -> None:
+    """Run a query and write its rows as they come, held nowhere; those that are sure also when a budget stopped it."""
+    from almanaq.cli.terminal import reading, warn
+    from almanaq.suql.execution.watch import Interrupted
+    from almanaq.suql.result import Result
+
+    stopped: BudgetExceeded | Interrupted | None = None
+    with open_out(output.out) as file:
+        write = rows_writer(file, output.format, no_formulas=output.no_formulas)
+        try:
+            with reading():
+                result = connection.engine.write(*query, to=write)
+        except (BudgetExceeded, Interrupted) as error:
+            # Nothing at all must not look like a result without rows.
+            if not (isinstance(error.partial, Result) and error.partial.table.num_rows):
+                raise
+            stopped = error
+        write(None)
+    if isinstance(stopped, Interrupted):
+        warn([_INTERRUPTED])
+    if stopped is not None:
+        raise stopped
+    warn(result.trace.warnings)
+
+
+def _run(connection: Connection, query: tuple[str, tuple[str, ...]], output: Output) -> None:
     """Run a query and write its rows; those that are sure also when a budget stopped it."""
     from almanaq.cli.terminal import reading, warn
     from almanaq.suql.execution.watch import Interrupted
@@ -105,12 +152,12 @@ def _run(connection: Connection, query: tuple[str, tuple[str, ...]], format: For
     except (BudgetExceeded, Interrupted) as stopped:
         # Nothing at all must not look like a result without rows.
         if isinstance(stopped.partial, Result) and stopped.partial.rows:
-            write_result(stopped.partial, format, out)
+            write_result(stopped.partial, output.format, output.out)
             if isinstance(stopped, Interrupted):
-                warn(["interrupted: these rows are in the result, and are not all of it"])
+                warn([_INTERRUPTED])
         raise
     warn(result.trace.warnings)
-    write_result(result, format, out)
+    write_result(result, output.format, output.out)
 
 
 def _explain(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from almanaq.errors import DatabaseError, UnknownNameError, suggest
 from almanaq.models.lexical import LexicalEmbedder
@@ -37,6 +37,9 @@ from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
 from almanaq.suql.result import Result
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.parse import parse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 _PLANS_KEPT = 100
@@ -73,6 +76,11 @@ class Engine:
         self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder().embed)
 
     @property
+    def options(self) -> Options:
+        """The choices for queries that are given none of their own."""
+        return self._options
+
+    @property
     def catalog(self) -> Catalog:
         """The relations of the source."""
         return self._database.catalog()
@@ -99,6 +107,32 @@ class Engine:
         """Yield the rows of a query as they are found; leaving the loop stops the model calls under way."""
         async for row in self._runner().stream(self.plan(query, parameters), self._options):
             yield row
+
+    def write(
+        self,
+        query: str,
+        parameters: Sequence[object] = (),
+        *,
+        to: Callable[[pa.Table], None],
+        options: Options | None = None,
+    ) -> Result:
+        """Run a query and hand its rows on, some at a time; give the last of them, with the trace of all.
+
+        However many rows there are, no more than some are held; errors are those of `run`.
+        """
+        chosen = options or self._options
+
+        async def sink(table: pa.Table) -> None:
+            to(table)
+
+        known = self._prepare(query, parameters, chosen)
+        work = self._runner().run(
+            known.plan, chosen, suql=query, statements=known.statements, sink=sink, row_by_row=False
+        )
+        try:
+            return run_now(work)[0]
+        except DatabaseError as error:
+            raise placed(error, query) from error.__cause__
 
     def check(self, query: str) -> None:
         """Raise QueryError unless a query can be parsed and its names resolved; runs nothing."""

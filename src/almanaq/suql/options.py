@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+
+MAX_RESULT_MB = 256
+AGENT_DEADLINE = 120.0
+"""Seconds that a query of the agent may take where no deadline was given."""
+AGENT_ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,8 @@ class Options:
         passages: read only the best k passages of each document (approximate); None reads all.
         candidates: verify only the k most similar rows (approximate); None considers all.
         concurrency: most text calls under way at once.
+        max_rows: most rows of a result; what lies beyond is not read, and the trace says so. None: all.
+        max_result_mb: most memory that the rows of a result may take, in megabytes of Arrow; None: any.
     """
 
     order: Literal["similarity", "table"] = "similarity"
@@ -31,3 +38,13 @@ class Options:
     passages: int | None = None
     candidates: int | None = None
     concurrency: int = 64
+    max_rows: int | None = None
+    max_result_mb: int | None = MAX_RESULT_MB
+
+    def for_agent(self) -> Options:
+        """Give the options of queries that nobody has written: what is unbounded is bounded."""
+        return replace(
+            self,
+            deadline=AGENT_DEADLINE if self.deadline is None else self.deadline,
+            max_rows=AGENT_ROWS if self.max_rows is None else self.max_rows,
+        )

@@ -116,8 +116,7 @@ class Result:
 
     @cached_property
     def _rows(self) -> list[Row]:
-        columns = [_python_values(name, column) for name, column in zip(self.columns, self.table.columns, strict=True)]
-        return list(zip(*columns, strict=True)) if columns else [()] * self.table.num_rows
+        return python_rows(self.table)
 
     def arrow(self) -> pa.Table:
         """Give the rows as an Arrow table."""
@@ -204,7 +203,13 @@ def _durations(name: str, column: pa.ChunkedArray) -> pa.Array:
     return pa.array(nanoseconds, pa.duration("ns"))
 
 
-def _python_values(name: str, column: pa.ChunkedArray) -> list[Any]:
+def python_rows(table: pa.Table | pa.RecordBatch) -> list[Row]:
+    """Give rows of Arrow as Python tuples; raise DataError for dates that Python has none for."""
+    columns = [_python_values(name, column) for name, column in zip(table.schema.names, table.columns, strict=True)]
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
+
+
+def _python_values(name: str, column: pa.ChunkedArray | pa.Array) -> list[Any]:
     """Give the values of a column; raise DataError for dates that Python has none for, as infinity."""
     try:
         return column.to_pylist()  # type: ignore[no-any-return]

@@ -16,10 +16,13 @@ from almanaq.benchmark.report.figures import Line, Point, lines_figure, points_f
 from almanaq.benchmark.report.values import Group, Run, Slice
 from almanaq.benchmark.score import unfinished
 from almanaq.errors import UsageError
+from almanaq.visible import visible
 
 _PART = re.compile(r"(exact_match|f1|mutual_substring)_.+|execution_accuracy_(?!strict).+")
 """Measures of some of the questions; those of all have a table of their own."""
 
+_MARKUP = re.compile(r"[\\`\[\]!|]")
+"""What begins code, a link, an image or a cell in Markdown, or takes such a meaning away."""
 _FORMATS = (".html", ".md")
 
 
@@ -38,8 +41,9 @@ def write_report(folders: Sequence[Path], out: Path, *, data_dir: Path | None = 
 
 
 def _inline(text: str) -> str:
-    """Give text of others for one line of Markdown, none of it read as HTML."""
-    return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    """Give text of others for one line of Markdown: none of it is read as HTML, a link, an image or a cell's end."""
+    line = visible(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;")
+    return _MARKUP.sub(r"\\\g<0>", line)
 
 
 def _rendered(groups: Sequence[Group], template: str) -> str:

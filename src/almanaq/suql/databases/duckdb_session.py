@@ -22,6 +22,10 @@ _INSIST_SECONDS = 0.02
 """An interruption that arrives just before the engine begins is lost: it is repeated until the work has ended."""
 
 
+_BATCH_ROWS = 100_000
+"""Rows of a result that are brought at once."""
+
+
 @dataclass(eq=False, slots=True)
 class _Work:
     """One statement under way, on a connection of its own. `busy`: the engine is in it."""
@@ -70,11 +74,23 @@ class DuckDBSession:
             raise
         return self._batches(work)
 
-    def fetch(self, sql: str) -> pa.Table:
-        """Give all rows of a SELECT."""
+    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
+        """Give all rows of a SELECT, or a little more than `most_bytes` of them."""
         with self._statement() as cursor:
             _check_select(sql)
-            return plain(cursor.sql(sql).to_arrow_table())
+            if most_bytes is None:
+                return plain(cursor.sql(sql).to_arrow_table())
+            reader = cursor.sql(sql).to_arrow_reader(_BATCH_ROWS)
+            batches: list[pa.RecordBatch] = []
+            held = 0
+            for batch in reader:
+                batches.append(batch)
+                held += batch.nbytes
+                if held > most_bytes:
+                    break
+            table = plain(pa.Table.from_batches(batches, reader.schema))
+            reader.close()
+            return table
 
     def create(self, name: str, sql: str) -> int:
         """Make the temporary table `name` from a SELECT; give its number of rows."""

@@ -102,7 +102,7 @@ class IbisSession:
         self._make(name, numbered.sql(self._engine.dialect))
         return self._pages(name, batch_rows, started)
 
-    def fetch(self, sql: str) -> pa.Table:
+    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:  # noqa: ARG002
         """Give all rows of a SELECT."""
         self._check_select(sql)
         names, rows = self._execute(self._with_written(sql), most=None)

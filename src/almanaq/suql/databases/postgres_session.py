@@ -132,8 +132,8 @@ class PostgresSession:
         following = self._next_size(size, batch_rows, started)
         return self._batches(work, name, first, size, following, batch_rows)
 
-    def fetch(self, sql: str) -> pa.Table:
-        """Give all rows of a SELECT."""
+    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:  # noqa: ARG002
+        """Give all rows of a SELECT: a server that sends them at once sends them all."""
         self._check(sql)
         with self._statement(_bare(sql)) as cursor:
             return pa.Table.from_batches([self._batch(cursor)])

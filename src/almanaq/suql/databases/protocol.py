@@ -26,8 +26,8 @@ class Session(Protocol):
             first_rows: rows that are surely wanted, which an engine that brings rows by number brings at once.
         """
 
-    def fetch(self, sql: str) -> pa.Table:
-        """Give all rows of a SELECT."""
+    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
+        """Give all rows of a SELECT; an engine that can stops when they are more than `most_bytes`."""
 
     def create(self, name: str, sql: str) -> int:
         """Make the temporary table `name` from a SELECT; give its number of rows."""

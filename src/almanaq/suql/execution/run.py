@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,7 @@ from almanaq.models.protocols import Models, Usage
 from almanaq.models.spending import Line, Spending, operator
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database, Session
+from almanaq.suql.execution.bounds import limited, refuse_if_larger
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import (
     CandidateStream,
@@ -49,6 +51,9 @@ from almanaq.suql.plan.sites import Site
 from almanaq.suql.plan.stages import ROW, Materialize, Plan, Stage, TextStage
 from almanaq.suql.result import Trace
 
+Sink = Callable[[pa.Table], Awaitable[None]]
+"""Takes rows of a result as they are found."""
+_PIECE_ROWS = 10_000
 _FEWEST_ROWS = 8
 """Rows that are asked for at first under a LIMIT, if not twice as many as it wants."""
 
@@ -106,7 +111,7 @@ class Run:
         self._stopped: BudgetExceeded | None = None
         self._started = time.perf_counter()
         self.interrupted = False
-        self._asked = False
+        self._asked = self._cut = False
         self._evidence = EvidenceBook()
         self._sent: Counter[str] = Counter()
         self._candidates = 0
@@ -119,6 +124,29 @@ class Run:
         await self.link()
         await self.run_stages(self._plan.stages)
         return await self.output(self._plan.output.select) if self._shown is None else self._finish(self._shown)
+
+    async def pieces(self, sink: Sink) -> tuple[pa.Table, tuple[Any, ...]]:
+        """Run every stage and give the result's rows to a sink, some at a time; give the last that it was given.
+
+        They are never held all at once, so that no bound of memory is set to them.
+        """
+        await self.link()
+        await self.run_stages(self._plan.stages)
+        found: tuple[pa.Table, tuple[Any, ...]] | None = None
+        if self._shown is None and self._means.database.typed:
+            batches = await in_thread(self._session.stream, self._renderer.sql(self._plan.output.select), _PIECE_ROWS)
+            try:
+                while (batch := await in_thread(next, batches, None)) is not None:
+                    found = self._finish(pa.Table.from_batches([batch]))
+                    await sink(found[0])
+            finally:
+                with contextlib.suppress(ValueError):  # it is under way in another thread: the session's end stops it
+                    await in_thread(batches.close)  # type: ignore[attr-defined]
+        if found is None:
+            shown = self._shown
+            found = self._finish(shown) if shown is not None else await self.output(self._plan.output.select)
+            await sink(found[0])
+        return found
 
     async def link(self) -> None:
         """Find what the literals mean that wait for it."""
@@ -146,7 +174,12 @@ class Run:
 
     async def output(self, select: exp.Query) -> tuple[pa.Table, tuple[Any, ...]]:
         """Run the last SELECT; give its rows and the evidence for each."""
-        return self._finish(await in_thread(self._session.fetch, self._renderer.sql(select)))
+        megabytes = self._options.max_result_mb
+        most = None if megabytes is None else megabytes * 1_000_000
+        sql = self._renderer.sql(limited(select, self._options.max_rows))
+        table = await in_thread(self._session.fetch, sql, most)
+        refuse_if_larger(table, megabytes)
+        return self._finish(table)
 
     @property
     def stopped(self) -> BudgetExceeded | None:
@@ -288,8 +321,11 @@ class Run:
         return pa.table(columns)
 
     def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
-        """Name the visible columns, and turn the hidden ones into evidence."""
-        output = self._plan.output
+        """Name the visible columns, and turn the hidden ones into evidence; leave out rows beyond the most wanted."""
+        output, most = self._plan.output, self._options.max_rows
+        if most is not None and table.num_rows > most:
+            self._cut, table = True, table.slice(0, most)
+            self._warnings.append(f"there are more rows: only the first {most:,} were read")
         visible = table.select(range(len(output.names))).rename_columns(list(output.names))
         evidence: list[tuple[Any, ...]] = [()] * table.num_rows
         for i, (block, _) in enumerate(output.evidence):
@@ -321,7 +357,7 @@ class Run:
             physical_calls=usage.calls,
             spending=account.lines,
             dropped_quotes=account.dropped_quotes,
-            partial=self._stopped is not None or self.interrupted,
+            partial=self._stopped is not None or self.interrupted or self._cut,
             exact=self._options.candidates is None and self._options.passages is None,
             links=self._links,
             columns_sent=tuple(sorted(self._sent.items())) if remote else (),

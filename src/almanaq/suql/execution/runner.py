@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +13,9 @@ from almanaq.errors import BudgetExceeded, DeadlineExceeded
 from almanaq.models.budget import Budget
 from almanaq.models.spending import spending
 from almanaq.suql.execution.guards import call_budget
-from almanaq.suql.execution.run import Means, Run, RunReport
+from almanaq.suql.execution.run import Means, Run, RunReport, Sink
 from almanaq.suql.execution.statements import Statements
-from almanaq.suql.execution.streaming import Sink, run_in_batches
+from almanaq.suql.execution.streaming import run_in_batches
 from almanaq.suql.execution.watch import Interrupted
 from almanaq.suql.options import Options
 from almanaq.suql.plan.stages import Plan
@@ -36,12 +36,14 @@ class Runner:
         suql: str = "",
         statements: Statements | None = None,
         sink: Sink | None = None,
+        row_by_row: bool = True,
     ) -> tuple[Result, RunReport]:
         """Give the rows of a plan, and what each stage did. Cancelling stops the database and every call under way.
 
         Args:
             statements: the SQL texts that earlier runs of the plan wrote.
             sink: is given the rows as they are found; the Result then holds those given last.
+            row_by_row: whether that is wanted as soon as a row is found, rather than when it costs least.
         """
         started = time.perf_counter()
         max_calls = call_budget(options, self._means.models)
@@ -50,7 +52,7 @@ class Runner:
             run = Run(self._means, plan, options, session, statements)
             try:
                 async with asyncio.timeout(options.deadline):
-                    table, evidence = await (run.all() if sink is None else run_in_batches(run, plan, sink))
+                    table, evidence = await self._work(run, plan, sink, row_by_row=row_by_row)
             except TimeoutError as error:
                 session.interrupt()
                 raise DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s") from error
@@ -65,6 +67,13 @@ class Runner:
         if run.stopped is not None:
             raise BudgetExceeded(str(run.stopped), partial=result) from run.stopped
         return result, run.report
+
+    def _work(
+        self, run: Run, plan: Plan, sink: Sink | None, *, row_by_row: bool
+    ) -> Coroutine[Any, Any, tuple[pa.Table, tuple[Any, ...]]]:
+        if sink is None:
+            return run.all()
+        return run_in_batches(run, plan, sink) if row_by_row else run.pieces(sink)
 
     async def stream(self, plan: Plan, options: Options) -> AsyncIterator[tuple[Any, ...]]:
         """Yield the rows of a plan as they are found; closing the iterator stops every call under way."""

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from almanaq.suql.execution.run import Run
+from almanaq.suql.execution.run import Run, Sink
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.references import quoted
 from almanaq.suql.plan.stages import Materialize, Plan, Stage, TextStage
-
-Sink = Callable[[pa.Table], Awaitable[None]]
 
 
 async def run_in_batches(run: Run, plan: Plan, sink: Sink) -> tuple[pa.Table, tuple[Any, ...]]:
     """Run a plan and give its rows to a sink: one by one where each stands by itself, else when all are there."""
     number = next((i for i, stage in enumerate(plan.stages) if _goes_on_row_by_row(plan, i)), None)
     if number is None:
-        found = await run.all()
-        await sink(found[0])
-        return found
+        return await run.pieces(sink)
     filter_ = plan.stages[number]
     assert isinstance(filter_, TextStage)
     await run.link()

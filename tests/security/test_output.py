@@ -1,0 +1,183 @@
+"""Where results are written, and what of them reaches a terminal, a spreadsheet or a report."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from almanaq.benchmark.report.page import _inline
+from almanaq.cli.csv_rows import CsvWriter, encoded
+from almanaq.cli.out_file import check_out, open_out
+from almanaq.cli.output import Format, rows_writer
+from almanaq.errors import UsageError
+from almanaq.visible import STEERING, visible, visible_json
+
+BIDI = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+
+
+def written(out: Path | str, content: bytes = b"new") -> None:
+    with open_out(str(out)) as file:
+        file.write(content)
+
+
+# --- where -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_regular_file_is_replaced_whole_and_keeps_its_rights(tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    out.write_text("old")
+    out.chmod(0o640)
+    with open(out) as old:
+        written(out)
+        assert old.read() == "old", "who reads the old file reads all of it"
+    assert (out.read_bytes(), stat.S_IMODE(out.stat().st_mode)) == (b"new", 0o640)
+
+
+def test_what_ends_in_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    out.write_text("old")
+
+    def fail() -> None:
+        with open_out(str(out)) as file:
+            file.write(b"half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert (out.read_text(), list(tmp_path.iterdir())) == ("old", [out])
+
+
+@pytest.mark.parametrize("target", ["file", "nothing", "folder", "pipe", "link"])
+def test_no_symbolic_link_is_followed(tmp_path: Path, target: str) -> None:
+    kept = tmp_path / "kept"
+    {
+        "file": lambda: kept.write_text("old"),
+        "nothing": lambda: None,
+        "folder": kept.mkdir,
+        "pipe": lambda: os.mkfifo(kept),
+        "link": lambda: kept.symlink_to("/dev/null"),
+    }[target]()
+    link = tmp_path / "out.csv"
+    link.symlink_to(kept)
+    with pytest.raises(UsageError, match=r"symbolic link|folder"):
+        check_out(str(link))
+    with pytest.raises(UsageError, match=r"symbolic link|folder"):
+        written(link)
+    assert link.is_symlink()
+    if target == "file":
+        assert kept.read_text() == "old"
+
+
+def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    reader.start()
+    written(pipe)
+    reader.join(30)
+    assert found == [b"new"]
+    assert pipe.is_fifo()
+
+
+def test_devices_are_written_to_and_stay(tmp_path: Path) -> None:
+    written("/dev/null")
+    assert Path("/dev/null").is_char_device()
+    with open(tmp_path / "held", "w+b") as held:
+        written(f"/dev/fd/{held.fileno()}")
+        assert (tmp_path / "held").read_bytes() == b"new"
+
+
+def test_a_socket_is_refused(tmp_path: Path) -> None:
+    import socket
+
+    place = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place))
+        with pytest.raises(UsageError, match="name a file"):
+            written(place)
+    assert place.is_socket()
+
+
+# --- terminals -------------------------------------------------------------------------------------------------------
+
+
+class Terminal(io.BytesIO):
+    def isatty(self) -> bool:
+        return True
+
+
+EVIL = "\x1b]0;title\x07" + "".join(map(chr, [*range(0x7F, 0xA0), *BIDI]))
+
+
+@pytest.mark.parametrize("code", BIDI)
+def test_what_turns_text_around_is_written_out(code: int) -> None:
+    assert visible(f"a{chr(code)}b") == f"a\\u{code:04x}b"
+
+
+def test_csv_steers_no_terminal_and_is_exact_in_a_file() -> None:
+    table = pa.table({"a": [EVIL], f"b{EVIL}": [["x", EVIL]]})
+    for file in (Terminal(), io.BytesIO()):
+        write = rows_writer(file, Format.csv)
+        write(table)
+        write(None)
+        text = file.getvalue().decode()
+        assert bool(STEERING.search(text)) != file.isatty()
+        assert (EVIL in text) != file.isatty()
+
+
+def test_json_on_a_terminal_is_the_same_value_and_does_not_steer() -> None:
+    text = json.dumps([EVIL, "é", "\u200d"], ensure_ascii=False)
+    shown = visible_json(text)
+    assert STEERING.search(shown) is None
+    assert json.loads(shown) == json.loads(text)
+    assert "é" in shown
+
+
+def test_half_a_character_loses_no_result() -> None:
+    assert encoded("a\ud800b\udcffc").decode("utf-8", "replace").startswith("a\ufffdb")
+    assert encoded("a\udcffb") == b"a\xffb"
+
+
+# --- spreadsheets and reports ----------------------------------------------------------------------------------------
+
+
+def test_no_text_is_a_formula_where_that_is_asked_for() -> None:
+    cells = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "\ufeff=1", "\uff1d1", "a=1", "", None, -1.5, True]
+    for no_formulas in (True, False):
+        file = io.BytesIO()
+        CsvWriter(file, no_formulas=no_formulas).write([[cell] for cell in cells])
+        lines = file.getvalue().decode().replace('"', "").replace("\r", "").split("\n")
+        assert sum(line.startswith("'") for line in lines) == (9 if no_formulas else 0)
+        assert {"a=1", "-1.5", "true"} <= set(lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "![x](https://evil.example/p.png)",
+        "[x](javascript:alert(1))",
+        "\\[x](javascript:alert(1))",
+        "\\\\[x](javascript:alert(1))",
+        "![x][ref]\n\n[ref]: https://evil.example/p.png",
+        "<img src=x>",
+        "<javascript:alert(1)>",
+        "a | b",
+        "`` ` ``[x](y)",
+        "\u202e!\u200f[x](y)",
+    ],
+)
+def test_text_of_others_is_no_markup_in_a_markdown_report(text: str) -> None:
+    line = _inline(text)
+    assert "\n" not in line
+    assert "<" not in line
+    assert STEERING.search(line) is None
+    bare = line.replace("\\\\", "")  # what is left before a mark of markup is the backslash that takes its meaning
+    assert all(bare[at - 1] == "\\" for at, mark in enumerate(bare) if mark in "[]!`|")
