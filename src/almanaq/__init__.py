@@ -1,7 +1,8 @@
 """Asks questions of tables and of the text inside them.
 
 `connect` opens a source; a `Connection` answers questions (`ask`), runs SUQL (`sql`, `stream`, DB-API cursors) and
-explains it. Importing this package loads nothing else: every public name is fetched when it is first used.
+explains it. `tables` finds the tables that answer a question. Importing this package loads nothing else: every public
+name is fetched when it is first used.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from almanaq.suql.databases.sources import Source
     from almanaq.suql.options import Options
     from almanaq.suql.result import Evidence, Result, Trace
+    from almanaq.table_search import IndexedTables, TableHit, Tables, index, tables
 
     __version__: str
 
@@ -132,6 +134,13 @@ _HOMES = {
         "Result",
         "Trace",
     ),
+    "almanaq.table_search": (
+        "IndexedTables",
+        "TableHit",
+        "Tables",
+        "index",
+        "tables",
+    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 """The module that defines each public name."""
@@ -158,6 +167,7 @@ __all__ = [
     "Embedder",
     "Error",
     "Evidence",
+    "IndexedTables",
     "IntegrityError",
     "InterfaceError",
     "InternalError",
@@ -179,6 +189,8 @@ __all__ = [
     "Result",
     "Source",
     "SourceError",
+    "TableHit",
+    "Tables",
     "Time",
     "TimeFromTicks",
     "Timestamp",
@@ -191,7 +203,9 @@ __all__ = [
     "__version__",
     "apilevel",
     "connect",
+    "index",
     "paramstyle",
+    "tables",
     "threadsafety",
 ]
 

@@ -152,20 +152,10 @@ def _open_index(folder: Path, how: _How) -> StoredIndex:
 
 def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[tuple[Named, float]]:
     """Search by words, by vectors too where the index has them, and rank anew unless told otherwise."""
-    from almanaq.retrieval.stored_hybrid import StoredHybrid
-    from almanaq.retrieval.stored_rerank import StoredRerank
+    from almanaq.table_search import search_index
 
-    embedder = index.recipe.embedder
-    if how.retriever == "bm25" or (how.retriever == "hybrid-untuned" and not embedder):
-        return index.best(question, k)
-    if how.retriever == "hybrid-untuned":
-        return StoredHybrid(index, agreed_embedder(embedder, how.embedder)).best(question, k)
-    # The lexical embedder counts the same words once more, which is no second opinion.
-    meaning = embedder and not embedder.startswith("lexical")
-    dense = StoredHybrid(index, agreed_embedder(embedder, how.embedder)) if meaning else None
-    found, named = StoredRerank(index, dense).best(question, k)
-    scores = [hit.score for hit in _fitting(found, nearest=how.nearest)]
-    return list(zip(named, scores, strict=False))
+    found, doubt = search_index(index, question, k, how.retriever, lambda named: agreed_embedder(named, how.embedder))
+    return found if doubt is None or _fitting(doubt, nearest=how.nearest) else []
 
 
 def _fitting(found: Found, *, nearest: bool) -> Ranking:
@@ -278,21 +268,9 @@ def open_budget(max_calls: int | None) -> Budget:
 
 def read_tables(source: str, *, allow_http: bool = False) -> Corpus:
     """Open a corpus: a folder in the dataset layout, a database behind a URL, or any source that the readers know."""
-    from almanaq.corpus.files.named import is_web
-    from almanaq.suql.databases.registry import is_url, open_database
+    from almanaq.table_search import read_tables
 
-    if is_url(source) and not is_web(source):
-        from almanaq.suql.databases.corpus import database_corpus
-
-        return database_corpus(open_database(source))
-    from almanaq.corpus.dataset import is_dataset_folder, open_dataset
-
-    if is_dataset_folder(Path(source)):
-        return open_dataset(Path(source)).corpus()
-    from almanaq.corpus.readers import read_corpus
-
-    tables: Corpus = read_corpus(source, allow_http=allow_http)
-    return tables
+    return read_tables(source, allow_http=allow_http)
 
 
 def _print(found: Sequence[tuple[Named, float]], as_json: bool) -> None:

@@ -13,6 +13,7 @@ from almanaq.models.logged import DebugLog
 from almanaq.models.prices import Price, price_of
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Reader
 from almanaq.models.rate import Rate
+from almanaq.plugins import call_plugin, plugin_names
 
 if TYPE_CHECKING:
     from almanaq.models.batching import Batching
@@ -69,8 +70,9 @@ def open_models(
     """Give the models that a name or an object stands for; nothing is loaded or called yet.
 
     Args:
-        spec: "local" (also None), "local:NAME" (a model of the hub, or a folder), "openai:MODEL", a LanguageModel, or
-            a Reader (also its own linker where it has `link`).
+        spec: "local" (also None), "local:NAME" (a model of the hub, or a folder), "openai:MODEL", "PROVIDER:MODEL" of
+            another package (the entry points `almanaq.models`), a LanguageModel, or a Reader (also its own linker where
+            it has `link`).
         embedder: a name or an object; None takes "local", or "lexical" where the extra `local` is not installed.
         cache: keep replies in the cache file; without it identical requests of one process are still asked once.
 
@@ -87,6 +89,8 @@ def open_models(
         from almanaq.models.hub_reader import HubReader
 
         return replace(_local_models(vectors), name=spec, reader=HubReader(spec.removeprefix("local:")))
+    if isinstance(spec, str) and (added := _added(spec)) is not None:
+        return open_models(added, embedder=vectors, cache=cache, settings=settings)
     if isinstance(spec, str):
         model, settings = _language_model(spec, settings or ModelSettings())
         return _prompted_models(model, vectors, settings, cache)
@@ -193,10 +197,22 @@ def _local_models(embedder: Embedder, *, cache: bool = False) -> Models:
     return Models("local", reader, LocalLinker(), embedder)
 
 
+def _added(spec: str) -> LanguageModel | Reader | None:
+    """Give the model that another package adds under a provider's name, None where none does."""
+    provider, _, name = spec.partition(":")
+    if provider in ("local", "openai"):
+        return None
+    made = call_plugin("almanaq.models", provider, name)
+    if made is not None and not isinstance(made, LanguageModel | Reader):
+        raise UsageError(f"the plug-in {provider!r} gives a {type(made).__name__}, no LanguageModel or Reader")
+    return made
+
+
 def _language_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
     provider, _, name = spec.partition(":")
     if provider != "openai" or not name:
-        raise UsageError(f"no model is called {spec!r}{suggest(spec, MODEL_NAMES)}; change --model or ALMANAQ_MODEL")
+        near = suggest(spec, (*MODEL_NAMES, *plugin_names("almanaq.models")))
+        raise UsageError(f"no model is called {spec!r}{near}; change --model or ALMANAQ_MODEL")
     from almanaq.models.openai import OpenAIModel
 
     settings = replace(settings, price=settings.price or price_of(name))

@@ -13,6 +13,7 @@ from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget
 from almanaq.models.local_embedder import local_is_installed
 from almanaq.models.protocols import Embedder, LanguageModel
+from almanaq.plugins import call_plugin, load_plugin, plugin_names
 from almanaq.retrieval.protocols import Retriever
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ def default_embedder() -> str:
 def open_retriever(name: str, parts: Parts) -> Opened:
     """Open a retriever by its name, by `rerank:` and the name of a model that reads tables, or by `module:object`.
 
+    The name may be one that another package adds (the entry points `almanaq.retrievers`).
+
     Raises:
         UsageError: there is no such retriever, model, module or object.
     """
@@ -91,7 +94,10 @@ def open_retriever(name: str, parts: Parts) -> Opened:
         return _judged(name, parts)
     if ":" in name:
         return Opened(_imported(name), name)
-    raise UsageError(f"unknown retriever {name!r}{suggest(name, RETRIEVERS)}")
+    if (added := _added(name)) is not None:
+        return Opened(added, name)
+    known = (*RETRIEVERS, *plugin_names("almanaq.retrievers"))
+    raise UsageError(f"unknown retriever {name!r}{suggest(name, known)}")
 
 
 def sees_its_own(name: str) -> bool:
@@ -260,6 +266,16 @@ def _oracle(parts: Parts) -> Opened:
     from almanaq.retrieval.baselines import Oracle
 
     return Opened(Oracle(parts.gold), "oracle")
+
+
+def _added(name: str) -> Retriever | None:
+    """Give the retriever that another package adds under a name, None where none does."""
+    from almanaq.retrieval.adapters import adapt
+
+    found = load_plugin("almanaq.retrievers", name)
+    if isinstance(found, type):
+        found = call_plugin("almanaq.retrievers", name)
+    return None if found is None else adapt(found, name)
 
 
 def _imported(name: str) -> Retriever:

@@ -139,9 +139,22 @@ def _open_url(url: str, schema: Schema | None) -> Database:
         raise UnsupportedError("Spark sources cannot be opened yet: export the tables to Parquet and name their folder")
     if scheme in ("duckdb", "sqlite"):
         return _open_text(str(path_of_url(url)), schema, None, keep=True)
+    if (added := _added(scheme, url, schema)) is not None:
+        return added
     from almanaq.suql.databases.ibis_database import open_ibis_url
 
     return open_ibis_url(url, schema=schema)
+
+
+def _added(scheme: str, url: str, schema: Schema | None) -> Database | None:
+    """Give the database that another package opens for a scheme (`almanaq.databases`), None where none does."""
+    from almanaq.plugins import call_plugin
+    from almanaq.suql.databases.protocol import Database
+
+    made = call_plugin("almanaq.databases", scheme, url, schema=schema)
+    if made is not None and not isinstance(made, Database):
+        raise UsageError(f"the plug-in {scheme!r} gives a {type(made).__name__}, no Database")
+    return made
 
 
 def _open_object(source: Any, schema: Schema | None) -> Database:

@@ -1,0 +1,260 @@
+"""Finding tables from Python: `tables(source).find(question)`, and an index of them that is kept in a folder.
+
+>>> import almanaq
+>>> found = almanaq.tables({"rivers": {"river": ["Rhine"]}, "peaks": {"peak": ["Eiger"]}}, embedder="lexical")
+>>> [hit.table_id for hit in found.find("Which rivers are there?", k=1, nearest=True)]
+['rivers']
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from almanaq.errors import UsageError
+
+if TYPE_CHECKING:
+    from almanaq.corpus.serialize import Field
+    from almanaq.corpus.table import Corpus, Table
+    from almanaq.models.protocols import Embedder
+    from almanaq.retrieval.abstain import Found
+    from almanaq.retrieval.protocols import TableIndex
+    from almanaq.retrieval.segments import Named
+    from almanaq.retrieval.stored import StoredIndex
+    from almanaq.suql.databases.sources import Source
+
+FIELDS = ("title", "section", "header", "cells")
+"""What is searched of a table unless other fields are named."""
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TableHit:
+    """A table that was found; a higher score is a better match.
+
+    Attributes:
+        table: its header, rows and descriptions as text.
+    """
+
+    database_id: str
+    table_id: str
+    title: str
+    score: float
+    table: Table
+
+
+class Tables:
+    """The tables of a source, searchable: made by `tables`. The index is made when a question is first asked.
+
+    Attributes:
+        corpus: the tables; iterating reads them again.
+    """
+
+    def __init__(self, corpus: Corpus, fields: Sequence[Field], retriever: str, embedder: str | Embedder | None):
+        self.corpus, self._fields, self._retriever, self._embedder = corpus, fields, retriever, embedder
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self.corpus)
+
+    def find(self, question: str, k: int = 10, *, nearest: bool = False) -> list[TableHit]:
+        """Give at most k tables that answer a question, the best first; none where none seems to.
+
+        Args:
+            nearest: give the nearest tables also when none of them seems to answer.
+
+        Raises:
+            UsageError: the question is empty, or k is less than 1.
+        """
+        from almanaq.retrieval.abstain import find
+
+        _check(question)
+        (found,) = find(self._index, [question], k)
+        ranking = found.ranking if found.fits or nearest else ()
+        wanted = {hit.id for hit in ranking}
+        by_id = {table.id: table for table in self.corpus if table.id in wanted} if wanted else {}
+        return [_hit(by_id[hit.id], hit.score) for hit in ranking]
+
+    @cached_property
+    def _index(self) -> TableIndex:
+        from almanaq.models.vector_store import default_cache_folder
+        from almanaq.retrieval.registry import Parts, open_retriever
+
+        parts = Parts(lambda: _open_embedder(self._embedder), default_cache_folder())
+        return open_retriever(self._retriever, parts).retriever.index(self.corpus, self._fields)
+
+
+class IndexedTables:
+    """The tables of an index on disk, searchable: made by `tables(index=…)` and by `index`."""
+
+    def __init__(self, index: StoredIndex, retriever: str, embedder: str | Embedder | None) -> None:
+        self._index, self._retriever, self._embedder = index, retriever, embedder
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def find(self, question: str, k: int = 10, *, nearest: bool = False) -> list[TableHit]:
+        """Give at most k tables that answer a question, the best first; none where none seems to.
+
+        Args:
+            nearest: give the nearest tables also when none of them seems to answer.
+        """
+        _check(question)
+        found, doubt = search_index(self._index, question, k, self._retriever, self._open_embedder)
+        if doubt is not None and not (doubt.fits or nearest):
+            return []
+        return [_hit(self._index.table(named.place), score) for named, score in found]
+
+    def _open_embedder(self, named: str) -> Embedder:
+        """Open the embedder that the index was made with; raises UsageError where that is another than was given."""
+        given = self._embedder
+        if given is not None and not isinstance(given, str):
+            return given
+        if named not in ("lexical", "static", "local") and given != named:
+            raise UsageError(
+                f"the index was made with the embedder {named!r}, which its folder alone does not get asked: agree by "
+                f"embedder={named!r}, or search words only, with retriever='bm25'"
+            )
+        return _open_embedder(named)
+
+
+def tables(
+    source: Source | None = None,
+    *,
+    index: str | os.PathLike[str] | None = None,
+    retriever: str = "hybrid",
+    embedder: str | Embedder | None = None,
+    fields: Sequence[str] | None = None,
+) -> Tables | IndexedTables:
+    """Give the tables of a source, or of an index that was made of them, to find those that answer a question.
+
+    Args:
+        source: whatever `connect` takes, or a folder in the layout of a dataset.
+        index: the folder of an index made by `index`, in place of a source.
+        retriever: a name that `almanaq find --retriever` takes; of an index: `hybrid`, `hybrid-untuned` or `bm25`.
+        embedder: a name or an Embedder; None takes `local`, or `lexical` where that is not installed.
+        fields: what is searched of a table: title, section, header, cells, description, keys, database.
+
+    Raises:
+        UsageError: neither or both of source and index are given, or there is no such retriever, embedder or field.
+        SourceError: there is no such source or index.
+    """
+    if (source is None) == (index is None):
+        raise UsageError("name the tables: either a source or index=FOLDER")
+    if index is not None:
+        from almanaq.retrieval.stored import open_index
+
+        if fields is not None:
+            raise UsageError("fields do not go with an index: they were chosen when it was made")
+        return IndexedTables(open_index(Path(index)), _of_index(retriever), embedder)
+    assert source is not None
+    return Tables(read_tables(source), _parsed(fields), retriever, embedder)
+
+
+def index(
+    source: Source,
+    *,
+    out: str | os.PathLike[str],
+    fields: Sequence[str] | None = None,
+    embedder: str | Embedder | None = None,
+    language: str | None = "english",
+    progress: Progress | None = None,
+) -> IndexedTables:
+    """Make an index of a source's tables in a folder, and give it to search; `almanaq index --update` keeps it.
+
+    Args:
+        out: the folder, which is made; `tables(index=out)` opens it again.
+        embedder: whose vectors are kept, too: `static` (quick), `local`, `openai:MODEL`, …; None: words only.
+        language: words are stemmed by its rules; None keeps them whole.
+        progress: is told how many tables of how many are done.
+    """
+    from almanaq.models.vector_store import VectorStore, default_cache_folder
+    from almanaq.retrieval.stored import build_index
+
+    store = None if embedder is None else VectorStore(default_cache_folder(), _open_embedder(embedder))
+    made = build_index(read_tables(source), Path(out), _parsed(fields), progress, language=language, store=store)
+    return IndexedTables(made, "hybrid", embedder)
+
+
+def read_tables(source: Source, *, allow_http: bool = False) -> Corpus:
+    """Open a corpus: a folder in the dataset layout, a file or folder of tables, or whatever else `connect` takes."""
+    from almanaq.corpus.files.named import is_web
+    from almanaq.suql.databases.registry import is_url, open_database
+
+    if not isinstance(source, str | os.PathLike) or (is_url(str(source)) and not is_web(str(source))):
+        from almanaq.suql.databases.corpus import database_corpus
+
+        return database_corpus(open_database(source))
+    from almanaq.corpus.dataset import is_dataset_folder, open_dataset
+
+    if is_dataset_folder(Path(source)):
+        return open_dataset(Path(source)).corpus()
+    from almanaq.corpus.readers import read_corpus
+
+    tables: Corpus = read_corpus(str(source), allow_http=allow_http)
+    return tables
+
+
+def search_index(
+    index: StoredIndex, question: str, k: int, retriever: str, open_embedder: Callable[[str], Embedder]
+) -> tuple[list[tuple[Named, float]], Found | None]:
+    """Search an index by words, by vectors too where it has them, and rank anew unless the retriever says otherwise.
+
+    Returns:
+        The tables with their scores, best first, and whether they fit; None where the retriever cannot tell.
+    """
+    from almanaq.retrieval.stored_hybrid import StoredHybrid
+    from almanaq.retrieval.stored_rerank import StoredRerank
+
+    embedder = index.recipe.embedder
+    if retriever == "bm25" or (retriever == "hybrid-untuned" and not embedder):
+        return index.best(question, k), None
+    if retriever == "hybrid-untuned":
+        return StoredHybrid(index, open_embedder(embedder)).best(question, k), None
+    # The lexical embedder counts the same words once more, which is no second opinion.
+    meaning = embedder and not embedder.startswith("lexical")
+    found, named = StoredRerank(index, StoredHybrid(index, open_embedder(embedder)) if meaning else None).best(
+        question, k
+    )
+    return [(each, hit.score) for each, hit in zip(named, found.ranking, strict=False)], found
+
+
+def _of_index(retriever: str) -> str:
+    known = ("hybrid", "hybrid-untuned", "bm25")
+    if retriever not in known:
+        raise UsageError(
+            f"an index is searched by one of {', '.join(known)}, not by {retriever!r}: name a source for it"
+        )
+    return retriever
+
+
+def _parsed(fields: Sequence[str] | None) -> tuple[Field, ...]:
+    from almanaq.corpus.serialize import parse_fields
+
+    if isinstance(fields, str):
+        raise UsageError(f"fields are given as a list: {fields.split(',')!r}")
+    return parse_fields(",".join(FIELDS if fields is None else fields))
+
+
+def _open_embedder(embedder: str | Embedder | None) -> Embedder:
+    from almanaq.models.registry import open_embedder
+    from almanaq.retrieval.registry import default_embedder
+
+    if embedder is not None and not isinstance(embedder, str):
+        return embedder
+    return open_embedder(embedder or default_embedder())
+
+
+def _check(question: str) -> None:
+    if not question.strip():
+        raise UsageError("the question is empty")
+
+
+def _hit(table: Table, score: float) -> TableHit:
+    return TableHit(table.id.database, table.id.table, table.title, score, table)
