@@ -1,0 +1,98 @@
+"""Text and patterns in DuckDB, as PostgreSQL has them."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from almanaq.errors import UnsupportedError
+from almanaq.suql.dialects.lists import mapped
+from almanaq.suql.dialects.patterns import in_re2, similar_as_regexp
+
+
+def write_match(node: exp.Expr) -> exp.Expr:
+    # Dots match line ends in PostgreSQL.
+    flags = exp.Literal.string("si" if isinstance(node, exp.RegexpILike) else "s")
+    flags = node.args.get("flag") or flags
+    return exp.RegexpLike(this=node.this, expression=in_re2(node.expression, "DuckDB"), flag=flags)
+
+
+def write_replace(node: exp.Expr) -> exp.Expr:
+    node.set("expression", in_re2(node.expression, "DuckDB"))
+    said = node.args.get("modifiers")
+    node.set("modifiers", exp.Literal.string((said.name if said is not None else "") + "s"))
+    return node
+
+
+def write_similar(node: exp.Expr) -> exp.Expr:
+    pattern = exp.Literal.string(similar_as_regexp(node.expression))
+    return exp.RegexpLike(this=node.this, expression=pattern, flag=exp.Literal.string("s"))
+
+
+def write_like(node: exp.Expr) -> exp.Expr:
+    if isinstance(node.parent, exp.Escape):
+        return node
+    if not isinstance(node.expression, exp.Literal) or "\\" in node.expression.name:
+        return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
+    return node
+
+
+def write_substring(node: exp.Expr) -> exp.Expr:
+    """`substring(x FROM 'pattern')` is what matches; places before the first count on, not from the end."""
+    start, length = node.args.get("start"), node.args.get("length")
+    if isinstance(start, exp.Literal) and start.is_string and length is None:
+        pattern = in_re2(start, "DuckDB")
+        group = exp.Literal.number(1 if re.search(r"(?<!\\)\((?!\?)", start.name) else 0)
+        flags = exp.Literal.string("s")
+        matches = exp.RegexpLike(this=node.this.copy(), expression=pattern.copy(), flag=flags)
+        found = exp.Anonymous(this="regexp_extract", expressions=[node.this.copy(), pattern, group, flags.copy()])
+        return exp.Case(ifs=[exp.If(this=matches, true=found)])
+    if start is None or (isinstance(start, exp.Literal) and start.name != "0"):
+        return node
+    first = exp.Case(
+        ifs=[exp.If(this=exp.LT(this=start.copy(), expression=exp.Literal.number(1)), true=exp.Literal.number(1))],
+        default=start.copy(),
+    )
+    if length is not None:
+        end = exp.Add(this=exp.paren(start.copy()), expression=exp.paren(length.copy()))
+        rest = exp.Sub(this=end, expression=first.copy())
+        unknown = exp.Is(this=exp.paren(rest.copy()), expression=exp.null())
+        some = exp.Greatest(this=rest, expressions=[exp.Literal.number(0)], ignore_nulls=True)
+        length = exp.Case(ifs=[exp.If(this=unknown, true=exp.null())], default=some)
+    return exp.Substring(this=node.this.copy(), start=first, length=length)
+
+
+def write_initcap(node: exp.Expr) -> exp.Expr:
+    parts = [node.this.copy(), exp.Literal.string(r"[\p{L}\p{N}]+|[^\p{L}\p{N}]+")]
+    word = exp.to_identifier("w")
+    rest = exp.Lower(this=exp.Substring(this=word.copy(), start=exp.Literal.number(2)))
+    capital = exp.DPipe(this=exp.Upper(this=exp.Left(this=word, expression=exp.Literal.number(1))), expression=rest)
+    words = mapped("list_transform", exp.Anonymous(this="regexp_extract_all", expressions=parts), "w", capital)
+    return exp.Anonymous(this="array_to_string", expressions=[words, exp.Literal.string("")])
+
+
+def write_format(node: exp.Expr) -> exp.Expr:
+    """`format('%s of %s', a, b)` is a concatenation in which NULL is nothing."""
+    template, values = node.this, list(node.expressions)
+    parts = re.split(r"(%.?)", template.name) if isinstance(template, exp.Literal) else ["%?"]
+    if any(part.startswith("%") and part not in ("%s", "%%") for part in parts) or parts.count("%s") > len(values):
+        raise UnsupportedError("format() takes a text that is written out, with %s for values: use concat for others")
+    pieces = [
+        values.pop(0).copy() if part == "%s" else exp.Literal.string("%" if part == "%%" else part)
+        for part in parts
+        if part
+    ]
+    return exp.Anonymous(this="concat", expressions=[*pieces, exp.Literal.string("")])
+
+
+def write_split(node: exp.Expr) -> exp.Expr:
+    """`string_to_array(x, sep)`: nothing in an empty text, an empty separator splits nothing, NULL into characters."""
+    separator = node.expression
+    if node.args.get("null") is not None:
+        raise UnsupportedError("string_to_array takes a text and a separator here: use array_remove, or nullif")
+    if isinstance(separator, exp.Null) or (isinstance(separator, exp.Literal) and not separator.name):
+        raise UnsupportedError("string_to_array takes a separator of one or more characters here")
+    empty = exp.EQ(this=node.this.copy(), expression=exp.Literal.string(""))
+    nothing = exp.cast(exp.Array(expressions=[]), "text[]")
+    return exp.Case(ifs=[exp.If(this=empty, true=nothing)], default=node.copy())
