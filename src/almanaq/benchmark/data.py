@@ -116,6 +116,9 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
     if not data_dir.is_dir():
         fetch = "; `almanaq bench fetch NAME --data-dir DIR` downloads a published dataset into one"
         raise SourceError(f"no such folder: {data_dir}: name the one that holds the dataset {name!r}{fetch}")
+    if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+        # The name may be that of a run folder, which may come from anybody.
+        raise UsageError(f"dataset {name!r} names another place than a folder in {data_dir}")
     card = find_card(name)
     for each in dict.fromkeys((name, card.name if card else name)):
         for file in (
@@ -123,7 +126,7 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
             *(data_dir / f"{each}{end}" for end in CARD_SUFFIXES),
         ):
             if file.is_file():
-                return open_card(file)
+                return open_card(file, data_dir)
         if is_restaurants_folder(data_dir / each):
             return open_restaurants(data_dir / each)
         if each == "restaurants" and not is_dataset_folder(data_dir / each):

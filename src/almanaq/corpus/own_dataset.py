@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from almanaq.corpus.confined import confined
 from almanaq.corpus.dataset import Question, distinct, question_of
 from almanaq.corpus.readers import SourceTables, read_corpus
 from almanaq.corpus.sqlite import SQLITE, connect_sqlite, quote, sqlite_tables
@@ -125,11 +126,14 @@ class OwnDataset:
             raise SourceError(f"{self.path}: {split!r} has {found} {what}, not the {said} that the card says")
 
 
-def open_card(path: Path) -> OwnDataset:
+def open_card(path: Path, within: Path | None = None) -> OwnDataset:
     """Read a card.
 
+    Args:
+        within: the folder that what it names must lie in; by default its own.
+
     Raises:
-        SourceError: it is no YAML, lacks a part, or names a file that is not there.
+        SourceError: it is no YAML, lacks a part, or names a file that is not there, or elsewhere.
         MissingExtraError: PyYAML is not installed.
     """
     card = _load(path)
@@ -146,8 +150,9 @@ def open_card(path: Path) -> OwnDataset:
     if wrong is not None:
         raise SourceError(f"{path}: 'columns' knows no {wrong!r}{suggest(str(wrong), _COLUMNS)}")
     _check_counts(path, card.get("counts", {}), card["queries"])
-    queries = {str(split): _place(path, named) for split, named in card["queries"].items()}
-    source = find_path(path.parent / str(card["corpus"]))
+    within = within or path.parent
+    queries = {str(split): _place(path, named, within) for split, named in card["queries"].items()}
+    source = find_path(confined(card["corpus"], path, within))
     separator = str(card.get("separator", ""))
     return OwnDataset(path, source, queries, card.get("columns", {}), separator, card.get("counts", {}))
 
@@ -178,10 +183,10 @@ def _load(path: Path) -> dict[str, Any]:
     return card
 
 
-def _place(card: Path, named: object) -> tuple[Path, str]:
+def _place(card: Path, named: object, within: Path) -> tuple[Path, str]:
     if isinstance(named, dict) and "file" in named:
-        return find_path(card.parent / str(named["file"])), str(named.get("table", ""))
-    return find_path(card.parent / str(named)), ""
+        return find_path(confined(named["file"], card, within)), str(named.get("table", ""))
+    return find_path(confined(named, card, within)), ""
 
 
 def _rows(file: Path, table: str) -> Iterator[dict[str, Any]]:

@@ -93,12 +93,13 @@ class JsonServer:
         try:
             async with session.post(url, data=data, proxy=self._proxy, allow_redirects=False) as reply:
                 return Reply(reply.status, self._clean(await self._body(reply)), reply.headers)
+        # Their causes hold the address, and are left out of tracebacks.
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as problem:
-            raise NoReply(self._said(problem), arrived=False) from problem
-        except TimeoutError as problem:
-            raise NoReply(f"no reply within {self._timeout:g} s", arrived=True, timed_out=True) from problem
+            raise NoReply(self._said(problem), arrived=False) from None
+        except TimeoutError:
+            raise NoReply(f"no reply within {self._timeout:g} s", arrived=True, timed_out=True) from None
         except (aiohttp.ClientError, OSError, zlib.error) as problem:
-            raise NoReply(self._said(problem), arrived=True) from problem
+            raise NoReply(self._said(problem), arrived=True) from None
 
     async def _body(self, reply: ClientResponse) -> bytes:
         """Read a reply to its end, or to the limit; leaving the block then closes the connection."""

@@ -257,14 +257,27 @@ class OpenAIEmbedder:
 def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str, str]:
     """Give the server's address and the key to send, from arguments, else from the environment."""
     address = (base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
-    if not address.startswith(("http://", "https://")) or not urlsplit(address).hostname:
+    if not _is_address(address):
         raise address_error(address, OPENAI)
+    if "@" in urlsplit(address).netloc:
+        raise ModelError(
+            f"the address {shown_address(address)} holds a user or a password: leave them out of OPENAI_BASE_URL, and"
+            " set OPENAI_API_KEY"
+        )
     key = api_key or os.environ.get("OPENAI_API_KEY") or ""
     if not key and address == OPENAI:
         raise ModelError(f"the server at {OPENAI} needs a key: set OPENAI_API_KEY, or OPENAI_BASE_URL for another")
     if not (key.isascii() and key.isprintable()):
         raise ModelError("OPENAI_API_KEY holds characters that no key has: set it anew, without line ends or quotes")
     return address, key or "none"
+
+
+def _is_address(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _headers(base_url: str, key: str) -> dict[str, str]:

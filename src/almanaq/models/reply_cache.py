@@ -30,6 +30,8 @@ CREATE TABLE IF NOT EXISTS lease (
   key BLOB PRIMARY KEY, owner TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL, until REAL NOT NULL
 ) WITHOUT ROWID;
 """
+UNUSABLE = (sqlite3.Error, UnicodeError)
+"""What a damaged file raises: SQLite's message may repeat what is no text, and then Python cannot read that."""
 _log = logging.getLogger("almanaq")
 
 
@@ -78,7 +80,7 @@ class ReplyCache:
             except sqlite3.OperationalError:
                 # Locked or unreadable for the moment: the call is made, as if nothing had been kept.
                 row = None
-            except sqlite3.Error as problem:
+            except UNUSABLE as problem:
                 raise _unusable(self.file, problem) from problem
         if row is None or not isinstance(row[0], str):
             return None
@@ -94,13 +96,13 @@ class ReplyCache:
                     (key, text, model, time.time(), _sum(key, text)),
                 )
                 connection.execute("DELETE FROM lease WHERE key = ?", (key,))
-        except sqlite3.Error as problem:
+        except UNUSABLE as problem:
             # The reply is paid for: a file that turns out to be damaged must not lose it.
             with self._lock:
                 if not self._unwritten:
                     _log.warning(
                         "replies cannot be kept in %s (%s): they will be asked again. Set ALMANAQ_CACHE to a file on"
-                        " another disk, or make room",
+                        " another disk, make room, or delete the file where it is damaged",
                         self.file,
                         problem,
                     )
@@ -112,7 +114,7 @@ class ReplyCache:
             with self._lock, self._open() as connection:
                 self._unwritten.pop(key, None)
                 connection.execute("DELETE FROM reply WHERE key = ?", (key,))
-        except sqlite3.Error as problem:
+        except UNUSABLE as problem:
             _log.debug("a reply in %s could not be dropped: %s", self.file, problem)
 
     def lease(self, key: bytes) -> bool:
@@ -136,7 +138,7 @@ class ReplyCache:
                     (key, self._owner, os.getpid(), self._host, now + LEASE_SECONDS, held[0] if held else self._owner),
                 ).rowcount
             return changed == 1
-        except sqlite3.Error:
+        except UNUSABLE:
             # A lease only saves calls that are made twice: where it cannot be written, the call is made.
             return True
 
@@ -147,7 +149,7 @@ class ReplyCache:
         try:
             with self._lock, self._open() as connection:
                 connection.execute("DELETE FROM lease WHERE key = ? AND owner = ?", (key, self._owner))
-        except sqlite3.Error:
+        except UNUSABLE:
             _log.debug("a lease in %s could not be ended; it ends by itself", self.file)
 
     def stats(self) -> CacheStats:
@@ -170,7 +172,7 @@ class ReplyCache:
     def _reading(self) -> Iterator[sqlite3.Connection]:
         try:
             yield self._open()
-        except sqlite3.Error as problem:
+        except UNUSABLE as problem:
             raise _unusable(self.file, problem) from problem
 
     def close(self) -> None:
@@ -221,7 +223,7 @@ def _opened(file: Path | None) -> sqlite3.Connection:
         _add_sums(connection)
         connection.execute(f"PRAGMA user_version = {VERSION}")
         return connection
-    except (OSError, sqlite3.Error) as problem:
+    except (OSError, *UNUSABLE) as problem:
         if connection is not None:
             connection.close()
         raise _unusable(file, problem) from problem

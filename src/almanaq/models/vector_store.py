@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from almanaq.errors import ModelError, SourceError
 from almanaq.models.own_files import make_own
 from almanaq.models.protocols import Embedder
+from almanaq.models.reply_cache import UNUSABLE
 
 Vectors = NDArray[np.float32]
 
@@ -121,7 +122,7 @@ class VectorStore:
                     with suppress(sqlite3.OperationalError):  # another process was quicker
                         connection.execute("ALTER TABLE vectors ADD COLUMN sum INTEGER")
                 yield connection
-        except (sqlite3.Error, OSError) as error:
+        except (*UNUSABLE, OSError) as error:
             raise SourceError(
                 f"cannot use the vector cache {self.file}: {error}; delete it, "
                 "or name another folder in ALMANAQ_CACHE_DIR"

@@ -25,6 +25,7 @@ from almanaq.benchmark.sql.accuracy import (
     valid_efficiency,
 )
 from almanaq.benchmark.sql.sandbox import Judged, Limits
+from almanaq.corpus.confined import is_plain_name
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, Table
 from almanaq.errors import AlmanaqError
@@ -51,7 +52,9 @@ class Databases:
     folder: Path
 
     def file(self, name: str) -> Path | None:
-        """Give the file of a database; None where it is not there."""
+        """Give the file of a database; None where it is not there, or where its name is a path to another place."""
+        if not is_plain_name(name):
+            return None
         file = self.folder / "database" / name / f"{name}.sqlite"
         return file if file.is_file() else None
 
