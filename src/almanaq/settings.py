@@ -30,7 +30,9 @@ from almanaq.trust import allowed_on_terminal, config_folder, is_trusted, trust
 
 FILE = Path("almanaq.toml")
 
-_HARMLESS = ("speculation", "order", "strict", "deadline", "concurrency", "max_result_mb")
+_HARMLESS = ("speculation", "order", "strict", "deadline", "concurrency")
+_LIMITS = {"max_calls": DEFAULT_MAX_CALLS, "max_result_mb": MAX_RESULT_MB}
+"""What a folder may lower and not raise."""
 _OF_THIS_MACHINE = {"model": ("local",), "embedder": ("lexical", "static", "local")}
 _SHOWN = 200
 _SECRET = ("openai_api_key", "openai_base_url")
@@ -153,8 +155,8 @@ def _is_harmless(name: str, value: object) -> bool:
     # A setting is not harmless until it is named here.
     if name in _OF_THIS_MACHINE:
         return value in _OF_THIS_MACHINE[name]
-    if name == "max_calls":
-        return isinstance(value, int) and value <= DEFAULT_MAX_CALLS
+    if name in _LIMITS:
+        return isinstance(value, int) and value <= _LIMITS[name]
     return name in _HARMLESS
 
 

@@ -27,11 +27,13 @@ REACHING = {
     "openai_api_key": ["sk-of-somebody-else"],
     "cache_dir": ["cache", "/tmp/elsewhere"],
     "max_calls": [1001, 10**9],
+    "max_result_mb": [10**9],
 }
 HARMLESS = {
     "model": ["local"],
     "embedder": ["lexical", "static", "local"],
     "max_calls": [0, 1000],
+    "max_result_mb": [1],
     "speculation": [1.5],
     "order": ["table"],
     "strict": ["true"],
