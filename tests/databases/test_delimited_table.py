@@ -102,7 +102,7 @@ def test_a_column_whose_marks_show_late_is_read_by_them(tmp_path: Path) -> None:
     table, report = read_table(path)
     assert table.column("n").to_pylist()[0] == 1234
     assert table.column("n").to_pylist()[-1] == 0.5
-    assert "the comma is read as the decimal mark" in report.messages[0]
+    assert "the comma is the decimal mark" in report.messages[0]
 
 
 def test_one_column_keeps_its_blank_fields_and_no_blank_lines(tmp_path: Path) -> None:

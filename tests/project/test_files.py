@@ -67,6 +67,7 @@ def test_extras_and_command(root):
         "pandas",
         "polars",
         "sqlalchemy",
+        "xlsx",
         "test",
     }
     for extra, module in (("spark", "suql/databases/spark.py"), ("web", "web/__init__.py"), ("mcp", "mcp/__init__.py")):

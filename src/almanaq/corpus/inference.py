@@ -82,7 +82,7 @@ def _column_messages(table: str, column: ColumnReport) -> list[str]:
         fix = f"say `days = {orders}` in the schema file"
         said.append(f"{table}.{column.name}: kept as text, as nothing says whether day or month comes first: {fix}")
     if column.decimal:
-        said.append(f"{table}.{column.name}: the comma is read as the decimal mark")
+        said.append(f"{table}.{column.name}: the comma is the decimal mark")
     return [*said, *([_failure_message(table, column)] if column.failures else [])]
 
 

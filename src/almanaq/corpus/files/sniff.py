@@ -212,15 +212,15 @@ def _preamble(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _lines(text: str, separator: str, skip: int) -> int:
-    """Give the number of lines that the first `skip` rows take, empty ones among them."""
-    if not skip:
-        return 0
-    reader, found = csv.reader(io.StringIO(text, newline=""), delimiter=separator), 0
+    """Give the number of lines before the first row of a table: those of `skip` rows, and blank ones."""
+    reader, found, before = csv.reader(io.StringIO(text, newline=""), delimiter=separator), 0, 0
     for row in reader:
-        found += bool(row and not (len(row) == 1 and row[0].isspace()))
-        if found == skip:
-            return reader.line_num
-    return 0
+        if row and not (len(row) == 1 and row[0].isspace()):
+            if found == skip:
+                break
+            found += 1
+        before = reader.line_num
+    return before
 
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:

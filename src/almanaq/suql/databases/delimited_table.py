@@ -30,7 +30,8 @@ from almanaq.suql.databases.typed_columns import ARROW_TYPES, type_column, typed
 _LONGEST = 320
 """No number or moment is written in more bytes."""
 _BATCH_ROWS = 20_000
-_LONGEST_LINE = 16_000_000
+_SHORT_LINE, _LONGEST_LINE = 2_000_000, 16_000_000
+"""A longer line is read by Python: room for it would be taken many times over."""
 _EVERY, _LARGE = 16, 100_000
 _FEW_DROPPED = 8
 _GUESSED_ROWS = 100
@@ -168,9 +169,10 @@ def _source(path: Path, dialect: Dialect, width: int) -> str:
     """Give DuckDB's reader of a file, with nothing left to guess."""
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
     file = str(path.resolve()).replace("'", "''")
+    longest = min(max(path.stat().st_size, _SHORT_LINE), _LONGEST_LINE)
     options = (
         f"auto_detect = false, header = {str(dialect.header).lower()}, skip = {dialect.skip}, "
-        f"delim = '{dialect.separator}', quote = '\"', escape = '\"', max_line_size = {_LONGEST_LINE}, "
+        f"delim = '{dialect.separator}', quote = '\"', escape = '\"', max_line_size = {longest}, "
         f"columns = {{{columns}}}"
     )
     if width > 1:

@@ -1,0 +1,190 @@
+"""A folder as people have it opens with one report: each file is read as it is written, or named with what to do."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.messy import write_bad, write_messy, write_workbook
+
+import almanaq
+from almanaq.errors import SourceError
+from almanaq.suql.databases import parquet_tables
+from almanaq.suql.databases.registry import open_database
+
+
+@pytest.fixture(scope="module")
+def messy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[almanaq.Connection]:
+    with almanaq.connect(write_messy(tmp_path_factory.mktemp("m") / "messy"), cache=False) as connection:
+        yield connection
+
+
+def types(connection: almanaq.Connection) -> dict[str, str]:
+    return {f"{r.name}.{c.name}": c.type + "[]" * c.array for r in connection.catalog.relations for c in r.columns}
+
+
+def test_every_file_has_the_types_of_its_cells(messy: almanaq.Connection) -> None:
+    found = types(messy)
+    assert found["semicolons.price"] == "double precision"
+    assert [found[f"{order}.day"] for order in ("dmy", "mdy", "ymd")] == ["date"] * 3
+    assert {found[f"wide.c{i}"] for i in range(200)} == {"bigint"}
+    assert found["orders.to_at_lat"] == "double precision"
+    assert found["orders.tags"] == "text[]"
+    assert found["sales.year"] in ("bigint", "integer")
+    small = ("tabs", "bars", "utf16", "bom", "zipped", "packed", "squeezed")
+    assert {(found[f"{name}.a"], found[f"{name}.b"]) for name in small} == {("bigint", "text")}
+
+
+def test_every_cell_is_read_as_it_is_meant(messy: almanaq.Connection) -> None:
+    def one(sql: str) -> Any:
+        return messy.sql(sql).rows[0]
+
+    assert one("SELECT city, price FROM semicolons WHERE id = 7") == ("Köln", 1007.5)
+    assert one("SELECT note FROM quoted WHERE id = 1") == ("line one\nline two",)
+    orders = [one(f"SELECT day FROM {order} WHERE id = 14") for order in ("dmy", "mdy", "ymd")]
+    assert orders == [(datetime.date(2015, 3, 15),)] * 3
+    assert one("SELECT b FROM utf16") == one("SELECT b FROM bom") == ("é",)
+    assert one("SELECT sum(amount), min(year), max(year) FROM sales") == (8.0, 2023, 2024)
+    joined = (
+        "SELECT count(*) FROM orders JOIN orders_items ON orders.id = orders_items.orders_id WHERE to_city = 'Rome'"
+    )
+    assert one(joined) == (2,)
+
+
+def test_what_was_guessed_is_said(messy: almanaq.Connection) -> None:
+    said = "\n".join(messy.warnings)
+    for part in (
+        "semicolons.csv: not UTF-8, read as Windows-1252",
+        "dmy.day: days are read as day/month/year",
+        "mdy.day: days are read as month/day/year",
+        "semicolons.price: the comma is the decimal mark",
+    ):
+        assert part in said
+    assert "not opened" not in said
+    assert "ymd" not in said
+
+
+def test_a_folder_of_faults_opens_what_it_can_and_names_the_rest(tmp_path: Path) -> None:
+    with almanaq.connect(write_bad(tmp_path / "messybad"), cache=False) as connection:
+        read = {relation.name for relation in connection.catalog.relations}
+        assert read == {
+            "good", "ragged", "headerless", "titled", "latin", "open_quote", "unsure", "lines"
+        }  # fmt: skip
+        assert list(connection.sql("SELECT * FROM ragged ORDER BY a").rows) == [(1, 2, 3), (4, 5, None), (6, 7, 8)]
+        assert len(connection.sql("SELECT column_1, column_2, column_3 FROM headerless").rows) == 3
+        assert list(connection.sql("SELECT name, n FROM titled ORDER BY n").rows) == [("x", 1), ("y", 2)]
+        assert len(connection.sql("SELECT a FROM open_quote").rows) == 2
+        said = list(connection.warnings)
+    for file in ("empty.csv", "binary.csv", "one.json", "bad.parquet", "bad.csv.gz", "pipe.csv", "link.csv"):
+        assert sum(message.startswith(f"{file}: not opened: ") for message in said) == 1, file
+    whole = "\n".join(said)
+    for part in ("ragged.csv, first in line 3: 2 of 3 rows", "headerless.csv: its first line looks like a row",
+                 "open_quote.csv, line", "unsure.day: kept as text", "lines.jsonl: a line is left out"):  # fmt: skip
+        assert part in whole
+
+
+def test_a_folder_without_one_good_file_says_all_that_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("")
+    (tmp_path / "b.parquet").write_text("no")
+    with pytest.raises(SourceError, match=r"(?s)a\.csv: not opened: is empty.*b\.parquet: not opened"):
+        open_database(tmp_path)
+
+
+def test_a_person_says_how_a_file_is_to_be_read(tmp_path: Path) -> None:
+    folder = write_bad(tmp_path / "bad")
+    (tmp_path / "bad.almanaq.toml").write_text(
+        """
+        [unsure.file]
+        days = "DMY"
+        [headerless]
+        named_by = "Rome"
+        [headerless.file]
+        header = true
+        [good.columns.id]
+        type = "text"
+        """
+    )
+    with almanaq.connect(folder, cache=False) as connection:
+        found = types(connection)
+        assert (found["unsure.day"], found["good.id"], found["headerless.2.5"]) == ("date", "text", "double precision")
+        assert connection.catalog.relation("headerless").named_by == "Rome"
+        assert min(connection.sql("SELECT day FROM unsure").rows) == (datetime.date(2020, 4, 3),)
+
+
+def test_each_sheet_of_a_workbook_is_a_table(tmp_path: Path) -> None:
+    pytest.importorskip("python_calamine")
+    sales = [["Report"], [], ["who", "n", "paid"], ["Ann", 1, True], ["Bob", 2.5, False]]
+    write_workbook(tmp_path / "book.xlsx", {"Sales": sales, "Costs": [["a"], ["x"]], "Empty": []})
+    with almanaq.connect(tmp_path, cache=False) as connection:
+        assert types(connection) == {
+            "book_Costs.a": "text", "book_Sales.who": "text", "book_Sales.n": "double precision",
+            "book_Sales.paid": "boolean",
+        }  # fmt: skip
+    hits = {hit.table for hit in almanaq_ids(tmp_path)}
+    assert hits == {"book_Sales", "book_Costs"}
+
+
+def almanaq_ids(folder: Path) -> list[Any]:
+    from almanaq.corpus.readers import read_corpus
+
+    return [table.id for table in read_corpus(folder)]
+
+
+def test_a_workbook_without_its_reader_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "python_calamine", None)
+    write_workbook(tmp_path / "book.xlsx", {"Sales": [["a"], [1]]})
+    (tmp_path / "a.csv").write_text("x\ny\n")
+    with almanaq.connect(tmp_path, cache=False) as connection:
+        assert "almanaq[xlsx]" in connection.warnings[0]
+
+
+def test_large_parquet_is_read_in_place_and_nothing_else_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_tables, "VIEW_BYTES", 0)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    pq.write_table(pa.table({"id": [1, 2], "A": ["x", "y"]}), folder / "t.parquet")
+    other = tmp_path / "other.parquet"
+    pq.write_table(pa.table({"secret": [1]}), other)
+    with almanaq.connect(folder) as connection:
+        relation = connection.catalog.relation("t")
+        assert relation.row_id is None
+        assert list(connection.sql("SELECT id FROM t WHERE a = 'y'").rows) == [(2,)]
+    with (
+        closing(open_database(folder)) as database,
+        database.session() as session,
+        pytest.raises(almanaq.Error, match=r"(?i)permission|cannot access"),
+    ):
+        session.fetch(f"SELECT * FROM read_parquet('{other}')")
+
+
+def test_columns_that_refer_to_others_are_found_by_name_and_value(tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("order_id,customer_id,shop_id\n1,10,7\n2,10,8\n3,11,9\n")
+    (tmp_path / "customers.csv").write_text("id,full_name,company\n10,Ann Lee,Acme\n11,Bob Ray,Beta\n")
+    (tmp_path / "shops.csv").write_text("id,place\n7,Rome\n8,Oslo\n")
+    with almanaq.connect(tmp_path, cache=False) as connection:
+        orders, customers = (connection.catalog.relation(name) for name in ("orders", "customers"))
+        assert orders.key == ("order_id",)
+        assert orders.foreign_keys == ((("customer_id",), "customers", ("id",)),)  # no shop is 9
+        assert (customers.key, customers.named_by) == (("id",), "full_name")
+
+
+def test_spelling_of_a_column_is_its_own_tables(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("id,Name\n1,Ann\n")
+    (tmp_path / "shops.csv").write_text("id,name\n1,Alpha\n")
+    with almanaq.connect(tmp_path, cache=False) as connection:
+        assert connection.sql("SELECT s.name FROM shops s").columns == ("name",)
+        assert connection.sql("SELECT name FROM people").columns == ("Name",)
+
+
+def test_duckdb_itself_reads_a_messy_file_otherwise(tmp_path: Path) -> None:
+    """The file that the tests above read right is not one that needs no care."""
+    folder = write_messy(tmp_path / "messy")
+    with pytest.raises(duckdb.Error):
+        duckdb.sql(f"SELECT * FROM read_csv('{folder / 'semicolons.csv'}', encoding = 'utf-8')").fetchall()
