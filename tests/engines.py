@@ -56,7 +56,7 @@ def fill(connection: Any, tables: Mapping[str, pa.Table]) -> None:
             type_ = _postgres_type(field.type)
             if pa.types.is_dictionary(field.type):
                 type_ = quote(f"{name}_{field.name}")
-                values = dict.fromkeys(v for v in table.column(field.name).to_pylist() if v is not None)
+                values = table.column(field.name).combine_chunks().dictionary.to_pylist()
                 labels = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
                 connection.execute(f"CREATE TYPE {type_} AS ENUM ({labels})")
             columns.append(f"{quote(field.name)} {type_}")

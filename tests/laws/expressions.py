@@ -326,6 +326,13 @@ def boolean(draw: Draw, scope: Scope) -> str:
     if column.type == "enum":
         named = column.sql.endswith(".grade") and draw.chance(0.5)  # of an ENUM column, not of an expression over one
         values = tuple(MEANINGS) if named else GRADES
+        if draw.chance(0.4):
+            low, high = sorted(rng.choices(GRADES, k=2), key=GRADES.index)
+            if draw.chance(0.3):
+                return f"{column.sql} BETWEEN {literal(low)} AND {literal(high)}"
+            others = [c.sql for c in scope.of("enum") if c.sql != column.sql]
+            other = rng.choice(others) if others and draw.chance(0.4) else literal(low)
+            return f"{column.sql} {rng.choice(('<', '<=', '>', '>='))} {other}"
         return f"{column.sql} {rng.choice(('<>', '=', '<>'))} {literal(rng.choice(values))}"
     return rng.choice(
         (f"{column.sql} <> {constant(draw, 'text')}", f"{column.sql} ILIKE '%o%'", f"{column.sql} IS NOT NULL")

@@ -323,7 +323,9 @@ class Maker:
             outs = [Out(self.draw.alias("g"), t) for t in want]
         else:
             for _ in range(self.rng.choice((1, 1, 2))):
-                type_, text = self.aggregate(scope, self.rng.choice(("int", "int", "num", "date", "text", "text")))
+                type_, text = self.aggregate(
+                    scope, self.rng.choice(("int", "int", "num", "date", "text", "text", "enum"))
+                )
                 items.append(text)
                 outs.append(Out(self.draw.alias("g"), type_))
         sets = bool(groups) and not self.draw.varied and self.draw.chance(0.16)
@@ -547,6 +549,8 @@ class Maker:
             if made is None:
                 made = self._join(sources, self._source(depth))
             sources.append(made[0])
+            if "RIGHT JOIN" in made[1] or "FULL JOIN" in made[1]:  # these do not reach over a comma
+                text = text.replace(", unnest(", " CROSS JOIN unnest(")
             text += made[1]
         return sources, text
 
@@ -634,7 +638,7 @@ class Maker:
             self.draw.grant(0.3)
             if not distinct and not self.draw.varied and self.draw.chance(0.5):
                 made = answer_of(self.draw, scope, self.rng.choice(("date", "int", "num", "text", "bool")))
-            columns = [c.sql for c in scope.of("int", "num", "date", free=False)]
+            columns = [c.sql for c in scope.of("int", "num", "date", "enum", free=False)]
             if made is None and columns and not distinct and self.draw.chance(0.8):
                 made = self.rng.choice(columns)
             if made is None and named and not self.draw.varied:

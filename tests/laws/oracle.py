@@ -17,13 +17,15 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from .world import MEANINGS, TYPES
+from .world import GRADES, MEANINGS, TYPES
 
 Row = tuple[Any, ...]
 Reply = Callable[[str, str], "str | None"]
 
 TEXT_FUNCTIONS = ("answer", "summary")
 NUMBERS = ("int", "num")
+ENUM = "grades"
+"""The type of grades in the oracle's database, declared in their order."""
 MOST_CALLS = 200_000
 """How many calls an evaluation may make: a few relations joined with themselves have 10^12 rows."""
 MOST_ROWS = 100_000
@@ -40,7 +42,7 @@ class Oracle:
     """Evaluates queries over Arrow tables naively.
 
     Args:
-        tables: relations by name; dictionary columns are read as text.
+        tables: relations by name; dictionary columns are ENUMs in the order of their values.
         reply: called with (text, question); `"summary"` is the question of `summary`.
         optimized: with the database's optimizer, whose rewrites err now and then.
 
@@ -57,7 +59,10 @@ class Oracle:
         self._con.execute(f"PRAGMA {'enable' if optimized else 'disable'}_optimizer")
         for name, table in tables.items():
             self._con.register("incoming", _without_dictionaries(table))
-            self._con.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM incoming')
+            ordered = [f.name for f in table.schema if pa.types.is_dictionary(f.type)]
+            made = ", ".join(f"{n}::{_enum(table.column(n))} AS {n}" for n in ordered)
+            typed = f" REPLACE ({made})" if made else ""
+            self._con.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT *{typed} FROM incoming')
             self._con.unregister("incoming")
 
     def rows(self, tree: exp.Expr) -> list[Row]:
@@ -107,6 +112,7 @@ class _Shared:
     def __init__(self) -> None:
         self._current: Callable[[str | None, str | None], str | None] | None = None
         self._con = duckdb.connect(config={"threads": 1, "memory_limit": "2GB", "max_temp_directory_size": "0KB"})
+        self._con.execute(f"CREATE TYPE {ENUM} AS ENUM ({', '.join(map(repr, GRADES))})")
         options: dict[str, Any] = {"null_handling": "special"}
         self._con.create_function("oracle_answer", self._answer, ["VARCHAR", "VARCHAR"], "VARCHAR", **options)
         self._con.create_function("oracle_summary", self._summary, ["VARCHAR"], "VARCHAR", **options)
@@ -171,6 +177,8 @@ def translate(tree: exp.Query) -> exp.Query:
         _type_compared(comparison)
     for comparison in _inner_first(tree, exp.EQ, exp.NEQ):
         _know_nothing_of_null_arrays(comparison)
+    for comparison in _inner_first(tree, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between):
+        _compare_grades(comparison)
     for division in _inner_first(tree, exp.Div):
         if not any(_fractional(side) for side in (division.left, division.right)):
             division.replace(exp.IntDiv(this=division.left.copy(), expression=division.right.copy()))
@@ -185,6 +193,13 @@ def _know_nothing_of_null_arrays(comparison: exp.Expr) -> None:
     if array is not None and array.find(exp.Column) is not None:
         known = exp.not_(exp.Is(this=array.copy(), expression=exp.null()))
         comparison.replace(exp.Case(ifs=[exp.If(this=known, true=comparison.copy())]))
+
+
+def _compare_grades(comparison: exp.Expr) -> None:
+    """A grade is compared by its order, which a text beside it has to be told; only grades are compared so."""
+    for side in list(comparison.iter_expressions()):
+        if isinstance(side, exp.Literal) and side.is_string and side.name in GRADES:
+            side.replace(exp.cast(side.copy(), exp.DataType.build(ENUM, udt=True)))
 
 
 def _inner_first(tree: exp.Expr, *kinds: type[exp.Expr]) -> list[exp.Expr]:
@@ -255,6 +270,11 @@ def _fractional(node: exp.Expr) -> bool:
     if isinstance(node, exp.Cast):
         return node.to.this in (exp.DataType.Type.DECIMAL, exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
     return isinstance(node, exp.Literal) and not node.is_int
+
+
+def _enum(column: pa.ChunkedArray) -> str:
+    values = column.combine_chunks().dictionary.to_pylist()
+    return ENUM if tuple(values) == GRADES else f"ENUM ({', '.join(map(repr, values))})"
 
 
 def _without_dictionaries(table: pa.Table) -> pa.Table:

@@ -84,10 +84,9 @@ class Relation:
 def _array(kind: str, values: list[Any]) -> pa.Array:
     if kind != "enum":
         return pa.array(values, ARROW[kind])
-    # Declared in alphabetical order, so that an ENUM sorts as its text does.
-    declared = sorted(GRADES)
-    indices = pa.array([None if v is None else declared.index(v) for v in values], pa.int32())
-    return pa.DictionaryArray.from_arrays(indices, pa.array(declared))
+    # Declared in their order, which is not that of the alphabet.
+    indices = pa.array([None if v is None else GRADES.index(v) for v in values], pa.int32())
+    return pa.DictionaryArray.from_arrays(indices, pa.array(GRADES))
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ def _declaration(column: Column) -> str:
 def _comment(column: Column) -> str:
     parts = [_safe(column.description, _DESCRIPTION_LENGTH)] if column.description else []
     listed = column.kind is ColumnKind.ENUM and len(column.values) <= LISTED_VALUES
+    if listed and column.values and not column.array and not column.private:
+        parts.append("values in ascending order" if column.ordered else "values in no order")
     samples = column.samples or column.values
     if samples and not listed and not column.private:
         shown = ", ".join(sql.text(_safe(s)) for s in samples[:_SAMPLES])

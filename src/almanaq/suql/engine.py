@@ -11,6 +11,7 @@ from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import BoundQuery, bind
+from almanaq.suql.catalog.enum_order import order_enums
 from almanaq.suql.catalog.linking import link_enums
 from almanaq.suql.catalog.listing import listing
 from almanaq.suql.catalog.privacy import private_columns_read
@@ -159,10 +160,11 @@ class Engine:
     ) -> LogicalPlan:
         """Give the plan of a query before the optimizer's rules."""
         bound = self._bind(query, parameters)
-        tree, links = link_enums(cast_answers(bound.tree), self.catalog, link=(options or self._options).link)
+        ordered, notes = order_enums(bound.tree, self.catalog)
+        tree, links = link_enums(cast_answers(ordered), self.catalog, link=(options or self._options).link)
         private = private_columns_read(tree, links, self.catalog)
         tree = rewrite(tree, self._query_rules)
-        plan = replace(build_plan(tree, bound.names, self.catalog, links), private_columns=private)
+        plan = replace(build_plan(tree, bound.names, self.catalog, links), private_columns=private, notes=notes)
         check_privacy(plan, self._models, similarity_is_remote=getattr(self._similarity, "remote", False))
         return plan
 

@@ -100,6 +100,7 @@ class _Reader:
             for join in joins:
                 group = self._joined(group, join, left)
             if chain is not None and any(join.side in _KEEPING for join in group.joins):
+                _check_apart(group, chain)
                 group = self._derived(group, left)  # a comma binds less than JOIN
             chain = group if chain is None else self._beside(chain, group)
         assert chain is not None
@@ -212,6 +213,15 @@ class _Reader:
             if name in left.tables:
                 message = f"two items of FROM are called {name!r}: give one another name with AS"
                 raise UnknownNameError(message, query=self._names.text)
+
+
+def _check_apart(group: _Chain, before: _Chain) -> None:
+    """Refuse joins that keep rows without a match and refer to what a comma stands between."""
+    for join in group.joins:
+        for column in join.find_all(exp.Column):
+            if column.table in before.aliases:
+                kept = "a RIGHT or FULL JOIN after a comma in FROM cannot refer to what is before the comma"
+                raise UnsupportedError(f"{kept}, as {column.table!r}: write CROSS JOIN for the comma")
 
 
 def _each(item: Item, change: Callable[[Shown], Shown]) -> Item:

@@ -84,6 +84,8 @@ def _enum_column(column: exp.Column, catalog: Catalog) -> tuple[str, Column] | N
 def _rewrite(column: exp.Column, found: Column, linker: _Linker) -> None:
     """Rewrite the comparison that an ENUM column stands in, if it is one."""
     parent = column.parent
+    if isinstance(parent, exp.Cast) and parent.is_type("text"):
+        return
     while isinstance(parent, exp.Paren) and isinstance(parent.parent, exp.Paren | exp.Any | exp.EQ | exp.NEQ):
         parent.replace(column)
         parent = column.parent

@@ -37,7 +37,8 @@ def declared_column(name: str, type_: str, *, array: bool, values: tuple[str, ..
     kind = ColumnKind.ENUM if values else ColumnKind.STRUCTURED
     if type_ == "text" and marks:
         kind = ColumnKind.FREE_TEXT if "FREE_TEXT" in marks else ColumnKind.ENUM
-    return Column(name, type_, kind, array, values, description=_MARK.sub("", comment, count=1).strip())
+    description = _MARK.sub("", comment, count=1).strip()
+    return Column(name, type_, kind, array, values, description=description, ordered=bool(values))
 
 
 def written_name(parts: Iterable[str], dialect: str) -> str:

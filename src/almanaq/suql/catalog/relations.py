@@ -31,7 +31,8 @@ class Column:
     Attributes:
         type: the SQL type in the PostgreSQL dialect, without `[]`; `text` for enums.
         array: whether the column holds an array of `type`.
-        values: the permitted values of an ENUM column, in declared order; empty otherwise.
+        values: the permitted values of an ENUM column; empty otherwise.
+        ordered: whether `values` stand in an order that somebody declared: the column's type, or the schema file.
         samples: a few distinct values, for prompts and the schema listing.
         vectors: the column of the same relation that holds vectors of this one's text; "" where none does.
         private: never sent to a remote model (semantics 16).
@@ -46,6 +47,7 @@ class Column:
     samples: tuple[str, ...] = ()
     vectors: str = ""
     private: bool = False
+    ordered: bool = False
 
     @property
     def is_light(self) -> bool:

@@ -15,7 +15,7 @@ private = false             # true: never sent to a remote model
 vectors = "reviews_vector"  # a column of pgvector's type with the vector of each text: the database orders by them
 [restaurants.columns.price]
 kind = "enum"
-values = ["cheap", "moderate"]    # left out: the values that the column holds
+values = ["cheap", "moderate"]    # in their order; left out: the values that the column holds, without an order
 """
 
 from __future__ import annotations
@@ -270,7 +270,16 @@ def _apply_column(column: Column, said: ColumnSchema, where: str, relation: Rela
     description = column.description if said.description is None else said.description
     private = column.private if said.private is None else said.private
     vectors = column.vectors if said.vectors is None else _vectors(column, said.vectors, where, relation)
-    return replace(column, kind=kind, values=values, description=description, private=private, vectors=vectors)
+    ordered = bool(said.values) or (column.ordered and bool(values))
+    return replace(
+        column,
+        kind=kind,
+        values=values,
+        ordered=ordered,
+        description=description,
+        private=private,
+        vectors=vectors,
+    )
 
 
 def _vectors(column: Column, name: str, where: str, relation: Relation) -> str:
@@ -341,7 +350,9 @@ def _column_lines(relation: str, column: Column, type_: str) -> list[str]:
     if type_:
         lines.append(f"type = {_string(type_)}")
     if column.kind is ColumnKind.ENUM:
-        lines.append(f"values = {_list(column.values)}")
+        # Without an order they are left out when this is read: nobody shall take how they stand here for one.
+        listed = column.ordered or not column.values
+        lines.append(f"{'' if listed else '# '}values = {_list(column.values)}")
     if column.description:
         lines.append(f"description = {_string(column.description)}")
     if column.vectors:

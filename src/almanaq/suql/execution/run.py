@@ -116,7 +116,7 @@ class Run:
         self._sent: Counter[str] = Counter()
         self._candidates = 0
         self._links: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
-        self._warnings: list[str] = []
+        self._warnings: list[str] = list(plan.notes)
         self.report = RunReport()
 
     async def all(self) -> tuple[pa.Table, tuple[Any, ...]]:

@@ -29,10 +29,15 @@ class StageLine:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A plan, laid out; `str()` gives text, `to_json()` the stages as plain values."""
+    """A plan, laid out; `str()` gives text, `to_json()` the stages as plain values.
+
+    Attributes:
+        notes: what has to be known of any result of it.
+    """
 
     stages: tuple[StageLine, ...]
     steps: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> list[dict[str, Any]]:
         """Give one mapping per stage."""
@@ -48,7 +53,7 @@ class Explanation:
             lines.append("    expected: " + _figures(line.predicted))
             if line.actual is not None:
                 lines.append("    actual:   " + _figures(line.actual))
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
 def explain_plan(
@@ -96,7 +101,7 @@ def explain_plan(
     brought = plan.output.brought and f"the rows that passed, as they came: {', '.join(plan.output.brought)}"
     written = brought or _sql(plan.output.select, plan.links)
     lines.append(StageLine("output", "result", written, {}, done.get("result")))
-    return Explanation(tuple(lines), tuple((name, describe_logical(step)) for name, step in steps))
+    return Explanation(tuple(lines), tuple((name, describe_logical(step)) for name, step in steps), plan.notes)
 
 
 def describe_logical(plan: LogicalPlan) -> str:

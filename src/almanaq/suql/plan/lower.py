@@ -41,7 +41,7 @@ def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
         lowering = _Lowering(stage, shown)
         stages.extend(lowering.stages())
         output = replace(output, brought=lowering.brought)
-    return _with_last_inside(Plan(plan.links, tuple(stages), output))
+    return _with_last_inside(Plan(plan.links, tuple(stages), output, plan.notes))
 
 
 def _with_last_inside(plan: Plan) -> Plan:

@@ -167,12 +167,18 @@ Stage = Materialize | TextStage
 
 @dataclass(frozen=True, slots=True)
 class LogicalPlan:
-    """A query as blocks: what the optimizer's rules rewrite. `private_columns`: those that text functions read."""
+    """A query as blocks: what the optimizer's rules rewrite.
+
+    Attributes:
+        private_columns: those that text functions read.
+        notes: what the user has to know of any result.
+    """
 
     stages: tuple[LogicalStage, ...]
     output: Output
     links: tuple[Link, ...] = ()
     private_columns: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +188,4 @@ class Plan:
     links: tuple[Link, ...]
     stages: tuple[Stage, ...]
     output: Output
+    notes: tuple[str, ...] = ()
