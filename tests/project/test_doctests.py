@@ -21,3 +21,10 @@ def test_examples_give_what_they_say(name):
     found = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert found.attempted
     assert not found.failed
+
+
+def test_the_page_on_python_gives_what_it_says():
+    page = Path(__file__).parents[2] / "docs" / "python.md"
+    found = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert found.attempted > 10
+    assert not found.failed
