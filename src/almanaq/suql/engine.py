@@ -36,6 +36,7 @@ from almanaq.suql.plan.estimate import Estimate, estimate
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
 from almanaq.suql.result import Result
+from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.parse import parse
 
@@ -137,7 +138,8 @@ class Engine:
 
     def check(self, query: str) -> None:
         """Raise QueryError unless a query can be parsed and its names resolved; runs nothing."""
-        self._bind(query, ())
+        with within_limits():
+            self._bind(query, ())
 
     def plan(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Plan:
         """Give the plan of a query; asks neither the database nor a model."""
@@ -148,7 +150,8 @@ class Engine:
         key = (query, *(literal(value).sql() for value in parameters), options.link)
         known = self._plans.get(key)
         if known is None:
-            plan = self._lowered(self.logical_plan(query, parameters, options=options))
+            with within_limits():
+                plan = self._lowered(self.logical_plan(query, parameters, options=options))
             known = _Prepared(plan, Statements(plan))
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.pop(next(iter(self._plans)), None)
@@ -182,18 +185,18 @@ class Engine:
             verbose: also give the plan after each rule.
         """
         chosen = options or self._options
-        logical = self.logical_plan(query, parameters, options=chosen)
-        plan = self._lowered(logical)
-        shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
-        estimates = estimate(plan, self.catalog)
-        return explain_plan(
-            plan,
-            estimates,
-            steps=shown,
-            approximate=_approximate(chosen),
-            cost=self._cost(),
-            order=self._order(chosen),
-        )
+        with within_limits():
+            logical = self.logical_plan(query, parameters, options=chosen)
+            plan = self._lowered(logical)
+            shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
+            return explain_plan(
+                plan,
+                estimate(plan, self.catalog),
+                steps=shown,
+                approximate=_approximate(chosen),
+                cost=self._cost(),
+                order=self._order(chosen),
+            )
 
     def analyze(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with expected and actual figures side by side."""
@@ -235,7 +238,8 @@ class Engine:
         for name in key:
             if name.lower() not in {column.lower() for column in known}:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
-        plan, _ = why_not_plan(self.logical_plan(query, parameters, options=chosen), key)
+        with within_limits():
+            plan, _ = why_not_plan(self.logical_plan(query, parameters, options=chosen), key)
         runner = self._runner()
         result, _ = run_now(runner.run(self._lowered(plan), chosen, suql=query))
         return why_not(result)

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.sources import origin
+from almanaq.suql.syntax.normal_forms import joined
 
 LINKED = "_linked"
 
@@ -50,6 +51,8 @@ class _Linker:
 def link_enums(tree: exp.Query, catalog: Catalog, *, link: bool = True) -> tuple[exp.Query, tuple[Link, ...]]:
     """Write comparisons with ENUM columns over text; give the tree and the links that it waits for."""
     linker = _Linker(catalog, link)
+    if not any(_has_enum(relation) for relation in map(catalog.find, {t.name for t in tree.find_all(exp.Table)})):
+        return tree, ()
     for column in list(tree.find_all(exp.Column)):
         found = _enum_column(column, catalog)
         if found is not None and column.parent is not None:
@@ -66,7 +69,7 @@ def resolve_links(tree: exp.Expr, linked: Mapping[str, Link], values: Mapping[st
         link, text = linked[node.expressions[0].name], node.expressions[1]
         meant = [exp.Literal.string(value) for value in values[link.id] or (link.literal,)]
         if text.to.is_type("array"):
-            return exp.paren(exp.or_(*(exp.EQ(this=value, expression=_any(text.copy())) for value in meant)))
+            return joined([exp.EQ(this=value, expression=_any(text.copy())) for value in meant], exp.Or)
         return exp.In(this=text, expressions=meant)
 
     return tree.transform(resolve)
@@ -74,6 +77,10 @@ def resolve_links(tree: exp.Expr, linked: Mapping[str, Link], values: Mapping[st
 
 def _any(array: exp.Expr) -> exp.Any:
     return exp.Any(this=exp.paren(array, copy=False))
+
+
+def _has_enum(relation: Relation | None) -> bool:
+    return relation is not None and any(column.kind is ColumnKind.ENUM for column in relation.columns)
 
 
 def _enum_column(column: exp.Column, catalog: Catalog) -> tuple[str, Column] | None:
@@ -101,13 +108,12 @@ def _rewrite(column: exp.Column, found: Column, linker: _Linker) -> None:
             parent.replace(exp.not_(matched) if isinstance(parent, exp.NEQ) else matched)
             return
     elif isinstance(parent, exp.In) and parent.this is column and parent.expressions and not found.array:
-        parent.replace(exp.paren(exp.or_(*(linker.matches(column, item) for item in parent.expressions))))
+        parent.replace(joined([linker.matches(column, item) for item in parent.expressions], exp.Or))
         return
     elif isinstance(parent, exp.ArrayContainsAll | exp.ArrayOverlaps) and isinstance(parent.expression, exp.Array):
         parts = [linker.matches(column, item) for item in parent.expression.expressions]
-        joined = exp.and_(*parts) if isinstance(parent, exp.ArrayContainsAll) else exp.or_(*parts)
         if parts and parent.this is column:
-            parent.replace(exp.paren(joined))
+            parent.replace(joined(parts, exp.And if isinstance(parent, exp.ArrayContainsAll) else exp.Or))
             return
     if isinstance(parent, exp.Binary | exp.In | exp.Predicate | exp.DPipe | exp.Func) and not isinstance(
         parent, exp.AggFunc

@@ -41,6 +41,7 @@ def find_cte(table: exp.Table) -> exp.CTE | None:
     """Give the CTE that a table node names, or None for a base table."""
     if table.args.get("db") is not None:
         return None
+    name = table.name
     at: exp.Expr | None = table
     inside: exp.Expr | None = None
     while at is not None:
@@ -49,7 +50,7 @@ def find_cte(table: exp.Table) -> exp.CTE | None:
         for cte in with_.expressions if with_ is not None else ():
             if cte is inside and not recursive:
                 break  # a member sees those before it; what has its own name in it is another
-            if cte.alias == table.name:
+            if cte.args["alias"].this.this == name:
                 return cte  # type: ignore[no-any-return]
         inside = at if isinstance(at, exp.CTE) else inside
         at = at.parent

@@ -18,6 +18,7 @@ from almanaq.suql.dialects.collation import collate_column, compare_by_bytes
 from almanaq.suql.dialects.write import write_differences
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.plan.stages import ROW
+from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
 
 _ROWS_WRITTEN_OUT = 100
@@ -76,9 +77,10 @@ class Renderer:
 
     def sql(self, tree: exp.Expr) -> str:
         """Give the SQL text of a tree; raises UnsupportedError for what the engine cannot do, never drops a clause."""
-        if self._statements is None:
-            return self._with_rows(self._write(tree))
-        return self._with_rows(self._statements.text(tree, self._prefix, self._known, lambda: self._write(tree)))
+        with within_limits():
+            if self._statements is None:
+                return self._with_rows(self._write(tree))
+            return self._with_rows(self._statements.text(tree, self._prefix, self._known, lambda: self._write(tree)))
 
     def _known(self, names: Iterable[str]) -> Hashable:
         """Give all of what this run has found out that a text with those tables depends on, but for the row ids."""

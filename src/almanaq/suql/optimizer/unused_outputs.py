@@ -19,17 +19,19 @@ def unused_outputs(tree: exp.Query) -> exp.Query:
     grouping, its columns and its number of rows. Blocks under DISTINCT or in a set operation are left alone: there,
     outputs decide which rows there are.
     """
-    while _drop_unread_members(tree) or _drop_unread_outputs(tree):
+    while has_text(tree) and (_drop_unread_members(tree) or _drop_unread_outputs(tree)):
         pass
     return tree
 
 
 def _drop_unread_members(tree: exp.Query) -> bool:
+    readers = _readers(tree)
     for with_ in list(tree.find_all(exp.With)):
         for cte in list(with_.expressions):
+            if not has_text(cte):
+                continue
             inside = {id(table) for table in cte.find_all(exp.Table)}  # a recursive member reads itself
-            read = any(find_cte(table) is cte for table in tree.find_all(exp.Table) if id(table) not in inside)
-            if not read and has_text(cte):
+            if not readers.get(id(cte), set()) - inside:
                 cte.pop()
                 if not with_.expressions:
                     with_.pop()
@@ -37,10 +39,33 @@ def _drop_unread_members(tree: exp.Query) -> bool:
     return False
 
 
+def _readers(tree: exp.Query) -> dict[int, set[int]]:
+    """Give the tables that name each member of WITH, all by their ids."""
+    readers: dict[int, set[int]] = {}
+    for table in tree.find_all(exp.Table):
+        cte = find_cte(table)
+        if cte is not None:
+            readers.setdefault(id(cte), set()).add(id(table))
+    return readers
+
+
+def _columns(tree: exp.Query) -> dict[int, set[str]]:
+    """Give the names of the columns that are read of each item of a FROM, by its id."""
+    read: dict[int, set[str]] = {}
+    for column in tree.find_all(exp.Column):
+        item = find_source(column.table, column) if column.table else None
+        if item is not None:
+            read.setdefault(id(item), set()).add(column.name)
+    return read
+
+
 def _drop_unread_outputs(tree: exp.Query) -> bool:
     changed = False
+    readers, columns = _readers(tree), _columns(tree)
     for block in list(tree.find_all(exp.Select)):
-        read = _outputs_read(block, tree)
+        if not has_text(block):
+            continue
+        read = _outputs_read(block, readers, columns)
         distinct = block.args.get("distinct")
         if read is None or (distinct is not None and distinct.args.get("on") is None):
             continue
@@ -70,23 +95,17 @@ def _drop_nested(item: exp.Expr) -> bool:
     return True
 
 
-def _outputs_read(block: exp.Select, tree: exp.Query) -> set[str] | None:
+def _outputs_read(block: exp.Select, readers: dict[int, set[int]], columns: dict[int, set[str]]) -> set[str] | None:
     """Give the outputs of a block that something looks at; None when they all count."""
     parent = block.parent
     if isinstance(parent, exp.Exists) and not any(block.args.get(clause) for clause in ("limit", "offset")):
         return set()
     if isinstance(parent, exp.Subquery) and isinstance(parent.parent, exp.From | exp.Join | exp.Lateral):
         item = parent if not isinstance(parent.parent, exp.Lateral) else parent.parent
-        return _columns_read(tree, {id(item)}) if not _renames(item) else None
+        return columns.get(id(item), set()) if not _renames(item) else None
     if isinstance(parent, exp.CTE) and not _renames(parent):
-        readers = {id(table) for table in tree.find_all(exp.Table) if find_cte(table) is parent}
-        return _columns_read(tree, readers)
+        return {name for table in readers.get(id(parent), ()) for name in columns.get(table, ())}
     return None
-
-
-def _columns_read(tree: exp.Query, items: set[int]) -> set[str]:
-    columns = (column for column in tree.find_all(exp.Column) if column.table)
-    return {column.name for column in columns if id(find_source(column.table, column)) in items}
 
 
 def _renames(item: exp.Expr) -> bool:

@@ -36,9 +36,12 @@ class CommonTables:
         if with_ is None:
             return
         self._recursive |= bool(with_.args.get("recursive"))
+        references: dict[int, list[exp.Table]] = {}
+        for table in query.find_all(exp.Table):
+            references.setdefault(id(find_cte(table)), []).append(table)
         for cte in list(with_.expressions):
             name = self._name(f"cte_{cte.alias}")
-            for reference in [t for t in query.find_all(exp.Table) if find_cte(t) is cte]:
+            for reference in references.get(id(cte), ()):
                 reference.set("this", quoted(name))
             cte.args["alias"].set("this", quoted(name))
             if has_text(cte.this):

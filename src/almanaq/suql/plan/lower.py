@@ -72,6 +72,8 @@ class _Lowering:
 
     def __init__(self, block: TextBlock, shown: tuple[exp.Expr, ...] | None) -> None:
         self._block, self._shown = block, shown
+        self._where_sites = block.where_sites
+        self._asked_always = {site.id for site in self._where_sites} if not block.filtered else set()
         self.brought: tuple[str, ...] = ()
         self._columns = dict(block.columns)
         self._carrier: str | None = None
@@ -103,7 +105,7 @@ class _Lowering:
         select = self._rows(aliased(exp.Window(this=exp.RowNumber()), ROW), *self._carried(list(self._columns)))
         if self._block.condition is not None:
             select.set("where", exp.Where(this=self._resolve(self._block.condition)))
-            if not self._block.where_sites:
+            if not self._where_sites:
                 self._where = None  # the condition is all of WHERE
         self._move_to(name)
         return Materialize(name, select, "candidate rows")
@@ -118,7 +120,7 @@ class _Lowering:
         if ordered:
             keys = [self._resolve(node) for node in block.order]
             select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=self._row.copy())]))
-        inputs = self._inputs(select, tuple(replace(site, needed=None) for site in block.where_sites))
+        inputs = self._inputs(select, tuple(replace(site, needed=None) for site in self._where_sites))
         predicate = self._predicate(select, block.residual)
         one_per = None
         if block.first_only and block.one_per is not None:
@@ -175,12 +177,12 @@ class _Lowering:
 
     def _asked_under(self, site: Site) -> exp.Expr | None:
         """Give the condition under which a site is asked; where the database decides WHERE by it, always."""
-        return None if site in self._block.where_sites and not self._block.filtered else site.needed
+        return None if site.id in self._asked_always else site.needed
 
     def _project(self, asked: tuple[Site, ...], number: int) -> TextStage:
         name = f"{self._block.name}_text" + (f"_{number + 1}" if number else "")
         select = self._rows(aliased(self._row.copy(), ROW))
-        if not self._block.where_sites:
+        if not self._where_sites:
             self._restrict(select)
         inputs = self._inputs(select, asked)
         self._texts |= {site.id: name for site in asked}

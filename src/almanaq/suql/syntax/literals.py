@@ -13,6 +13,9 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from almanaq.errors import ParameterError
+from almanaq.suql.syntax.limits import check_list
+
+_MOST_DIMENSIONS = 6
 
 
 def literal(value: object) -> exp.Expr:
@@ -44,7 +47,7 @@ def literal(value: object) -> exp.Expr:
         case str():
             return exp.Literal.string(_checked(value))
         case list() | tuple():
-            return exp.Array(expressions=[literal(item) for item in value])
+            return exp.Array(expressions=[_element(item, 1) for item in check_list(value)])
     written = _written(value)
     if written is None:
         raise ParameterError(
@@ -53,6 +56,14 @@ def literal(value: object) -> exp.Expr:
         )
     text, kind = written
     return exp.cast(exp.Literal.string(text), kind, dialect="postgres")
+
+
+def _element(value: object, depth: int) -> exp.Expr:
+    if not isinstance(value, list | tuple):
+        return literal(value)
+    if depth == _MOST_DIMENSIONS:
+        raise ParameterError(f"a list of more than {_MOST_DIMENSIONS} dimensions is no array of any database")
+    return exp.Array(expressions=[_element(item, depth + 1) for item in check_list(value)])
 
 
 def _written(value: object) -> tuple[str, str] | None:

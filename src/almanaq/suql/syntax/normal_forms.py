@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
+from almanaq.suql.syntax.limits import check_row
 from almanaq.suql.syntax.templates import shown_template
 
 _NEGATED: dict[type[exp.Expr], type[exp.Binary]] = {
     **{exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.GTE: exp.LT, exp.GT: exp.LTE, exp.LTE: exp.GT},
 }
 COMPARISONS = tuple(_NEGATED)
+_LONG_CHAIN = 16
+"""Operands of AND or OR from which on they are written as a balanced tree."""
 _ORDERS: dict[type[exp.Expr], type[exp.Binary]] = {exp.LT: exp.LT, exp.LTE: exp.LT, exp.GT: exp.GT, exp.GTE: exp.GT}
 
 
@@ -54,9 +56,9 @@ def _written(node: exp.Expr) -> exp.Expr:
         return _like_each(node)
     if isinstance(node, exp.In) and isinstance(node.this, exp.Tuple) and node.expressions:
         if all(isinstance(item, exp.Tuple) for item in node.expressions):
-            return _each([exp.EQ(this=node.this.copy(), expression=item) for item in node.expressions], exp.or_)
+            return _each([exp.EQ(this=node.this.copy(), expression=item) for item in node.expressions])
     elif isinstance(node, exp.Is) and isinstance(node.this, exp.Tuple):
-        return _joined([_with(node, this=part.copy()) for part in node.this.expressions])
+        return joined([_with(node, this=part.copy()) for part in node.this.expressions])
     elif isinstance(node, exp.Any) and (query := _query_of_array(node.this)) is not None:
         return exp.Any(this=query)
     elif isinstance(node, exp.RegexpLike) and node.args.get("flag") is not None:
@@ -89,21 +91,55 @@ def _rows_compared(node: exp.Expr) -> exp.Expr:
 def _each_pair(kind: type[exp.Expr], pairs: list[tuple[exp.Expr, exp.Expr]]) -> exp.Expr:
     if kind in (exp.EQ, exp.NEQ):
         compared: list[exp.Expr] = [kind(this=a.copy(), expression=b.copy()) for a, b in pairs]
-        return _joined(compared, exp.and_ if kind is exp.EQ else exp.or_)
+        return joined(compared, exp.And if kind is exp.EQ else exp.Or)
+    check_row(len(pairs))
     *earlier, (a, b) = pairs
     result: exp.Expr = kind(this=a.copy(), expression=b.copy())
     for a, b in reversed(earlier):
         before = _ORDERS[kind](this=a.copy(), expression=b.copy())
-        result = exp.or_(before, exp.and_(exp.EQ(this=a.copy(), expression=b.copy()), result))
+        result = exp.Or(this=before, expression=joined([exp.EQ(this=a.copy(), expression=b.copy()), result], exp.And))
     return exp.paren(result, copy=False)
 
 
-def _each(rows: list[exp.EQ], joined: Callable[..., exp.Expr]) -> exp.Expr:
-    return _joined([_rows_compared(row) for row in rows], joined)
+def _each(rows: list[exp.EQ]) -> exp.Expr:
+    return joined([_rows_compared(row) for row in rows], exp.Or)
 
 
-def _joined(parts: list[exp.Expr], join: Callable[..., exp.Expr] = exp.and_) -> exp.Expr:
-    return exp.paren(reduce(lambda left, right: join(left, right, copy=False), parts), copy=False)
+def joined(parts: list[exp.Expr], kind: type[exp.Connector] = exp.And) -> exp.Expr:
+    """Give parts joined by AND or OR, in parentheses; what is joined by the other of the two gets some of its own."""
+    apart = [exp.paren(part, copy=False) if isinstance(part, exp.Connector) else part for part in parts]
+    return exp.paren(balanced(apart, kind), copy=False)
+
+
+def balanced(parts: Sequence[exp.Expr], kind: type[exp.Connector]) -> exp.Expr:
+    """Give parts joined by AND or OR in their order, as a tree whose depth grows with the logarithm of their number."""
+    while len(parts) > 1:
+        pairs = [kind(this=a, expression=b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = [*pairs, *parts[len(pairs) * 2 :]]
+    return parts[0]
+
+
+def balance_chains(tree: exp.Expr) -> exp.Expr:
+    """Give a tree, which is changed, in which no long `a AND b AND c …` or OR is as deep as it is long."""
+    for top in list(tree.find_all(exp.And, exp.Or)):
+        kind = type(top)
+        if type(top.parent) is kind:
+            continue
+        parts: list[exp.Expr] = []
+        pending: list[exp.Expr] = [top]
+        while pending:
+            node = pending.pop()
+            if type(node) is kind:
+                pending += [node.expression, node.this]
+            else:
+                parts.append(node)
+        if len(parts) > _LONG_CHAIN:
+            chain = balanced(parts, kind)
+            if top is tree:
+                tree = chain
+            else:
+                top.replace(chain)
+    return tree
 
 
 def _all_of_array(node: exp.Expr) -> exp.Expr:
@@ -139,8 +175,9 @@ def _like_each(node: exp.Expr) -> exp.Expr:
     array = over.unnest() if over is not None else None
     if not isinstance(array, exp.Array) or not array.expressions:
         return node
+    every.pop()  # or each part would be a copy of all of it first
     parts = [_with(node, this=node.this.copy(), expression=item.copy()) for item in array.expressions]
-    return _joined(parts, exp.and_ if of_all is not None or isinstance(every, exp.All) else exp.or_)
+    return joined(parts, exp.And if of_all is not None or isinstance(every, exp.All) else exp.Or)
 
 
 def _with(node: exp.Expr, **parts: exp.Expr) -> exp.Expr:

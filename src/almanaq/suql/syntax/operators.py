@@ -46,7 +46,8 @@ def _sign(tokens: list[Token], at: int, text: str) -> tuple[str, int]:
     As in PostgreSQL the longest run of signs is one operator, but for a sign of a number at its end.
     """
     run, count = "", 0
-    for token in tokens[at:]:
+    while at + count < len(tokens):
+        token = tokens[at + count]
         written = text[token.start : token.end + 1] if token.text != "$" else "$"  # a placeholder with its number
         if not written or not set(written) <= _SIGNS or (count and token.start != tokens[at + count - 1].end + 1):
             break

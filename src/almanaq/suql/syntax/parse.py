@@ -13,8 +13,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from almanaq.errors import ParameterError, QueryError, QuerySyntaxError, RefusedQueryError, UnsupportedError
 from almanaq.suql.syntax.allowlist import check_allowed
 from almanaq.suql.syntax.dialect import suql_dialect
+from almanaq.suql.syntax.limits import check_length, check_tokens, check_tree
 from almanaq.suql.syntax.literals import literal
-from almanaq.suql.syntax.normal_forms import rewritten, write_normal_forms
+from almanaq.suql.syntax.normal_forms import balance_chains, rewritten, write_normal_forms
 from almanaq.suql.syntax.placeholders import number_placeholders
 from almanaq.suql.syntax.plain_texts import write_plain_texts
 from almanaq.suql.syntax.respelling import respell, spelled
@@ -96,6 +97,7 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
         ParameterError: the number of parameters differs from the number of `?`.
     """
     dialect = suql_dialect()
+    check_length(text)
     if not _is_text(text):
         raise QuerySyntaxError("the query holds half a character (a lone surrogate); write it in whole ones")
     if isinstance(parameters, str | bytes | Mapping):
@@ -103,6 +105,7 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
     try:
         tokens = dialect.tokenize(text)
         _refuse_other_statements(tokens, text)
+        check_tokens(tokens)
         _refuse_trailing_commas(tokens, text)
         tokens, count = number_placeholders(tokens, text)
         tokens = _end_grouping_sets(respell(tokens, text))
@@ -117,13 +120,15 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
         raise QuerySyntaxError("the query is empty; write a SELECT")
     if len(trees) > 1:
         raise RefusedQueryError(f"the text holds {len(trees)} statements; give one SELECT at a time")
-    tree = trees[0]
+    tree = balance_chains(trees[0])
+    check_tree(tree)
     _fetch_as_limit(tree)
     tree = write_plain_texts(tree, text)
     if parameters:
         tree = _fill(tree, parameters)
     write_named_windows(tree)
     tree = write_normal_forms(tree)
+    check_tree(tree)
     check_allowed(tree, text, engine)
     assert isinstance(tree, exp.Query)
     return tree

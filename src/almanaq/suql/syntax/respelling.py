@@ -168,7 +168,7 @@ def _prefixes(tokens: Tokens) -> Tokens:
     """Write what an operator stands before in parentheses: it reaches as far as arithmetic does, `@ a - b`."""
     for i in reversed(range(len(tokens) - 1)):
         token = tokens[i]
-        if after_operand(tokens[:i][-2:]):
+        if after_operand(tokens[max(0, i - 2) : i]):
             continue
         if token.token_type in _PREFIX or token.text == "~":
             if token.text == "$":

@@ -1,0 +1,122 @@
+"""How large a query may be: enough for any that people or programs write, and planned in a second or two.
+
+What is larger is refused with the limit's name and size before time or memory go into it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from almanaq.errors import UnsupportedError
+
+LONGEST = 1_000_000
+"""Characters of a query."""
+MOST_TOKENS = 50_000
+"""Words, signs and values of a query."""
+MOST_WORDS = 15_000
+"""Those of them that are neither values nor commas, which cost more."""
+DEEPEST = 100
+"""Parentheses, brackets, CASEs and signs within each other."""
+MOST_LEVELS = 300
+"""Levels of a query's tree: operators in a chain, SELECTs in a UNION; AND and OR count once for the whole chain."""
+MOST_QUERIES = 300
+"""SELECTs of a query, nested ones and members of WITH included."""
+MOST_NODES = 100_000
+"""Nodes of a query's tree with the values of its parameters."""
+WIDEST_ROW = 50
+"""Columns of rows that are compared with < and >."""
+_FRAMES = 6_000
+"""Python calls within each other that reading and planning a query of the limits' size may take."""
+_PIECES = re.compile(r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|\w+|[^\s\w]""", re.DOTALL)
+_LONGEST_SIGN = 3
+"""Pieces of a text are its tokens, signs cut into characters: counted in a hundredth of the time that reading takes."""
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
+_PREFIX = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.RLIKE)
+_CHEAP = (TokenType.COMMA, TokenType.NUMBER, TokenType.STRING, TokenType.PLACEHOLDER)
+
+
+def check_length(text: str) -> None:
+    """Raise UnsupportedError for a text that would take too long to be read."""
+    _refuse_above(LONGEST, len(text), "characters", "put long texts into parameters")
+    if len(text) > MOST_TOKENS:
+        _refuse_tokens(sum(1 for _ in _PIECES.finditer(text)) // _LONGEST_SIGN)
+
+
+def check_tokens(tokens: Sequence[Token]) -> None:
+    """Raise UnsupportedError for what would take too long to parse, or too many calls within each other."""
+    _refuse_tokens(len(tokens))
+    words = sum(token.token_type not in _CHEAP for token in tokens)
+    _refuse_above(MOST_WORDS, words, "words and signs", "write it in several queries")
+    deepest = _depth(tokens)
+    _refuse_above(DEEPEST, deepest, "levels of parentheses, CASEs and signs", "write parts of it as members of WITH")
+    if deepest > 10 or len(tokens) > 300:
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
+
+
+def check_tree(tree: exp.Expr) -> None:
+    """Raise UnsupportedError for a tree that would take too long to plan."""
+    nodes, levels, queries = 0, 0, 0
+    level: list[exp.Expr] = [tree]
+    while level:
+        nodes, levels = nodes + len(level), levels + 1
+        queries += sum(isinstance(node, exp.Select) for node in level)
+        level = [child for node in level for child in node.iter_expressions()]
+        if levels > MOST_LEVELS or nodes > MOST_NODES:
+            break
+    _refuse_above(MOST_NODES, nodes, "names, operators and values", "put a long list into a table, and join it")
+    _refuse_above(MOST_LEVELS, levels, "levels of operators within each other", "write parts of it as members of WITH")
+    _refuse_above(MOST_QUERIES, queries, "SELECTs", "write it in several queries")
+
+
+def check_list(values: Sequence[object]) -> Sequence[object]:
+    """Give the values of a parameter; raise UnsupportedError for too many."""
+    _refuse_above(MOST_NODES, len(values), "values in a list", "put a long list into a table, and join it")
+    return values
+
+
+def check_row(columns: int) -> None:
+    """Raise UnsupportedError for rows that are too wide to be compared by < and >."""
+    _refuse_above(WIDEST_ROW, columns, "columns in a comparison of rows by < or >", "compare fewer")
+
+
+@contextmanager
+def within_limits() -> Iterator[None]:
+    """Raise UnsupportedError where reading or planning within the block goes deeper than Python does, or runs full."""
+    try:
+        yield
+    except (RecursionError, MemoryError) as error:
+        what = "its parts lie too deep within each other" if isinstance(error, RecursionError) else "memory ran out"
+        raise UnsupportedError(f"the query is too large: {what}; write parts of it as members of WITH") from None
+
+
+def _refuse_tokens(found: int) -> None:
+    _refuse_above(MOST_TOKENS, found, "words, signs and values", "put a long list into a table, and join it")
+
+
+def _depth(tokens: Sequence[Token]) -> int:
+    """Give how deep parentheses and the like go; signs before an operand count until the operand ends."""
+    deepest = depth = signs = chain = 0
+    before = None
+    for token in tokens:
+        kind = token.token_type
+        signs = signs + 1 if kind in _PREFIX else 0
+        if kind in _OPENING:
+            depth += 1
+            chain = chain + 1 if kind == TokenType.L_BRACKET and before == TokenType.R_BRACKET else 0
+        elif kind in _CLOSING:
+            depth = max(depth - 1, 0)
+        before = kind
+        deepest = max(deepest, depth + signs, chain)
+    return deepest
+
+
+def _refuse_above(limit: int, found: int, what: str, instead: str) -> None:
+    if found > limit:
+        raise UnsupportedError(f"the query is too large: more than {limit:,} {what}; {instead}")
