@@ -17,6 +17,8 @@ from almanaq.corpus.files.sniff import sniff
 from almanaq.errors import SourceError, suggest
 
 _BATCH_ROWS = 1000
+_MOST_UNPACKED = 2_000_000_000
+"""The most memory that the rows of one Parquet file may take as a table of a corpus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +115,23 @@ def _json_rows(file: Path, path: Path, limit: int | None) -> tuple[Header, list[
     return Header(header.names, records.notes + header.warnings), rows
 
 
+def _size(column: Any) -> int:
+    """Give the bytes of a column, text that is kept once counted for each row that it stands in."""
+    return int(column.dictionary_decode().nbytes if hasattr(column, "dictionary_decode") else column.nbytes)
+
+
 def _parquet_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
     file = open_parquet(path)
     header = clean_header(list(file.schema_arrow.names), path.name)
     rows: list[list[Any]] = []
+    held = 0
     for batch in file.iter_batches(batch_size=min(limit or _BATCH_ROWS, _BATCH_ROWS)):
+        held += sum(map(_size, batch.columns))  # a few bytes may stand for any number of rows, and of long ones
+        if held > _MOST_UNPACKED:
+            raise SourceError(
+                f"{path.name} holds more than {_MOST_UNPACKED // 10**6:,} MB when it is unpacked: leave columns out of "
+                "it, or ask it by queries (--db)"
+            )
         rows += (list(row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
         if limit is not None and len(rows) >= limit:
             break

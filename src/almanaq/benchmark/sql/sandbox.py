@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import selectors
 import subprocess
 import sys
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import IO, Any, Literal, Self
 
 from almanaq.benchmark.sql.worker import READY
 from almanaq.errors import BenchmarkError, SourceError
@@ -16,9 +18,11 @@ from almanaq.errors import BenchmarkError, SourceError
 Kind = Literal["ok", "empty", "error", "refused", "timeout", "rows", "memory", "crashed"]
 """How a query ended. All but `ok` come with a reason."""
 
+_KILLED = {"kind": "crashed", "reason": "the process that ran it was killed: it neither stopped nor answered in time"}
 _WORKER = Path(__file__).with_name("worker.py")
 _START = 60.0
-_GRACE = 2.0  # seconds beyond the deadline that a query gets to notice it
+_GRACE = 1.0  # seconds beyond the deadline that a query gets to notice it; then its process is killed
+_COMPARING = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class Sandbox:
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self._process: subprocess.Popen[str] | None = None
+        self._lines: _Lines
 
     def judge(self, database: Path, gold: str, reply: str) -> Judged:
         """Run two queries on a database and compare their rows.
@@ -77,13 +82,13 @@ class Sandbox:
             raise SourceError(f"there is no database {database}")
         request = {"database": str(database.resolve()), "gold": gold, "reply": reply, "limits": asdict(self.limits)}
         told = self._ask(request)
-        if told is None:
-            return self._one_by_one(request)
         if "failed" in told:
             raise SourceError(told["failed"])
-        return Judged(
-            Outcome(**told["gold"]), Outcome(**told["reply"]), told["same_set"], told["same_bag"], told["same_list"]
-        )
+        if "gold" not in told:  # the process did not survive it: the reply is run by itself
+            told["reply"] = self._ask({**request, "gold": reply, "reply": "SELECT 1"}).get("gold", _KILLED)
+        gold_outcome, outcome = (Outcome(**told.get(name, _KILLED)) for name in ("gold", "reply"))
+        same = (bool(told.get(name)) for name in ("same_set", "same_bag", "same_list"))
+        return Judged(gold_outcome, outcome, *same)
 
     def close(self) -> None:
         """End the process."""
@@ -101,33 +106,27 @@ class Sandbox:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _one_by_one(self, request: dict[str, Any]) -> Judged:
-        """Say which of two queries it was that the process did not survive."""
-        gold, reply = (self._alone(request, name) for name in ("gold", "reply"))
-        return Judged(gold, reply, same_set=False, same_bag=False, same_list=False)
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Give what the process replies; of one that died or had to be killed, what it told before.
 
-    def _alone(self, request: dict[str, Any], name: str) -> Outcome:
-        told = self._ask({**request, "gold": request[name], "reply": "SELECT 1"})
-        if told is None:
-            return Outcome(
-                "crashed", "the process that ran it had to be killed: it neither stopped nor answered in time"
-            )
-        return Outcome(**told["gold"])
-
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """Give the reply of the process; None where it died or had to be killed."""
+        Each query has the time that it may take by itself: one that heeds no interruption costs no more than that.
+        """
+        told: dict[str, Any] = {}
         process = self._running()
         assert process.stdin is not None
         try:
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
-            line = _line(process, 2 * self.limits.seconds + _GRACE)
+            for seconds in (self.limits.seconds + _GRACE, self.limits.seconds + _GRACE, _COMPARING):
+                line = self._lines.next(seconds)
+                if not line:
+                    break
+                told |= json.loads(line)
+                if "failed" in told or "same_set" in told:
+                    return told
         except BrokenPipeError:
-            line = ""
-        if not line:
-            self.close()
-            return None
-        told: dict[str, Any] = json.loads(line)
+            pass
+        self.close()
         return told
 
     def _running(self) -> subprocess.Popen[str]:
@@ -140,15 +139,32 @@ class Sandbox:
                 )
             except OSError as error:
                 raise BenchmarkError(f"cannot start the process that runs generated SQL: {error}") from error
-            if _line(self._process, _START).strip() != READY:
+            assert self._process.stdout is not None
+            self._lines = _Lines(self._process.stdout)
+            if self._lines.next(_START).strip() != READY:
                 self.close()
                 raise BenchmarkError("the process that runs generated SQL ended before it was ready: is memory short?")
         return self._process
 
 
-def _line(process: subprocess.Popen[str], seconds: float) -> str:
-    """Give a line of what a process prints; "" where it ends or takes too long."""
-    assert process.stdout is not None
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        return process.stdout.readline() if selector.select(seconds) else ""
+class _Lines:
+    """The lines that a process prints, each within some time."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._file = stream.fileno()
+        self._read = b""
+
+    def next(self, seconds: float) -> str:
+        """Give the next line; "" where the process ends or takes too long."""
+        until = time.monotonic() + seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._file, selectors.EVENT_READ)
+            while b"\n" not in self._read:
+                if not selector.select(max(0.0, until - time.monotonic())):
+                    return ""
+                piece = os.read(self._file, 1 << 16)
+                if not piece:
+                    return ""
+                self._read += piece
+        line, _, self._read = self._read.partition(b"\n")
+        return line.decode()

@@ -9,11 +9,13 @@ stop even so.
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sqlite3
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -44,7 +46,7 @@ def authorize(action: int, first: str | None, second: str | None, *_: str | None
 
 def open_database(file: str, memory: int) -> sqlite3.Connection:
     """Open a database so that nothing can be written."""
-    connection = sqlite3.connect(f"file:{quote(file)}?mode=ro&immutable=1", uri=True, isolation_level=None)
+    connection = sqlite3.connect(f"file:{quote(os.fsencode(file))}?mode=ro&immutable=1", uri=True, isolation_level=None)
     connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
     for setting in ("query_only=ON", "temp_store=MEMORY", "trusted_schema=OFF", f"hard_heap_limit={memory}"):
         connection.execute(f"PRAGMA {setting}").fetchall()
@@ -80,6 +82,8 @@ def run(connection: sqlite3.Connection, sql: str, limits: dict[str, Any]) -> tup
         raise Stopped("refused", str(error)) from None
     except sqlite3.Error as error:
         raise Stopped(*reason(error, limits)) from None
+    except ValueError as error:  # half a character, which is in no encoding
+        raise Stopped("error", f"it is no text that SQLite reads: {error}") from None
     except MemoryError:
         raise Stopped("memory", f"it needs more than {limits['memory'] >> 20} MiB of memory") from None
     finally:
@@ -98,8 +102,10 @@ def reason(error: sqlite3.Error, limits: dict[str, Any]) -> tuple[str, str]:
     return "error", str(error)
 
 
-def judge(request: dict[str, Any], connection: sqlite3.Connection) -> dict[str, Any]:
-    """Run gold and generated SQL, and say how they compare."""
+def judge(
+    request: dict[str, Any], connection: sqlite3.Connection, tell: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """Run gold and generated SQL, tell how the first ended before the second begins, and say how they compare."""
     limits = request["limits"]
     reply: dict[str, Any] = {"gold": None, "reply": None, "same_set": False, "same_bag": False, "same_list": False}
     results = {}
@@ -111,6 +117,7 @@ def judge(request: dict[str, Any], connection: sqlite3.Connection) -> dict[str, 
         except Stopped as stopped:
             kind, words = stopped.args
             reply[name] = {"kind": kind, "reason": words}
+        tell({name: reply[name]})
     if len(results) == 2:
         gold, given = results["gold"], results["reply"]
         reply["same_set"] = set(gold) == set(given)
@@ -134,10 +141,15 @@ def main() -> None:
                     opened[1].close()
                     opened = None
                 opened = request["database"], open_database(request["database"], memory)
-            reply = judge(request, opened[1])
+            reply = judge(request, opened[1], say)
         except sqlite3.Error as error:
             reply = {"failed": f"cannot open {request['database']}: {error}"}
-        print(json.dumps(reply), flush=True)
+        say(reply)
+
+
+def say(message: dict[str, Any]) -> None:
+    """Write one line to the parent."""
+    print(json.dumps(message), flush=True)
 
 
 if __name__ == "__main__":

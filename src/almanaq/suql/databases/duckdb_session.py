@@ -22,7 +22,7 @@ _INSIST_SECONDS = 0.02
 """An interruption that arrives just before the engine begins is lost: it is repeated until the work has ended."""
 
 
-_BATCH_ROWS = 100_000
+_BATCH_ROWS = 2048
 """Rows of a result that are brought at once."""
 
 

@@ -18,6 +18,10 @@ VIEW_BYTES = 64 << 20
 """Files that are larger together are read in place: opening them costs nothing, and no memory holds them."""
 
 
+TABLE_BYTES = 8 * VIEW_BYTES
+"""What a small file may unpack to and be loaded: a few bytes may stand for any number of rows, and of long ones."""
+
+
 def load_parquet(
     connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], found: FoundFile
 ) -> tuple[int, tuple[tuple[str, str], ...], tuple[str, ...]]:
@@ -35,7 +39,8 @@ def load_parquet(
         columns = ", ".join(
             f"{quote(entry[0])} AS {quote(name)}" for entry, name in zip(described, header.names, strict=True)
         )
-        made = "VIEW" if total_bytes(found.paths) > VIEW_BYTES else "TABLE"
+        small = total_bytes(found.paths) <= VIEW_BYTES and _unpacked(connection, source, described, rows) <= TABLE_BYTES
+        made = "TABLE" if small else "VIEW"
         connection.execute(f"CREATE {made} {quote(*place)} AS SELECT {columns} FROM {source}")
     except duckdb.Error as error:
         why = str(error).strip().split("\n", 1)[0]
@@ -53,6 +58,18 @@ def lock_paths(connection: duckdb.DuckDBPyConnection, listing: Listing) -> None:
         connection.execute(f"SET GLOBAL allowed_directories = {_list(folders)}")
     if paths:
         connection.execute(f"SET GLOBAL allowed_paths = {_list(paths)}")
+
+
+def _unpacked(connection: duckdb.DuckDBPyConnection, source: str, described: Any, rows: int) -> int:
+    """Give about how many bytes the columns of a file take as a table; text that is kept once is looked at once."""
+    sized = {"VARCHAR": "strlen({})", "BLOB": "octet_length({})"}
+    texts = [sized[str(entry[1])].format(quote(entry[0])) for entry in described if str(entry[1]) in sized]
+    fixed = 8 * rows * len(described)
+    if not texts or fixed > TABLE_BYTES:
+        return fixed
+    sums = " + ".join(f"coalesce(sum({text}), 0)" for text in texts)
+    ((held,),) = connection.execute(f"SELECT {sums} FROM {source}").fetchall()
+    return fixed + int(held)
 
 
 def _is_parquet(path: Path) -> bool:

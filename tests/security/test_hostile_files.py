@@ -1,0 +1,86 @@
+"""Files that unpack to far more than they are, and queries that are no text or do not stop."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import almanaq
+from almanaq.benchmark.sql import sandbox as module
+from almanaq.benchmark.sql.sandbox import Limits, Sandbox
+from almanaq.corpus import tabular
+from almanaq.corpus.readers import read_corpus
+from almanaq.errors import BudgetExceeded, SourceError
+
+HALVES = ["SELECT '\ud800'", "SELECT \udfff", "\ud83d", "SELECT 1 -- \udc80", "SELECT '\x00'", "\x00"]
+
+
+@pytest.fixture(params=[True, False])
+def bomb(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """Write a small file of a hundred thousand rows, each of a hundred kilobytes."""
+    indices = pa.array([0], pa.int32()).take(pa.array([0] * 100_000))
+    column = pa.DictionaryArray.from_arrays(indices, pa.array(["x" * 100_000]))
+    path = tmp_path / "bomb.parquet"
+    pq.write_table(pa.table({"x": column}), path, compression="zstd", store_schema=request.param)
+    assert path.stat().st_size < 1_000_000
+    return path
+
+
+def test_a_parquet_bomb_is_an_error_in_a_corpus(bomb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tabular, "_MOST_UNPACKED", 300_000_000)
+    corpus = read_corpus(bomb)
+    with pytest.raises(SourceError, match="holds more than 300 MB when it is unpacked"):
+        corpus.read(corpus.ids[0])
+    few = read_corpus(bomb, rows=3)
+    assert len(few.read(few.ids[0]).rows) == 3
+
+
+def test_a_parquet_bomb_is_asked_within_bounds(bomb: Path) -> None:
+    with almanaq.connect(str(bomb), max_result_mb=50, cache=False) as connection:
+        with pytest.raises(BudgetExceeded, match="more than 50 MB"):
+            connection.sql("SELECT x FROM bomb")
+        assert connection.sql("SELECT count(*), max(length(x)) FROM bomb").rows == [(100_000, 100_000)]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """Make a database whose name is no text."""
+    path = tmp_path / os.fsdecode(b"\xff.sqlite")
+    with sqlite3.connect(tmp_path / "d.sqlite") as connection:
+        connection.execute("CREATE TABLE t (n)")
+        connection.execute("INSERT INTO t VALUES (1)")
+    connection.close()
+    (tmp_path / "d.sqlite").rename(path)
+    return path
+
+
+@pytest.mark.parametrize("sql", HALVES)
+def test_half_a_character_in_generated_sql_is_an_error_of_that_query(database: Path, sql: str) -> None:
+    with Sandbox() as sandbox:
+        judged = sandbox.judge(database, "SELECT n FROM t", sql)
+        process = sandbox._process
+        assert (judged.gold.kind, judged.reply.kind in ("error", "refused")) == ("ok", True)
+        assert sandbox.judge(database, sql, "SELECT n FROM t").gold.kind in ("error", "refused")
+        assert sandbox._process is process, "the process went on"
+
+
+@pytest.mark.parametrize("which", ["gold", "reply", "both"])
+def test_a_query_that_heeds_no_interruption_costs_its_limit_and_a_second(
+    database: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    monkeypatch.setattr(module, "_GRACE", 0.2)
+    slow = "SELECT instr(hex(zeroblob(4000000)), hex(zeroblob(2000000)) || '1')"
+    gold, reply = (slow if which in (name, "both") else "SELECT 1" for name in ("gold", "reply"))
+    with Sandbox(Limits(seconds=0.2)) as sandbox:
+        started = time.monotonic()
+        judged = sandbox.judge(database, gold, reply)
+        took = time.monotonic() - started
+    kinds = [outcome.kind for outcome in (judged.gold, judged.reply)]
+    assert kinds == ["crashed" if sql == slow else "ok" for sql in (gold, reply)]
+    assert took < 60
