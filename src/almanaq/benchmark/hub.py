@@ -45,6 +45,10 @@ class RemoteFile:
     sha256: str = ""
 
 
+_MOST_LISTED = 64 * 2**20
+"""Bytes of one page of the hub's list of files; a page holds a thousand."""
+
+
 def endpoint() -> str:
     """Give the hub's address: HF_ENDPOINT, as its own tools read it, or the public one."""
     return os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
@@ -134,7 +138,7 @@ def _tree(repository: str, revision: str) -> Iterator[dict[str, Any]]:
     while page:
         with _opened(urllib.request.Request(page), repository) as reply:
             try:
-                entries = json.loads(reply.read())
+                entries = json.loads(reply.read(_MOST_LISTED))
             except ValueError as error:
                 raise SourceError(f"{page}: the hub's reply is no JSON") from error
             following = re.search(r'<([^>]+)>\s*;\s*rel="next"', reply.headers.get("Link") or "")
@@ -189,6 +193,8 @@ def _receive(file: RemoteFile, revision: str, draft: Path, progress: Progress | 
             for piece in _pieces(reply, file):
                 out.write(piece)
                 have += len(piece)
+                if have > file.size:
+                    break  # it is refused by its size; the rest may have no end
                 if progress is not None:
                     progress(file.name, have, file.size)
 

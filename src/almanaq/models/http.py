@@ -104,6 +104,9 @@ class JsonServer:
     async def _body(self, reply: ClientResponse) -> bytes:
         """Read a reply to its end, or to the limit; leaving the block then closes the connection."""
         unpack = _unpacking(reply.headers.get("content-encoding", ""))
+        if unpack is None and (reply.content_length or self._most + 1) <= self._most:
+            # No more is read than was announced.
+            return await reply.read()
         body = bytearray()
         async for piece in reply.content.iter_chunked(_PIECE):
             # One byte more than may come shows that more would.

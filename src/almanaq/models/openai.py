@@ -134,8 +134,10 @@ class OpenAIModel:
     def _usage(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> Usage:
         """Give what the reply says it cost; where it says nothing, an estimate from the lengths of the texts."""
         texts = [m["content"] for m in request["messages"]]
-        written = stated_tokens(content, "completion_tokens", most=self.most_output_tokens(prompt), told=self._base_url)
-        read = stated_tokens(content, "prompt_tokens", most=most_tokens(texts), told=self._base_url)
+        written = stated_tokens(
+            content, "completion_tokens", most=lambda: self.most_output_tokens(prompt), told=self._base_url
+        )
+        read = stated_tokens(content, "prompt_tokens", most=lambda: most_tokens(texts), told=self._base_url)
         if not read:
             read = sum(map(estimate_tokens, texts))
         if not written:
@@ -221,7 +223,7 @@ class OpenAIEmbedder:
                 served=self.usage.calls > 0,
             )
         content = decoded(reply.body, base_url=self._base_url, served=self.usage.calls > 0)
-        read = stated_tokens(content, "prompt_tokens", most=most_tokens(texts), told=self._base_url)
+        read = stated_tokens(content, "prompt_tokens", most=lambda: most_tokens(texts), told=self._base_url)
         usage = Usage(calls=1, input_tokens=read or 0, money=None)
         vectors = self._vectors(content, len(texts), usage)
         self._spend(usage)

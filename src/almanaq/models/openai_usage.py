@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 _MOST_STATED = 10_000_000
@@ -18,14 +18,14 @@ def most_tokens(texts: Iterable[str]) -> int:
     return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
 
 
-def stated_tokens(content: Mapping[str, Any], name: str, *, most: int, told: str) -> int | None:
+def stated_tokens(content: Mapping[str, Any], name: str, *, most: Callable[[], int], told: str) -> int | None:
     """Give the tokens that a reply says were read or written, None where it says nothing.
 
     A number that cannot be one counts as the most that the call can have cost, with a warning.
 
     Args:
         name: of the count in the reply.
-        most: tokens that the call can have cost at most.
+        most: gives the tokens that the call can have cost at most.
         told: the server's address, for the warning.
     """
     usage = content.get("usage")
@@ -41,9 +41,9 @@ def stated_tokens(content: Mapping[str, Any], name: str, *, most: int, told: str
             told,
             min(max(stated, -1e300), 1e300),
             name,
-            most,
+            most(),
         )
-    return most
+    return most()
 
 
 def hidden_tokens(content: Mapping[str, Any]) -> int:
