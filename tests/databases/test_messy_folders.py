@@ -15,6 +15,7 @@ import pytest
 from tests.messy import write_bad, write_messy, write_workbook
 
 import almanaq
+from almanaq.corpus.readers import read_corpus
 from almanaq.errors import SourceError
 from almanaq.suql.databases import parquet_tables
 from almanaq.suql.databases.registry import open_database
@@ -127,14 +128,7 @@ def test_each_sheet_of_a_workbook_is_a_table(tmp_path: Path) -> None:
             "book_Costs.a": "text", "book_Sales.who": "text", "book_Sales.n": "double precision",
             "book_Sales.paid": "boolean",
         }  # fmt: skip
-    hits = {hit.table for hit in almanaq_ids(tmp_path)}
-    assert hits == {"book_Sales", "book_Costs"}
-
-
-def almanaq_ids(folder: Path) -> list[Any]:
-    from almanaq.corpus.readers import read_corpus
-
-    return [table.id for table in read_corpus(folder)]
+    assert {table.id.table for table in read_corpus(tmp_path)} == {"book_Sales", "book_Costs"}
 
 
 def test_a_workbook_without_its_reader_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,3 +182,20 @@ def test_duckdb_itself_reads_a_messy_file_otherwise(tmp_path: Path) -> None:
     folder = write_messy(tmp_path / "messy")
     with pytest.raises(duckdb.Error):
         duckdb.sql(f"SELECT * FROM read_csv('{folder / 'semicolons.csv'}', encoding = 'utf-8')").fetchall()
+
+
+def test_a_name_that_is_a_pattern_names_its_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_tables, "VIEW_BYTES", 0)
+    for stem, value in (("r[1]", 1), ("r1", 2), ("q*", 3), ("qq", 4)):
+        (tmp_path / f"{stem}.csv").write_text(f"a,b\n{value},x\n")
+        pq.write_table(pa.table({"a": [value]}), tmp_path / f"{stem}p.parquet")
+    with almanaq.connect(tmp_path, cache=False) as connection:
+        found = {r.name: connection.sql(f'SELECT a FROM "{r.name}"').rows[0][0] for r in connection.catalog.relations}
+    assert found == {"r[1]": 1, "r1": 2, "q*": 3, "qq": 4, "r[1]p": 1, "r1p": 2, "q*p": 3, "qqp": 4}
+
+
+def test_all_parts_of_a_table_are_searched(tmp_path: Path) -> None:
+    write_messy(tmp_path / "messy")
+    [sales] = [table for table in read_corpus(tmp_path / "messy") if table.id.table == "sales"]
+    assert (sales.header, len(sales.rows)) == (("amount", "year"), 4)
+    assert {row[1] for row in sales.rows} == {"2023", "2024"}

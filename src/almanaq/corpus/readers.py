@@ -29,7 +29,7 @@ from almanaq.corpus.sqlite import (
     sqlite_views,
 )
 from almanaq.corpus.table import Table, TableId
-from almanaq.corpus.tabular import clean_header, find_path, read_rows
+from almanaq.corpus.tabular import clean_header, find_path, read_parts, read_rows
 from almanaq.errors import MissingExtraError, SourceError
 from almanaq.sample import load as load_sample
 
@@ -163,7 +163,7 @@ def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
     notes: tuple[str, ...] = ()
     if rows is None and sum(path.stat().st_size for path in found.paths) > LARGE_BYTES:
         rows, notes = LARGE_ROWS, (f"{table_id}: only its first {LARGE_ROWS:,} rows are searched, as it is large",)
-    header, read = read_rows(found.path, rows)
+    header, read = read_parts(found, rows) if found.root is not None else read_rows(found.path, rows)
     cells = tuple(tuple(map(cell_text, row)) for row in read)
     said = header.warnings + notes
     return Table(table_id, header.names, cells, title=table_id.table, context={"warnings": said} if said else {})

@@ -10,6 +10,7 @@ from typing import Any
 
 from almanaq.corpus.files.delimited import Mended, read_delimited
 from almanaq.corpus.files.kinds import KNOWN, Format, kind_of
+from almanaq.corpus.files.listing import FoundFile
 from almanaq.corpus.files.plain import unpacked
 from almanaq.corpus.files.records import flat_columns, read_json
 from almanaq.corpus.files.sheets import read_sheets
@@ -96,6 +97,23 @@ def read_rows(path: Path, limit: int | None = None) -> tuple[Header, list[list[A
         return clean_header(list(sheet.names), path.name), [list(row) for row in sheet.rows[:limit]]
     with unpacked(path, kind.compression) as file:
         return _delimited_rows(file, path, limit) if kind.format is Format.DELIMITED else _json_rows(file, path, limit)
+
+
+def read_parts(found: FoundFile, limit: int | None = None) -> tuple[Header, list[list[Any]]]:
+    """Give the columns and rows of a table of Parquet parts; what the names of their folders say is a column."""
+    assert found.root is not None
+    names: dict[str, None] = {}
+    read = []
+    count = 0
+    for path in found.paths:
+        told = dict(part.split("=", 1) for part in path.parent.relative_to(found.root).parts)
+        header, rows = _parquet_rows(path, None if limit is None else limit - count)
+        names |= dict.fromkeys((*header.names, *told))
+        read += [dict(zip(header.names, row, strict=True)) | told for row in rows]
+        count += len(rows)
+        if limit is not None and count >= limit:
+            break
+    return Header(tuple(names)), [[row.get(name) for name in names] for row in read]
 
 
 def _delimited_rows(file: Path, path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:

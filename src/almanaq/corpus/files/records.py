@@ -129,10 +129,14 @@ def _objects(value: Any) -> bool:
 # --- opening up ------------------------------------------------------------------------------------------------------
 
 
-def open_records(rows: Iterable[Record], name: str) -> list[Opened]:
-    """Give the table of some records, and of every list of objects in them a table of its own."""
+def open_records(rows: Iterable[Record], name: str, *, key: str = "") -> list[Opened]:
+    """Give the table of some records, and of every list of objects in them a table of its own.
+
+    Args:
+        key: what tells records apart; "": what is called so, or the number of the record.
+    """
     found: list[Opened] = []
-    _open(list(rows), name, found, 0)
+    _open(list(rows), name, found, 0, key)
     return found
 
 
@@ -141,7 +145,7 @@ def flat_columns(rows: Sequence[Record]) -> dict[str, list[Any]]:
     return _columns(list(rows), 0)
 
 
-def _open(rows: list[Record], name: str, found: list[Opened], depth: int) -> Opened:
+def _open(rows: list[Record], name: str, found: list[Opened], depth: int, key: str = "") -> Opened:
     columns = _columns(rows, depth)
     table = Opened(name, {})
     found.append(table)
@@ -152,7 +156,7 @@ def _open(rows: list[Record], name: str, found: list[Opened], depth: int) -> Ope
         else:
             table.columns[column] = values
     if children:
-        table.key = _key(table.columns)
+        table.key = key or _key(table.columns)
         if not table.key:
             table.key = _free("row", table.columns)
             table.columns = {table.key: list(range(1, len(rows) + 1)), **table.columns}

@@ -23,7 +23,7 @@ from almanaq.corpus.files.reading import Reading
 from almanaq.corpus.files.sniff import Dialect
 from almanaq.corpus.inference import ColumnReport, Told, infer_column
 from almanaq.corpus.tabular import Header
-from almanaq.suql.databases.duckdb_session import quote
+from almanaq.suql.databases.duckdb_session import file_literal, quote
 from almanaq.suql.databases.plausible import WORDS
 from almanaq.suql.databases.typed_columns import ARROW_TYPES, type_column, typed_cells
 
@@ -168,7 +168,7 @@ def _is_ordinary(cell: str, cast: _Cast) -> bool:
 def _source(path: Path, dialect: Dialect, width: int) -> str:
     """Give DuckDB's reader of a file, with nothing left to guess."""
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
-    file = str(path.resolve()).replace("'", "''")
+    file = file_literal(path.resolve())
     longest = min(max(path.stat().st_size, _SHORT_LINE), _LONGEST_LINE)
     options = (
         f"auto_detect = false, header = {str(dialect.header).lower()}, skip = {dialect.skip}, "
@@ -176,9 +176,9 @@ def _source(path: Path, dialect: Dialect, width: int) -> str:
         f"columns = {{{columns}}}"
     )
     if width > 1:
-        return f"read_csv('{file}', {options})"
+        return f"read_csv({file}, {options})"
     # Of one column a blank line is none of its rows, a quoted nothing is.
-    inner = f"read_csv('{file}', {options}, allow_quoted_nulls = false)"
+    inner = f"read_csv({file}, {options}, allow_quoted_nulls = false)"
     return f"(SELECT nullif(c0, '') AS c0 FROM {inner} WHERE c0 IS NOT NULL)"
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from almanaq.errors import DatabaseError, DeadlineExceeded, NotSupportedError, OperationalError, engine_error
 from almanaq.suql.databases.leaving import end
 
+_PATTERN = re.compile(r"[*?\[]")
 _INSIST_SECONDS = 0.02
 """An interruption that arrives just before the engine begins is lost: it is repeated until the work has ended."""
 
@@ -249,6 +250,11 @@ def first_line(error: Exception) -> str:
 def quote(*names: str) -> str:
     """Give a qualified name of quoted identifiers."""
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def file_literal(path: object) -> str:
+    """Give a file's path as a string of SQL that names this file only, as no pattern of files."""
+    return "'" + _PATTERN.sub(r"[\g<0>]", str(path)).replace("'", "''") + "'"
 
 
 def plain(data: Any) -> Any:

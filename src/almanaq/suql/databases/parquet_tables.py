@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -12,7 +11,7 @@ from almanaq.corpus.files.kinds import Format, kind_of, total_bytes
 from almanaq.corpus.files.listing import FoundFile, Listing
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import SourceError
-from almanaq.suql.databases.duckdb_session import quote
+from almanaq.suql.databases.duckdb_session import file_literal, quote
 
 VIEW_BYTES = 64 << 20
 """Files that are larger together are read in place: opening them costs nothing, and no memory holds them."""
@@ -53,11 +52,13 @@ def lock_paths(connection: duckdb.DuckDBPyConnection, listing: Listing) -> None:
     """Let the engine read the Parquet files of a source, and no other, once files are closed to it."""
     read = [found for found in listing.files if _is_parquet(found.path)]
     folders = [str(found.root.resolve()) for found in read if found.root is not None]
-    paths = [str(found.path.resolve()) for found in read if found.root is None]
+    paths = [found.path.resolve() for found in read if found.root is None]
     if folders:
-        connection.execute(f"SET GLOBAL allowed_directories = {_list(folders)}")
+        connection.execute(f"SET GLOBAL allowed_directories = {_list(map(_literal, folders))}")
     if paths:
-        connection.execute(f"SET GLOBAL allowed_paths = {_list(paths)}")
+        # What is read is checked as it is written in the view, too.
+        both = dict.fromkeys((*map(_literal, paths), *map(file_literal, paths)))
+        connection.execute(f"SET GLOBAL allowed_paths = {_list(both)}")
 
 
 def _unpacked(connection: duckdb.DuckDBPyConnection, source: str, described: Any, rows: int) -> int:
@@ -78,10 +79,14 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _source(found: FoundFile) -> str:
-    files = _list([str(path.resolve()) for path in found.paths])
+    files = _list(file_literal(path.resolve()) for path in found.paths)
     parted = ", hive_partitioning = true" if found.root is not None else ""
     return f"read_parquet({files}, union_by_name = {str(len(found.paths) > 1).lower()}{parted})"
 
 
-def _list(texts: Sequence[Any]) -> str:
-    return "[" + ", ".join("'" + str(text).replace("'", "''") + "'" for text in texts) + "]"
+def _literal(path: object) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _list(literals: Iterable[str]) -> str:
+    return "[" + ", ".join(literals) + "]"

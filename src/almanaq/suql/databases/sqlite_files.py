@@ -29,6 +29,7 @@ from almanaq.corpus.tabular import clean_header
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.reading import relation_names
 from almanaq.suql.catalog.schema_file import ForeignKey, RelationSchema, Schema
+from almanaq.suql.databases.documents import open_documents
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
 from almanaq.suql.databases.typed_columns import SQL_TYPES, type_column
 
@@ -74,14 +75,13 @@ def open_sqlite_folder(folder: Path, *, schema: Schema | None = None, seconds: f
 def _open_sqlites(files: Mapping[str, Path], name: str, schema: Schema | None, views: ViewTime) -> DuckDBDatabase:
     connection = duckdb.connect()
     reports: list[LoadReport] = []
-    declared: dict[str, RelationSchema] = {}
+    declared: dict[tuple[str, str], RelationSchema] = {}
     tables: dict[str, list[str]] = {}
     for place, path in files.items():
         tables[place], unread = _sqlite_names(path)
         reports += unread
     if not any(tables.values()):
         raise SourceError(f"{name} holds no table")
-    called = relation_names([(place, table) for place, names in tables.items() for table in names])
     for place, path in files.items():
         connection.execute(f"CREATE SCHEMA {quote(place)}")
         with closing(connect_sqlite(path)) as sqlite:
@@ -90,11 +90,21 @@ def _open_sqlites(files: Mapping[str, Path], name: str, schema: Schema | None, v
             tables[place] = [table for table in tables[place] if table in loaded_names]
             for table in tables[place]:
                 said = _sqlite_declared(connection, sqlite, (place, table), tables[place])
-                declared[called[place, table]] = replace(
-                    said, foreign_keys=tuple((own, called[place, to], theirs) for own, to, theirs in said.foreign_keys)
-                )
-    loaded = Loaded(tuple(reports), Schema(declared, name), separate=len(files) > 1)
+                declared[place, table] = said
+                key = said.key[0] if len(said.key) == 1 else ""
+                opened = open_documents(connection, ("memory", place, table), key)
+                declared |= {(place, child): entry for child, entry in opened.items()}
+    called = relation_names(list(declared))
+    named = {called[at]: _renamed(entry, at[0], called) for at, entry in declared.items()}
+    loaded = Loaded(tuple(reports), Schema(named, name), separate=len(files) > 1)
     return DuckDBDatabase(connection, name=name, database="memory", schema=schema, loaded=loaded, infer_enums=True)
+
+
+def _renamed(entry: RelationSchema, place: str, called: Mapping[tuple[str, str], str]) -> RelationSchema:
+    """Give what is declared of a table with the names that queries use for the tables it refers to."""
+    return replace(
+        entry, foreign_keys=tuple((own, called[place, to], theirs) for own, to, theirs in entry.foreign_keys)
+    )
 
 
 def _load_sqlite(
