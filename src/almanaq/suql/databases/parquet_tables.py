@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -15,8 +16,6 @@ from almanaq.suql.databases.duckdb_session import file_literal, quote
 
 VIEW_BYTES = 64 << 20
 """Files that are larger together are read in place: opening them costs nothing, and no memory holds them."""
-
-
 TABLE_BYTES = 8 * VIEW_BYTES
 """What a small file may unpack to and be loaded: a few bytes may stand for any number of rows, and of long ones."""
 
@@ -51,14 +50,12 @@ def load_parquet(
 def lock_paths(connection: duckdb.DuckDBPyConnection, listing: Listing) -> None:
     """Let the engine read the Parquet files of a source, and no other, once files are closed to it."""
     read = [found for found in listing.files if _is_parquet(found.path)]
-    folders = [str(found.root.resolve()) for found in read if found.root is not None]
+    folders = [found.root.resolve() for found in read if found.root is not None]
     paths = [found.path.resolve() for found in read if found.root is None]
-    if folders:
-        connection.execute(f"SET GLOBAL allowed_directories = {_list(map(_literal, folders))}")
-    if paths:
+    for setting, places in (("allowed_directories", folders), ("allowed_paths", paths)):
         # What is read is checked as it is written in the view, too.
-        both = dict.fromkeys((*map(_literal, paths), *map(file_literal, paths)))
-        connection.execute(f"SET GLOBAL allowed_paths = {_list(both)}")
+        both = dict.fromkeys((*map(_literal, places), *map(file_literal, places)))
+        connection.execute(f"SET GLOBAL {setting} = {_list(both)}")
 
 
 def _unpacked(connection: duckdb.DuckDBPyConnection, source: str, described: Any, rows: int) -> int:
