@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from almanaq.cli.terminal import cell_text, layout, shorten, summary_line
+from almanaq.cli.rows import cell_text, shorten
+from almanaq.cli.terminal import layout, summary_line
 from almanaq.suql.result import Trace
 
 WORDS = st.sampled_from(

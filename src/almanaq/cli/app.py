@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
-from almanaq.cli import ask, bench, cache, chat, demo, find, index, schema, sql, trust
+from almanaq.cli import ask, bench, cache, chat, demo, find, index, schema, shell, sql, trust
 
-COMMANDS = (demo, schema, ask, chat, sql, find, index, bench, cache, trust)
+COMMANDS = (demo, schema, ask, chat, sql, shell, find, index, bench, cache, trust)
 """In the order of `--help`."""
 
+
+class Commands(typer.core.TyperGroup):
+    """The commands by their names; a source in the place of a name opens the shell over it."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Give the command that the arguments name, and its own arguments."""
+        if self.get_command(ctx, args[0]) is None and _is_source(args[0]):
+            return "shell", self.get_command(ctx, "shell"), args
+        return super().resolve_command(ctx, args)
+
+
+def _is_source(word: str) -> bool:
+    """Say whether a word that is no command is meant as a source: something is there, or it looks like a place."""
+    return not word.startswith("-") and (os.path.exists(word) or any(sign in word for sign in (":", "/", ".", os.sep)))
+
+
 app = typer.Typer(
-    add_completion=False,
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

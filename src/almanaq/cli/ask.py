@@ -119,7 +119,8 @@ def print_grounds(response: Response, out: Console) -> None:
     """Print the query behind a reply, its rows and the quotes they rest on."""
     from rich.text import Text
 
-    from almanaq.cli.terminal import print_evidence, print_query, print_rows, summary_line
+    from almanaq.cli.rows import print_rows
+    from almanaq.cli.terminal import print_evidence, print_query, summary_line
 
     if not response.suql:
         return

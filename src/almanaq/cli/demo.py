@@ -48,8 +48,9 @@ def _show(connection: Connection, title: str, question: str, out: Console) -> No
     from rich.rule import Rule
     from rich.text import Text
 
+    from almanaq.cli.rows import print_rows
     from almanaq.cli.short_plan import short_plan
-    from almanaq.cli.terminal import print_evidence, print_query, print_rows, progress, summary_line
+    from almanaq.cli.terminal import print_evidence, print_query, progress, summary_line
 
     with progress(question):
         response = connection.ask(question)

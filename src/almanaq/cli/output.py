@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from almanaq.cli.csv_rows import CsvWriter, encoded
 from almanaq.cli.out_file import open_out
+from almanaq.cli.rows import Amount
 from almanaq.cli.terminal import console, print_result
 from almanaq.encode import result_record
 from almanaq.errors import UsageError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from almanaq.suql.result import Result
 
 _ROWS_AT_ONCE = 10_000
+_ENDINGS = ("", "txt", "csv", "json", "parquet", "table")
 
 
 class Format(StrEnum):
@@ -36,23 +38,30 @@ class Format(StrEnum):
 
 def choose_format(wanted: Format | None, out: str | None) -> Format:
     """Give the format that was asked for, else the one of the file's suffix, else `table`."""
-    if wanted is None and out is not None:
-        suffix = Path(out).suffix.lstrip(".").lower()
-        wanted = Format(suffix) if suffix in Format.__members__ else None
+    suffix = "" if out is None else Path(out).suffix.lstrip(".").lower()
+    if suffix in ("xlsx", "xls", "ods"):
+        raise UsageError(f"--out {out}: no spreadsheets are written; a spreadsheet opens FILE.csv as it is")
+    if wanted is None and suffix not in _ENDINGS:
+        raise UsageError(
+            f"--out {out}: what is .{suffix}? Name a file that ends in .csv, .json, .parquet or .txt (a table), or say "
+            "--format"
+        )
+    if wanted is None and suffix in Format.__members__:
+        wanted = Format(suffix)
     if wanted is Format.parquet and out is None:
         raise UsageError("--format parquet is binary: name a file with --out FILE")
     return wanted or Format.table
 
 
-def write_result(result: Result, format: Format, out: str | None) -> None:
-    """Write a result as JSON or as a table for people, to stdout or to the file `out`."""
+def write_result(result: Result, format: Format, out: str | None, amount: Amount | None = None) -> None:
+    """Write a result as JSON or as a table for people, to stdout or to the file `out`, which gets all of it."""
     if out is None and format is Format.table:
-        print_result(result, console())
+        print_result(result, console(), amount)
     elif format is Format.json:
         write_json(result_record(result), out)
     else:
         buffer = io.StringIO()
-        print_result(result, console(buffer))
+        print_result(result, console(buffer), Amount(rows=None))
         write_text(buffer.getvalue(), out)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,25 +24,16 @@ from almanaq.cli.options import (
     Strict,
     connected,
 )
-from almanaq.cli.out_file import check_out, open_out
-from almanaq.cli.output import Format, choose_format, rows_writer, write_json, write_result, write_text
-from almanaq.errors import BudgetExceeded, UsageError
+from almanaq.cli.out_file import check_out
+from almanaq.cli.output import Format, choose_format, write_json, write_text
+from almanaq.cli.rows import Amount
+from almanaq.cli.run_query import Output, run_query
+from almanaq.cli.statements import queries
+from almanaq.errors import UsageError
 from almanaq.visible import visible
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
-
-
-_INTERRUPTED = "interrupted: these rows are in the result, and are not all of it"
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """How rows are written, and where."""
-
-    format: Format
-    out: str | None
-    no_formulas: bool = False
 
 
 def register(app: typer.Typer) -> None:
@@ -52,8 +42,14 @@ def register(app: typer.Typer) -> None:
 
 
 def sql(
-    suql: Annotated[str, typer.Argument(metavar="SUQL", help="One SELECT; answer() and summary() read text columns.")],
     db: Db,
+    suql: Annotated[
+        str | None,
+        typer.Argument(metavar="SUQL", help="One SELECT; answer() and summary() read text columns. -: standard input."),
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", metavar="FILE", help="Run the queries of a file, a ; between them.")
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Print the plan; run nothing.")] = False,
     analyze: Annotated[
         bool, typer.Option("--analyze", help="Run the query; print the plan with predicted and actual figures.")
@@ -67,6 +63,7 @@ def sql(
         Format | None, typer.Option("--format", help="Default: table, or what the suffix of --out says.")
     ] = None,
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write to a file instead of stdout.")] = None,
+    all: Annotated[bool, typer.Option("--all", help="Print every row and column, not the first 40 rows.")] = False,
     model: Model = None,
     embedder: Embedder = None,
     schema: Schema = None,
@@ -103,61 +100,20 @@ def sql(
     if no_formulas and chosen is not Format.csv:
         raise UsageError("--no-formulas goes with --format csv")
     check_out(out)
+    wanted = queries(suql, file, db)
+    if len(wanted) > 1 and (param or out):
+        raise UsageError(f"{'--param' if param else '--out'} goes with one query, and there are {len(wanted)}")
+    output = Output(chosen, out, no_formulas, Amount(rows=None) if all else Amount())
     request = Request(
         db, model, embedder, schema, max_calls, speculation, order, strict, deadline,
         not no_cache, not no_link, passages, candidates, batch, allow_http=allow_http, max_result_mb=max_result_mb,
     )  # fmt: skip
     with connected(request) as connection:
-        if explain or analyze:
-            _explain(connection, (suql, tuple(param or ())), (analyze, verbose), chosen, out)
-        else:
-            run = _run if chosen in (Format.table, Format.json) else _write
-            run(connection, (suql, tuple(param or ())), Output(chosen, out, no_formulas=no_formulas))
-
-
-def _write(connection: Connection, query: tuple[str, tuple[str, ...]], output: Output) -> None:
-    """Run a query and write its rows as they come, held nowhere; those that are sure also when a budget stopped it."""
-    from almanaq.cli.terminal import reading, warn
-    from almanaq.suql.execution.watch import Interrupted
-    from almanaq.suql.result import Result
-
-    stopped: BudgetExceeded | Interrupted | None = None
-    with open_out(output.out) as file:
-        write = rows_writer(file, output.format, no_formulas=output.no_formulas)
-        try:
-            with reading():
-                result = connection.engine.write(*query, to=write)
-        except (BudgetExceeded, Interrupted) as error:
-            # Nothing at all must not look like a result without rows.
-            if not (isinstance(error.partial, Result) and error.partial.table.num_rows):
-                raise
-            stopped = error
-        write(None)
-    if isinstance(stopped, Interrupted):
-        warn([_INTERRUPTED])
-    if stopped is not None:
-        raise stopped
-    warn(result.trace.warnings)
-
-
-def _run(connection: Connection, query: tuple[str, tuple[str, ...]], output: Output) -> None:
-    """Run a query and write its rows; those that are sure also when a budget stopped it."""
-    from almanaq.cli.terminal import reading, warn
-    from almanaq.suql.execution.watch import Interrupted
-    from almanaq.suql.result import Result
-
-    try:
-        with reading():
-            result = connection.sql(*query)
-    except (BudgetExceeded, Interrupted) as stopped:
-        # Nothing at all must not look like a result without rows.
-        if isinstance(stopped.partial, Result) and stopped.partial.rows:
-            write_result(stopped.partial, output.format, output.out)
-            if isinstance(stopped, Interrupted):
-                warn([_INTERRUPTED])
-        raise
-    warn(result.trace.warnings)
-    write_result(result, output.format, output.out)
+        for query in wanted:
+            if explain or analyze:
+                _explain(connection, (query, tuple(param or ())), (analyze, verbose), chosen, out)
+            else:
+                run_query(connection, (query, tuple(param or ())), output)
 
 
 def _explain(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
-from almanaq.encode import plain
+from almanaq.cli.rows import Amount, print_rows, shorten
 from almanaq.visible import visible
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from almanaq.suql.result import Evidence, Result, Trace
 
-CELL = 400
-"""Longest cell, in characters."""
 QUOTE = 300
 """Longest quote, in characters."""
 MESSAGES = 20
@@ -95,29 +93,12 @@ def warn_of_source(messages: Sequence[str], most: int = MESSAGES) -> None:
         warn([f"… and {len(messages) - most:,} more of the kind; `almanaq schema SOURCE` lists them all"])
 
 
-def print_result(result: Result, out: Console) -> None:
+def print_result(result: Result, out: Console, amount: Amount | None = None) -> None:
     """Print rows, the quotes they rest on, and what the query took."""
-    print_rows(result.columns, result.rows, out)
-    print_evidence(result.evidence, out)
+    amount = amount or Amount()
+    print_rows(result.columns, result.rows, out, amount)
+    print_evidence(result.evidence[: amount.rows], out)
     out.print(summary_line(len(result.rows), result.trace), style="dim")
-
-
-def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Console) -> None:
-    """Print rows as a table; a NULL is empty, long cells are cut."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    if not rows:
-        out.print("no rows")
-        return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for index, name in enumerate(columns):
-        numeric = all(isinstance(row[index], int | float) for row in rows if row[index] is not None)
-        table.add_column(Text(visible(name)), justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell_text(value)) for value in row))
-    out.print(table)
 
 
 def print_evidence(evidence: Sequence[Sequence[Evidence]], out: Console, per_row: int = 2) -> None:
@@ -153,24 +134,6 @@ def layout(suql: str) -> str:
     return "\n".join(
         f"  {line}" if line[:3].upper() in ("AND", "OR ") else line for line in [*lines, suql[start:].strip()]
     )
-
-
-def cell_text(value: Any) -> str:
-    """Give a cell as a person reads it: NULL empty, an array as a list, at most `CELL` characters."""
-    if value is None:
-        return ""
-    shown = plain(value)
-    if isinstance(shown, list):
-        return shorten("; ".join(cell_text(item) for item in shown), CELL)
-    return visible(shorten(str(shown), CELL))
-
-
-def shorten(text: str, limit: int) -> str:
-    """Give a text on one line, cut at a word where it is longer than `limit`."""
-    line = " ".join(text.split())
-    if len(line) <= limit:
-        return line
-    return line[:limit].rsplit(" ", 1)[0] + " …"
 
 
 def summary_line(rows: int, trace: Trace) -> str:

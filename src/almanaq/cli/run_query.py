@@ -1,0 +1,79 @@
+"""Runs one query and writes its rows, those that are sure also when it was stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from almanaq.cli.out_file import open_out
+from almanaq.cli.output import Format, rows_writer, write_result
+from almanaq.cli.rows import Amount
+from almanaq.cli.terminal import reading, warn
+from almanaq.errors import BudgetExceeded
+
+if TYPE_CHECKING:
+    from almanaq.connection import Connection
+
+Query = tuple[str, tuple[str, ...]]
+"""A query with the values of its placeholders."""
+
+_INTERRUPTED = "interrupted: these rows are in the result, and are not all of it"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How rows are written, where, and how many of them where they are printed as a table."""
+
+    format: Format
+    out: str | None = None
+    no_formulas: bool = False
+    amount: Amount = Amount()
+
+
+def run_query(connection: Connection, query: Query, output: Output) -> None:
+    """Run a query and write its rows."""
+    run = _run if output.format in (Format.table, Format.json) else _write
+    run(connection, query, output)
+
+
+def _write(connection: Connection, query: Query, output: Output) -> None:
+    """Run a query and write its rows as they come, held nowhere; those that are sure also when a budget stopped it."""
+    from almanaq.suql.execution.watch import Interrupted
+    from almanaq.suql.result import Result
+
+    stopped: BudgetExceeded | Interrupted | None = None
+    with open_out(output.out) as file:
+        write = rows_writer(file, output.format, no_formulas=output.no_formulas)
+        try:
+            with reading():
+                result = connection.engine.write(*query, to=write)
+        except (BudgetExceeded, Interrupted) as error:
+            # Nothing at all must not look like a result without rows.
+            if not (isinstance(error.partial, Result) and error.partial.table.num_rows):
+                raise
+            stopped = error
+        write(None)
+    if isinstance(stopped, Interrupted):
+        warn([_INTERRUPTED])
+    if stopped is not None:
+        raise stopped
+    warn(result.trace.warnings)
+
+
+def _run(connection: Connection, query: Query, output: Output) -> None:
+    """Run a query and write its rows; those that are sure also when a budget stopped it."""
+    from almanaq.suql.execution.watch import Interrupted
+    from almanaq.suql.result import Result
+
+    try:
+        with reading():
+            result = connection.sql(*query)
+    except (BudgetExceeded, Interrupted) as stopped:
+        # Nothing at all must not look like a result without rows.
+        if isinstance(stopped.partial, Result) and stopped.partial.rows:
+            write_result(stopped.partial, output.format, output.out, output.amount)
+            if isinstance(stopped, Interrupted):
+                warn([_INTERRUPTED])
+        raise
+    warn(result.trace.warnings)
+    write_result(result, output.format, output.out, output.amount)
