@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from almanaq.cli.out_file import open_out
@@ -27,7 +27,7 @@ class Output:
     format: Format
     out: str | None = None
     no_formulas: bool = False
-    amount: Amount = Amount()
+    amount: Amount = field(default_factory=Amount)
 
 
 def run_query(connection: Connection, query: Query, output: Output) -> None:
