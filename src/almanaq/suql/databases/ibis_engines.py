@@ -64,7 +64,7 @@ ENGINES = {
             "postgres",
             temporary="CREATE TEMPORARY TABLE {name} AS {query}",
             paged=True,
-            begin=("SET TimeZone = 'UTC'",),
+            begin=("SET standard_conforming_strings = on", "SET TimeZone = 'UTC'"),
             deadline="SET statement_timeout = {milliseconds}",
         ),
         Engine("trino", begin=("SET TIME ZONE 'UTC'",), deadline="SET SESSION query_max_run_time = '{milliseconds}ms'"),

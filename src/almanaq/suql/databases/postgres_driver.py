@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[Any]
 
+_STANDARD_TEXTS = "standard_conforming_strings"
 OLDEST = 13
 """The first version in which a deadline that is set holds for the next statement of the same message."""
 _RANGES = ("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange")
@@ -62,6 +63,7 @@ def connect(url: str) -> Connection:
         connection: Connection = psycopg.connect(
             url, connect_timeout=10, application_name="almanaq", client_encoding="utf8"
         )
+        settle_texts(connection)
     except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeError, ValueError) as error:
         kind = "cannot connect to PostgreSQL" if isinstance(error, psycopg.OperationalError) else "not a PostgreSQL URL"
         raise SourceError(f"{kind}: {hide(first_line(error), *secrets)}") from None
@@ -74,6 +76,21 @@ def connect(url: str) -> Connection:
         connection.adapters.register_loader(name, TextLoader)
     connection.adapters.register_loader("interval", _interval_loader())
     return connection
+
+
+def settle_texts(connection: Connection) -> None:
+    r"""Have a backslash in '…' mean itself, however the server, the database or the user's role are set up.
+
+    A message is read as a whole before its first statement runs: this cannot be said in the message that needs it.
+    """
+    if connection.info.parameter_status(_STANDARD_TEXTS) != "on":
+        connection.execute(f"SET {_STANDARD_TEXTS} = on")
+        connection.commit()
+
+
+def has_settled_texts(connection: Connection) -> bool:
+    """Say whether '…' is read as the standard has it; the server tells of every change of that by itself."""
+    return connection.info.parameter_status(_STANDARD_TEXTS) == "on"
 
 
 def is_alive(connection: Connection) -> bool:

@@ -33,7 +33,7 @@ from almanaq.errors import (
     engine_error,
 )
 from almanaq.suql.databases.leaving import end
-from almanaq.suql.databases.postgres_driver import driver, first_line
+from almanaq.suql.databases.postgres_driver import driver, first_line, has_settled_texts
 from almanaq.suql.databases.postgres_types import sql_type, to_batch
 
 if TYPE_CHECKING:
@@ -278,6 +278,8 @@ class PostgresSession:
                     raise OperationalError("the query was interrupted")
                 self._busy = work
             try:
+                if not has_settled_texts(self._connection):
+                    raise DatabaseError("the server reads backslashes in texts as escapes; nothing is sent to it")
                 with self._connection.cursor() as cursor:
                     sent = [*self._before(write=write), *sql]
                     cursor.execute(";\n".join([*sent, _KEEP] if release else sent))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -15,7 +16,9 @@ from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.databases.protocol import Session
 from almanaq.suql.dialects.collation import collate_column, compare_by_bytes
+from almanaq.suql.dialects.texts import write_texts
 from almanaq.suql.dialects.write import write_differences
+from almanaq.suql.execution.emitted import check_emitted
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.plan.stages import ROW
 from almanaq.suql.syntax.limits import within_limits
@@ -89,9 +92,14 @@ class Renderer:
 
     def _with_rows(self, text: str) -> str:
         """Give a text with the row ids in the places that were left for them."""
-        for name, rows in self._rows.items():
-            text = text.replace(f"'{self._mark(name)}'", "), (".join(literal(row).sql(self._dialect) for row in rows))
-        return text
+        if not self._rows:
+            return text
+        marks = {f"'{self._mark(name)}'": rows for name, rows in self._rows.items()}
+
+        def written(mark: re.Match[str]) -> str:
+            return "), (".join(write_texts(literal(row), self._dialect).sql(self._dialect) for row in marks[mark[0]])
+
+        return re.sub("|".join(map(re.escape, marks)), written, text)  # once: what a row id holds is not looked at
 
     def _mark(self, name: str) -> str:
         """Give the text that stands for the row ids of a table: the session's prefix tells it from any other."""
@@ -110,11 +118,13 @@ class Renderer:
                 table.replace(self._written_out(table))
             else:
                 self._place(table)
-        tree = write_differences(tree, self._dialect)
+        tree = write_texts(write_differences(tree, self._dialect), self._dialect)
         try:
-            return tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE)
+            text = tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE, comments=False)
         except SqlglotUnsupportedError as error:
             raise UnsupportedError(f"{self._dialect} cannot do what the query asks: {error}") from error
+        check_emitted(text, tree, self._dialect)
+        return text
 
     def _place(self, table: exp.Table) -> None:
         if (
