@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
+import importlib
 import io
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from typer.testing import CliRunner
 from almanaq import trust
 from almanaq.cli.app import app
 from almanaq.errors import AlmanaqError, SourceError, UsageError
+from almanaq.retrieval.imported import import_object, look_here
 from almanaq.settings import Settings, reaches_out, read_settings
 from almanaq.suql.catalog.schema_file import parse_schema
 from almanaq.testing import StandInServer, replies_from
@@ -180,6 +184,7 @@ def test_the_file_beside_a_source_names_columns_and_nothing_else(line: str) -> N
         parse_schema(line)
 
 
+@pytest.mark.slow
 def test_a_model_folder_runs_no_code_of_its_own(tmp_path: Path) -> None:
     """sentence-transformers before 6 imported what a local folder's modules.json names."""
     pytest.importorskip("sentence_transformers")
@@ -191,4 +196,44 @@ def test_a_model_folder_runs_no_code_of_its_own(tmp_path: Path) -> None:
     (folder / "modules.json").write_text('[{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]')
     with pytest.raises((AlmanaqError, ImportError)):
         HubEmbedder(str(folder)).embed(["a"] * 100)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_no_module_of_the_folder_is_run_but_one_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is imported late must not come from where the command was started."""
+    for name in ("openai", "colorsys", "mine"):
+        Path(f"{name}.py").write_text(f"open({str(tmp_path / name)!r}, 'w').close()\nclass Mine: pass\n")
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place not in ("", os.getcwd())])
+    for module in ("colorsys", "mine"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    wanted = [
+        "bench",
+        "run",
+        "--task",
+        "table-retrieval",
+        "--dataset",
+        "x",
+        "--data-dir",
+        str(tmp_path),
+        "--split",
+        "test",
+    ]
+    for retriever in ("bm25", "openai:m"):
+        CliRunner().invoke(app, [*wanted, "--split", "test", "--retriever", retriever, "--out", str(tmp_path / "run")])
+        assert os.getcwd() not in sys.path
+
+    def named() -> object:
+        look_here()
+        return import_object("mine:Mine", "retriever")
+
+    assert type(contextvars.copy_context().run(named)).__name__ == "Mine"
+    assert importlib.import_module("colorsys").__file__ != str(Path("colorsys.py").resolve())
+    assert sorted(file.name for file in tmp_path.glob("*") if file.is_file()) == ["mine"]
+
+
+def test_pip_is_the_installed_one(tmp_path: Path) -> None:
+    from almanaq.models.minilm_weights import _installer
+
+    Path("pip.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    subprocess.run([*_installer(), "--version"], capture_output=True, check=True)
     assert not (tmp_path / "ran").exists()

@@ -121,7 +121,8 @@ def _install(folder: Path) -> None:
 
 def _installer() -> list[str]:
     if importlib.util.find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip"]
+        # -P: a file pip.py of the working folder is not pip.
+        return [sys.executable, "-P", "-m", "pip"]
     uv = shutil.which("uv")
     if uv is None:
         raise ModelError(f"there is no pip here to fetch the weights of all-MiniLM-L6-v2 with: {_BY_HAND}")

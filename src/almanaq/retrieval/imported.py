@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
+from contextvars import ContextVar
 from typing import Any
 
 from almanaq.errors import UsageError, suggest
+
+_HERE: ContextVar[bool] = ContextVar("almanaq_modules_here", default=False)
+
+
+def look_here() -> None:
+    """Let `module:object` name a file of the working folder from here on; without such a name nothing of it is run."""
+    _HERE.set(True)
 
 
 def import_object(name: str, kind: str) -> Any:
@@ -18,6 +28,9 @@ def import_object(name: str, kind: str) -> Any:
         UsageError: there is no such module or object, or importing or making it fails.
     """
     module_name, _, path = name.partition(":")
+    if _HERE.get() and os.getcwd() not in sys.path:
+        # Last, so that a file of the folder takes no installed module's place.
+        sys.path.append(os.getcwd())
     try:
         found: Any = importlib.import_module(module_name)
     except Exception as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -35,13 +34,6 @@ def counter(what: str) -> Callable[[int, int], None]:
             print(f"\r{done:,} of {total:,} {what}", end="\n" if done == total else "", file=sys.stderr, flush=True)
 
     return show
-
-
-def find_modules_here() -> None:
-    """Let `module:object` name a file of the working folder, as `python -m` does."""
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
 
 
 def tell(message: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from almanaq.cli.bench.output import Json, counter, cutoffs, find_modules_here, print_scores, tell
+from almanaq.cli.bench.output import Json, counter, cutoffs, print_scores, tell
 from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener, model_opener, open_budget
 from almanaq.cli.options import MaxCalls
 
@@ -96,9 +96,10 @@ def run(
     from almanaq.benchmark.request import RunRequest
     from almanaq.corpus.serialize import parse_fields
     from almanaq.models.vector_store import default_cache_folder
+    from almanaq.retrieval.imported import look_here
     from almanaq.retrieval.registry import check_fields_apply
 
-    find_modules_here()
+    look_here()
     _tell_of_idle_flags(context, task)
     if fields is not None:
         check_fields_apply(retriever)
