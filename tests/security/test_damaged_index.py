@@ -11,6 +11,7 @@ import pytest
 from benchmarks.faults.index import answers, build, flips, tables
 from typer.testing import CliRunner
 
+import almanaq
 from almanaq.cli.app import app
 from almanaq.errors import SourceError, UsageError
 from almanaq.retrieval.checked import SUMS
@@ -150,6 +151,8 @@ def test_an_index_chooses_no_model(index: Path, embedder: str, monkeypatch: pyte
                 CliRunner().invoke(app, command, catch_exceptions=False)
             with pytest.raises(UsageError, match="does not go with"):
                 CliRunner().invoke(app, [*command, "--embedder", "static"], catch_exceptions=False)
+        with pytest.raises(UsageError, match="agree by embedder="):
+            almanaq.tables(index=index).find("river1")
         assert server.ledger.calls == 0
         assert CliRunner().invoke(app, [*commands[0], "--retriever", "bm25"], catch_exceptions=False).exit_code == 0
         assert server.ledger.calls == 0
