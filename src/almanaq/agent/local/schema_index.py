@@ -22,7 +22,7 @@ Values = Callable[[str, str, int], Sequence[str]]
 MOST_VALUES = 5000
 _LONGEST_VALUE = 10
 _NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hugeint", "number", "serial")
-_AFFIRMING, _DENYING = frozenset(("yes", "true", "y")), frozenset(("no", "false", "n"))
+_AFFIRMING, _DENYING = frozenset(("yes", "true", "y", "t")), frozenset(("no", "false", "n", "f"))
 _DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d)")
 _PROFESSIONS = (
     ("ologist", ("ology",)),
@@ -186,6 +186,10 @@ class SchemaIndex:
             return tuple(found)
         group = _SYNONYMS.get(" ".join(parts)) or (_fields(parts[0]) if len(parts) == 1 else frozenset())
         return tuple(m for word in sorted(group) for m in self._meanings.get(stems(word), ()))
+
+    def known_meanings(self) -> Iterable[Sequence[Meaning]]:
+        """Yield the values of columns with where they stand, those of one spelling together."""
+        return self._meanings.values()
 
     def options_with(self, *parts: str) -> tuple[Meaning, ...]:
         """Give the values of ENUMs that hold these words in a row: "coffee" is in "coffee & tea"."""

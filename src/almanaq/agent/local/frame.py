@@ -1,0 +1,133 @@
+"""Frame: what a question asks for, ready to be written as SUQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from almanaq.agent.local import sql
+from almanaq.agent.local.joins import Hop
+from almanaq.agent.local.schema_index import Place
+from almanaq.suql.catalog.relations import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An expression: an aggregate of a column, the column itself, or the number of rows.
+
+    Attributes:
+        function: AVG, SUM, MIN, MAX, MEDIAN, COUNT, "COUNT DISTINCT", a part of a date ("year"), or "" for the column.
+        place: None for the number of rows.
+    """
+
+    function: str
+    place: Place | None
+
+    def write(self, qualified: bool) -> str:
+        if self.place is None:
+            return "COUNT(*)"
+        if not self.function:
+            return sql.column(self.place, qualified)
+        column = sql.compared(self.place, qualified)
+        if self.function in ("year", "month", "quarter", "week"):
+            return f"EXTRACT({self.function} FROM {column})"
+        if self.function == "MEDIAN":
+            return f"PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY {column})"
+        name, _, distinct = self.function.partition(" ")
+        return f"{name}({distinct + ' ' if distinct else ''}{column})"
+
+
+    def key(self, qualified: bool) -> str:
+        """Give the expression as it is compared and ordered: texts of digits as numbers."""
+        if self.place is not None and not self.function and self.place.cast:
+            return sql.compared(self.place, qualified)
+        return self.write(qualified)
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A condition on one term: SQL with `{}` for the term."""
+
+    term: Term
+    template: str
+
+    def write(self, qualified: bool) -> str:
+        return self.template.replace("{}", self.term.key(qualified))
+
+
+@dataclass
+class Frame:
+    """What is asked for, while it is being gathered.
+
+    Attributes:
+        wanted: the outputs, in order; `groups` those of them that group the others.
+        share: the conditions of which a percentage is asked.
+        nouns: the relations that the question calls by their names.
+        absent: relations of which a row is to have none.
+    """
+
+    wanted: list[Term] = field(default_factory=list)
+    groups: list[Term] = field(default_factory=list)
+    tests: list[Test] = field(default_factory=list)
+    having: list[Test] = field(default_factory=list)
+    share: list[Test] = field(default_factory=list)
+    order: list[tuple[Term, bool]] = field(default_factory=list)
+    limit: int | None = None
+    distinct: bool = False
+    nouns: list[Relation] = field(default_factory=list)
+    absent: list[Relation] = field(default_factory=list)
+
+    @property
+    def places(self) -> list[Place]:
+        """Every column that the frame speaks of."""
+        terms = [*self.wanted, *self.groups, *(t.term for t in (*self.tests, *self.having, *self.share))]
+        return [term.place for term in (*terms, *(term for term, _ in self.order)) if term.place is not None]
+
+
+def write(frame: Frame, main: Relation, paths: Mapping[str, tuple[Hop, ...]]) -> str:
+    """Give the SUQL of a frame whose columns are all one row away from `main`."""
+    hops = _hops(frame, paths)
+    qualified = bool(hops)
+    wanted = [*frame.groups, *frame.wanted]
+    outputs = [term.write(qualified) for term in wanted]
+    if frame.share:
+        inside = _all(frame.share, qualified)
+        outputs.append(f"100.0 * COUNT(*) FILTER (WHERE {inside}) / NULLIF(COUNT(*), 0)")
+    parts = [f"SELECT {'DISTINCT ' if frame.distinct else ''}{', '.join(outputs)}", f"FROM {sql.name(main.name)}"]
+    parts += [f"JOIN {sql.name(hop.right)} ON {hop.condition}" for hop in hops]
+    where = [_all(frame.tests, qualified)] if frame.tests else []
+    where += [_absent(paths[relation.name][0], qualified) for relation in frame.absent]
+    if where:
+        parts.append("WHERE " + " AND ".join(where))
+    if frame.groups and (frame.wanted or frame.having or frame.order):
+        parts.append("GROUP BY " + ", ".join(term.write(qualified) for term in frame.groups))
+    if frame.having:
+        parts.append(f"HAVING {_all(frame.having, qualified)}")
+    if frame.order:
+        keys = (term.key(qualified) + (" DESC" if down else " ASC") for term, down in frame.order)
+        parts.append("ORDER BY " + ", ".join(keys))
+    if frame.limit is not None:
+        parts.append(f"LIMIT {frame.limit}")
+    return " ".join(parts)
+
+
+def _all(tests: Sequence[Test], qualified: bool) -> str:
+    return " AND ".join(dict.fromkeys(test.write(qualified) for test in tests))
+
+
+def _absent(hop: Hop, qualified: bool) -> str:
+    """Say that a row has no partner beyond a hop."""
+    own = f"{sql.name(hop.left)}.{sql.name(hop.left_column)}" if qualified else sql.name(hop.left_column)
+    theirs = sql.name(hop.right_column)
+    inside = f"SELECT {hop.compared(theirs)} FROM {sql.name(hop.right)} WHERE {theirs} IS NOT NULL"
+    return f"{hop.compared(own)} NOT IN ({inside})"
+
+
+def _hops(frame: Frame, paths: Mapping[str, tuple[Hop, ...]]) -> list[Hop]:
+    """Give the joins that reach every column of a frame, each once."""
+    found: dict[tuple[str, str], Hop] = {}
+    names: Iterable[str] = dict.fromkeys([p.relation.name for p in frame.places] + [r.name for r in frame.nouns])
+    for name in names:
+        for hop in paths.get(name, ()):
+            found.setdefault((hop.left, hop.right), hop)
+    return list(found.values())

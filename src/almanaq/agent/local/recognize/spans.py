@@ -1,0 +1,283 @@
+"""Spans: what runs of tokens may mean, each with a score. The same tokens may be in several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from almanaq.agent.local.calendar_spans import spans as calendar_spans
+from almanaq.agent.local.recognize.tokens import Token
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.recognize.words import words
+from almanaq.agent.local.words import PAST
+
+_SPELLED = dict(zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True))
+_LONGEST_NAME = 6
+_AGGREGATES = ("average", "mean", "avg", "total", "sum", "maximum", "minimum", "max", "min", "median", "number", "how")
+_GENERIC = ("code", "score", "number", "value", "level", "rate", "figure", "amount", "id")
+"""Nouns that say nothing beside the name of a column: the "iata code"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Tokens `first` to `last` (exclusive) with a meaning.
+
+    Attributes:
+        kind: one letter, as `compose` reads it: C column, R relation, V value, N number, O comparison with a number,
+            K comparative, D days, A aggregate, H count, B grouping, S superlative, X negation, M missing, U distinct,
+            G comparison with the average, P percentage of, Y period, F order, E direction, w silent, ? unknown.
+        data: what the kind needs.
+        score: how surely the tokens mean it, times how many they are.
+    """
+
+    first: int
+    last: int
+    kind: str
+    data: Any
+    score: float
+
+
+def recognize(tokens: Sequence[Token], vocabulary: Vocabulary, question: str, today: date) -> list[Span]:
+    """Give every span of a question."""
+    found: list[Span] = []
+    for recognizer in (_names, _values, _phrases, _numbers, _superlatives, _lone):
+        found += recognizer(tokens, vocabulary)
+    return [*found, *_days(tokens, question, today)]
+
+
+def _runs(tokens: Sequence[Token], longest: int) -> Iterator[tuple[int, int]]:
+    for first in range(len(tokens)):
+        for last in range(first + 1, min(first + longest, len(tokens)) + 1):
+            yield first, last
+
+
+def _names(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize names of columns and relations; "date of birth" and "number of reviews" hold an "of"."""
+    for first, last in _runs(tokens, _LONGEST_NAME):
+        inside = tokens[first:last]
+        said = tuple(t.stem for t in inside if t.folded not in ("of", "the") or len(inside) < 3)
+        if inside[0].folded in ("of", "the") or inside[-1].folded in ("of", "the"):
+            continue
+        counting = len(inside) > 2 and inside[1].folded == "of" and inside[0].folded in ("number", "numbers", "count")
+        if counting and vocabulary.relations_named(tuple(t.stem for t in inside[2:])):
+            continue
+        columns = vocabulary.columns_named(said)
+        best = columns[0][1] if columns else 0.0
+        spoken = best == 1.0 or not (inside[0].folded in _AGGREGATES or all(t.folded in words().silent for t in inside))
+        if columns and spoken:
+            yield Span(first, last, "C", columns, best * (last - first) + 0.05 * (best == 1.0))
+        relations = vocabulary.relations_named(said)
+        if relations:
+            yield Span(first, last, "R", tuple(r for r, _ in relations), relations[0][1] * (last - first) + 0.08)
+
+
+def _values(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    silent = words().silent
+    for first, last in _runs(tokens, _LONGEST_NAME + 2):
+        inside = tokens[first:last]
+        if all(t.folded in silent or t.number is not None for t in inside) and not _proper(inside, first):
+            continue
+        if not (inside[0].folded[:1].isalnum() and inside[-1].folded[-1:].isalnum()):
+            continue
+        text = " ".join(t.text for t in inside)
+        found = vocabulary.values_named(text, tuple(t.stem for t in inside if t.folded[:1].isalnum()))
+        if found:
+            best = max(quality for _, quality in found)
+            meanings = tuple(m for m, quality in found if quality == best)
+            yield Span(first, last, "V", meanings, best * (last - first) + 0.1 * (last - first > 1))
+
+
+def _proper(inside: Sequence[Token], first: int) -> bool:
+    """Say whether words stand as a name does: in capitals, or capitalised within the question."""
+    return all(t.text[:1].isupper() for t in inside) and (first > 0 or inside[0].text.isupper()) and inside[0].text != "I"
+
+
+_KINDS = {
+    "aggregate": "A",
+    "counts": "H",
+    "distinct": "U",
+    "by": "B",
+    "and": "&",
+    "empty": "w",
+    "order": "F",
+    "descending": "E",
+    "ascending": "E",
+    "negation": "X",
+    "missing": "M",
+    "share": "P",
+    "average_reference": "G",
+    "extreme": "S",
+    "superlative": "S",
+    "period": "Y",
+}
+
+
+def _phrases(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    del vocabulary
+    known = words()
+    for first, last in _runs(tokens, known.longest):
+        meant = known.phrases.get(tuple(t.folded for t in tokens[first:last]))
+        if meant is None:
+            continue
+        kind, detail = meant
+        size = last - first
+        if kind == "operator":
+            yield from _comparison(tokens, first, last, detail)
+            if any(_number(token) is not None for token in tokens[last + 1 : last + 5]):
+                yield Span(first, last, "k", detail, 0.6 * size)
+        elif kind == "average_reference":
+            down = any(t.folded.startswith(("below", "under")) for t in tokens[first:last])
+            before = tokens[first - 1] if first else None
+            meant_by = known.measured(before.folded) if before is not None and tokens[first].folded == "than" else None
+            down = down or (before is not None and before.folded in ("less", "lower", "fewer", "smaller"))
+            wide = first - 1 if tokens[first].folded == "than" and before is not None else first
+            yield Span(wide, last, "G", ("<" if down else ">", meant_by), 1.1 * (last - wide))
+        elif kind == "extreme":
+            yield from _extreme(tokens, first, last, detail)
+        elif kind == "superlative":
+            yield Span(first, last, "S", ("measured", detail, _amount(tokens, last)), 1.05 * size)
+        elif kind == "period" and not (first and tokens[first - 1].folded in ("per", "by", "each", "every", "and")):
+            continue
+        elif kind in _KINDS:
+            yield Span(first, last, _KINDS[kind], detail, 0.95 * size + 0.06 * (size > 1))
+
+
+def _amount(tokens: Sequence[Token], at: int) -> int | None:
+    """Give the number right after a superlative: 5 of "top 5"."""
+    number = _number(tokens[at]) if at < len(tokens) else None
+    return int(number) if number is not None and number == int(number) and 0 < number <= 1000 else None
+
+
+def _extreme(tokens: Sequence[Token], first: int, last: int, detail: str) -> Iterator[Span]:
+    """Recognize "the most", "top 5", "5 largest"; "at most" is no superlative."""
+    if first and tokens[first - 1].folded == "at" and tokens[first].folded in ("most", "least"):
+        return
+    after = _amount(tokens, last)
+    before = _amount(tokens, first - 1) if first else None
+    meant = next((words().measured(t.folded) for t in tokens[first:last] if words().measured(t.folded)), None)
+    if after is not None:
+        yield Span(first, last + 1, "S", (detail, meant, after), 1.0 * (last + 1 - first) + 0.05)
+    elif before is not None:
+        yield Span(first - 1, last, "S", (detail, meant, before), 1.0 * (last - first + 1) + 0.05)
+    yield Span(first, last, "S", (detail, meant, None), 1.0 * (last - first) + 0.02)
+
+
+def _superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize superlatives and comparatives of adjectives that measure something."""
+    del vocabulary
+    for i, token in enumerate(tokens):
+        meant = words().measured(token.folded)
+        if meant is None:
+            continue
+        if token.folded.endswith("est"):
+            before, after = (_amount(tokens, i - 1) if i else None), _amount(tokens, i + 1)
+            first, last = (i - 1 if before else i), (i + 2 if after and not before else i + 1)
+            yield Span(first, last, "S", ("measured", meant, before or after), 1.0 * (last - first) + 0.01)
+        elif i + 1 < len(tokens) and tokens[i + 1].folded == "than":
+            up = ">" if meant[0][1] else "<"
+            yield from _comparison(tokens, i, i + 2, up, meant)
+
+
+def _numbers(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize numbers, with what follows them: "10 or more", "between 3 and 5"."""
+    del vocabulary
+    for i, token in enumerate(tokens):
+        number = _number(token)
+        if number is None:
+            continue
+        last, unit = _unit(tokens, i + 1)
+        yield Span(i, last, "N", (number, unit), 0.9 * (last - i))
+        for end in range(last + 1, min(last + 3, len(tokens)) + 1):
+            meant = words().phrases.get(tuple(t.folded for t in tokens[last:end]))
+            if meant is not None and meant[0] == "after":
+                yield Span(i, end, "O", (meant[1], (number,), unit, None), 1.0 * (end - i) + 0.1)
+        if i and tokens[i - 1].folded == "between":
+            second = next((k for k in range(last + 1, min(last + 2, len(tokens))) if tokens[last].folded == "and"), None)
+            other = _number(tokens[second]) if second is not None else None
+            if second is not None and other is not None:
+                end, unit2 = _unit(tokens, second + 1)
+                yield Span(i - 1, end, "O", ("between", (number, other), unit or unit2, None), 1.1 * (end - i + 1))
+
+
+def _number(token: Token) -> float | None:
+    return token.number if token.number is not None else _SPELLED.get(token.folded)
+
+
+def _unit(tokens: Sequence[Token], at: int) -> tuple[int, str | None]:
+    if at < len(tokens) and (tokens[at].folded in words().units or tokens[at].folded == "%"):
+        return at + 1, tokens[at].folded
+    return at, None
+
+
+def _comparison(
+    tokens: Sequence[Token], first: int, last: int, operator: str, meant: Sequence[tuple[str, bool]] | None = None
+) -> Iterator[Span]:
+    """Recognize words of comparison with the number after them; between them only an article or a currency stands."""
+    at = last
+    while at < len(tokens) and tokens[at].folded in ("a", "an", "the", "$", "€", "£", "or", "equal", "to"):
+        at += 1
+    number = _number(tokens[at]) if at < len(tokens) else None
+    measured = meant or words().measured(tokens[first].folded)
+    if number is None:
+        return
+    if tokens[last:at] and any(t.folded == "or" for t in tokens[last:at]):
+        operator += "="
+    end, unit = _unit(tokens, at + 1)
+    currency = next((t.folded for t in tokens[last:at] if t.folded in "$€£"), None)
+    yield Span(first, end, "O", (operator, (number,), unit or currency, measured), 1.0 * (end - first) + 0.1)
+
+
+def _days(tokens: Sequence[Token], question: str, today: date) -> Iterator[Span]:
+    """Recognize dates, months, years, with the word of time before them."""
+    found = [(s.first, s.last, (s.start, s.after), s) for s in calendar_spans(question, today)]
+    for token in tokens:
+        if token.number is not None and len(token.text) == 4 and 1500 <= token.number < 2200:
+            year = int(token.number)
+            found.append((token.start, token.end, (date(year, 1, 1), date(year + 1, 1, 1)), None))
+    for start, end, days, named in found:
+        inside = [i for i, t in enumerate(tokens) if t.start >= start and t.end <= end]
+        if not inside or (named is not None and named.yearless):
+            continue
+        first, last = inside[0], inside[-1] + 1
+        operator = "="
+        before = tokens[first - 1].folded if first else ""
+        signs = {"after": ">", "since": ">=", "before": "<", "until": "<=", "from": "="}
+        if before in signs:
+            operator, first = signs[before], first - 1
+        yield Span(first, last, "D", (operator, days), 1.0 * (last - first) + 0.02)
+
+
+def _lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    """Give each token by itself: a silent word, a verb of a relation's root, or one that nothing is known of."""
+    for i, token in enumerate(tokens):
+        if token.folded in ("or", "either"):
+            yield Span(i, i + 1, "|", None, 0.3)
+        elif token.folded in words().silent or not token.folded[:1].isalnum():
+            yield Span(i, i + 1, "w", token.folded, 0.3)
+        elif token.folded in _GENERIC:
+            yield Span(i, i + 1, "w", token.folded, 0.1)
+        elif kin := vocabulary.kin(token.folded):
+            yield Span(i, i + 1, "r", kin, 0.0)
+        elif _is_verb(token.folded):
+            yield Span(i, i + 1, "v", token.text, -0.9)
+        else:
+            yield Span(i, i + 1, "?", token.text, -1.0)
+
+
+def _is_verb(word: str) -> bool:
+    """Guess whether a word is a verb in the past: "placed", "sold"."""
+    return word in PAST or (len(word) > 4 and word.endswith("ed"))
+
+
+def best_cover(found: Iterable[Span], size: int) -> tuple[Span, ...]:
+    """Give the spans that cover all tokens once with the highest score; of equal ones, those of longer spans."""
+    ending: dict[int, list[Span]] = {}
+    for span in found:
+        ending.setdefault(span.last, []).append(span)
+    best: list[tuple[float, tuple[Span, ...]]] = [(0.0, ())]
+    for last in range(1, size + 1):
+        options = [(best[s.first][0] + s.score - 0.02, (*best[s.first][1], s)) for s in ending.get(last, ())]
+        best.append(max(options, key=lambda o: (o[0], -len(o[1]))))
+    return best[size][1]

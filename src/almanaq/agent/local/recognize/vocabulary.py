@@ -1,0 +1,223 @@
+"""A catalog by the words that people use for it: relations, columns and values, each with how surely words name it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from almanaq.agent.local.recognize.words import words
+from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
+from almanaq.agent.local.spoken import relation_stems
+from almanaq.agent.local.words import PAST, identifier_stems, roots, stem, stems
+from almanaq.suql.catalog.relations import Relation
+
+_PARENTHESES = re.compile(r"\(([^)]*)\)")
+_TIMES = ("year", "date", "founded", "released")
+_FEW = 60
+"""Most values of a column of which a part, as "Gentoo" of a longer name, is taken for the whole."""
+_CODE = 4
+"""Longest value that has to be written as it is, capitals included, in a column where every row has its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a column is called: its words, each with the other words that mean it, and its unit."""
+
+    place: Place
+    parts: tuple[frozenset[str], ...]
+    unit: frozenset[str]
+
+
+class Vocabulary:
+    """A catalog's names and values, searchable by tokens."""
+
+    def __init__(self, index: SchemaIndex) -> None:
+        self.index = index
+        self.columns = tuple(_named(place) for place in index.all_places())
+        self._by_word: dict[str, list[Named]] = defaultdict(list)
+        self._whole: dict[str, list[Named]] = defaultdict(list)
+        for named in self.columns:
+            for word in {word for part in named.parts for word in part}:
+                self._by_word[word].append(named)
+            for word in _whole_names(named):
+                self._whole[word].append(named)
+
+    def columns_named(self, said: Sequence[str]) -> tuple[tuple[Place, float], ...]:
+        """Give the columns that stems name, with how much of their name is said, the surest first.
+
+        Every stem has to be a word of the name. The last word of a name is the one that says what it holds.
+        """
+        found = [(named.place, 1.0) for named in self._whole.get("".join(said), ())]
+        for named in self._holding(said[0]):
+            places = [next((i for i, part in enumerate(named.parts) if _means(word, part)), None) for word in said]
+            if None in places or len(set(places)) < len(said):
+                continue
+            share = len(said) / len(named.parts)
+            head = len(named.parts) - 1 in places
+            quality = 1.0 if share == 1 else 0.45 + 0.4 * share + (0.1 if head else -0.1)
+            if all(named.place is not place for place, _ in found):
+                found.append((named.place, round(quality, 3)))
+        return tuple(sorted(found, key=lambda f: -f[1]))
+
+    def _holding(self, word: str) -> list[Named]:
+        """Give the columns of whose name a word is a part, or which shorten it: "indep" for independence."""
+        short = [word[:size] for size in range(len(word) - 2, 3, -1)]
+        return [*self._by_word.get(word, ()), *(named for each in short for named in self._by_word.get(each, ()))]
+
+    def measured_by(self, meant: Sequence[tuple[str, bool]], relations: set[str]) -> tuple[Place, bool] | None:
+        """Give the one column of some relations that an adjective measures, with the direction; None for several."""
+        for word, up in meant:
+            fit = [
+                n.place
+                for n in self._by_word.get(word, ())
+                if n.place.relation.name in relations and n.place.kind in ("number", "date") and not n.place.identifier
+            ]
+            if len(fit) == 1:
+                return fit[0], up
+            exact = [place for place in fit if place.stems[-1:] == (word,)]
+            if len(exact) == 1:
+                return exact[0], up
+            if fit:
+                return None
+        if meant and meant[0][0] in _TIMES or any(word in _TIMES for word, _ in meant):
+            days = [n.place for n in self.columns if n.place.kind == "date" and n.place.relation.name in relations]
+            direction = next(up for word, up in meant if word in _TIMES)
+            return (days[0], direction) if len(days) == 1 else None
+        return None
+
+    def in_unit(self, unit: str, relations: set[str]) -> tuple[Place, ...]:
+        """Give the number columns of some relations whose name says a unit."""
+        return tuple(n.place for n in self.columns if unit in n.unit and n.place.relation.name in relations)
+
+    def unit_of(self, place: Place) -> frozenset[str]:
+        """Give the unit that a column's name says."""
+        return next((n.unit for n in self.columns if n.place is place), frozenset())
+
+    @cached_property
+    def _relations(self) -> dict[tuple[str, ...], list[tuple[Relation, float]]]:
+        found: dict[tuple[str, ...], list[tuple[Relation, float]]] = defaultdict(list)
+        for relation in self.index.catalog.relations:
+            name = relation_stems(relation)
+            found[name].append((relation, 1.0))
+            if len(name) > 1:
+                found[name[-1:]].append((relation, 0.85))
+                found[name[:1]].append((relation, 0.7))
+        return found
+
+    def relations_named(self, said: tuple[str, ...]) -> tuple[tuple[Relation, float], ...]:
+        """Give the relations whose rows stems name."""
+        found = self._relations.get(said, [])
+        if not found and len(said) == 1:
+            found = [(r, 0.8) for r in self.index.relations_named(said[0]) if said[0] not in relation_stems(r)]
+        best = max((quality for _, quality in found), default=0.0)
+        return tuple((relation, quality) for relation, quality in found if quality == best)
+
+    def kin(self, word: str) -> tuple[str, ...]:
+        """Give the relations that share their root with a verb: "conducted" speaks of conductors, "hired" of hiring."""
+        if len(word) < 5 and word not in PAST:
+            return ()
+        said = {root for root in roots(word) if len(root) > 3}
+        return tuple(
+            relation.name
+            for relation in self.index.catalog.relations
+            if any(said & roots(part) for part in relation_stems(relation))
+        )
+
+    def values_named(self, text: str, said: tuple[str, ...]) -> tuple[tuple[Meaning, float], ...]:
+        """Give the values that words spell, whole, or in part where a column has few values."""
+        exact = [(m, 1.0) for m in self.index.meanings(said) if not self._is_foreign_code(m, text)]
+        as_written = [(m, quality) for m, quality in exact if m[1] == text]
+        if exact:
+            return tuple(as_written if len(as_written) < len(exact) and text != text.lower() else exact) or tuple(exact)
+        return () if self.columns_named(said) else tuple((m, 0.8) for m in self._parts.get(said, ()))
+
+    def _is_foreign_code(self, meaning: Meaning, text: str) -> bool:
+        """Say whether a value is a short code that only capitals tell from a word: SEA of "below sea level"."""
+        value = meaning[1]
+        return len(value) <= _CODE and value.isupper() and text != value and not self._few(meaning[0])
+
+    def distinct(self, place: Place) -> int:
+        """Give how many values of a text column are known."""
+        return len(self._values.get((place.relation.name, place.column.name), ()))
+
+    def names_rows(self, place: Place) -> bool:
+        """Say whether a column tells rows apart: hardly two of them share a value."""
+        rows = place.relation.rows or 0
+        if place.relation.key == (place.column.name,):
+            return True
+        return place.kind == "text" and self.distinct(place) >= min(0.8 * rows, 4000) and rows > 1
+
+    def row_name(self, relation: Relation) -> Place | None:
+        """Give the column by which people call the rows of a relation; None where they have no names."""
+        places = self.index.places[relation.name]
+        named = [p for p in places if "name" in p.roles and not p.identifier and self.names_rows(p)]
+        return min(named, key=lambda p: len(p.stems), default=None)
+
+    def whole_name(self, relation: Relation) -> tuple[Place, ...]:
+        """Give the columns by which people call the rows of a relation: a first name goes with the last."""
+        places = self.index.places[relation.name]
+        first = next((p for p in places if p.stems[:1] == ("first",) and p.stems[-1:] == ("name",)), None)
+        last = next((p for p in places if p.stems[:1] in (("last",), ("sur",)) and p.stems[-1:] == ("name",)), None)
+        if first is not None and last is not None:
+            return first, last
+        named = self.row_name(relation)
+        return () if named is None else (named,)
+
+    def _few(self, place: Place) -> bool:
+        return len(self._values[place.relation.name, place.column.name]) <= _FEW
+
+    @cached_property
+    def _values(self) -> dict[tuple[str, str], set[str]]:
+        found: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for meanings in self.index.known_meanings():
+            for place, value in meanings:
+                found[place.relation.name, place.column.name].add(value)
+        return found
+
+    @cached_property
+    def _parts(self) -> dict[tuple[str, ...], list[Meaning]]:
+        """Words that stand in one value alone of a column with few values."""
+        found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
+        for place in self.index.all_places():
+            values = self._values.get((place.relation.name, place.column.name), set())
+            if not 1 < len(values) <= _FEW:
+                continue
+            holders: dict[tuple[str, ...], set[str]] = defaultdict(set)
+            for value in values:
+                said = stems(value)
+                for size in (1, 2):
+                    for i in range(len(said) - size + 1):
+                        holders[said[i : i + size]].add(value)
+            for part, holding in holders.items():
+                if len(holding) == 1 and len("".join(part)) > 3:
+                    found[part].append((place, next(iter(holding))))
+        return found
+
+
+def _named(place: Place) -> Named:
+    """Give what a column is called: `Body Mass (g)` of body and mass, in g; `dep_delay` of departure and delay."""
+    unit = frozenset(w.casefold() for m in _PARENTHESES.findall(place.column.name) for w in re.findall(r"\w+", m))
+    bare = _PARENTHESES.sub(" ", place.column.name)
+    names = identifier_stems(bare) if not place.coded else place.stems
+    return Named(place, tuple(_meant(part) for part in names or identifier_stems(place.column.name)), unit)
+
+
+def _means(word: str, part: frozenset[str]) -> bool:
+    return word in part or any(3 < len(each) <= len(word) - 2 and word.startswith(each) for each in part)
+
+
+def _whole_names(named: Named) -> set[str]:
+    """Give a column's name in one piece, and what its abbreviation stands for."""
+    bare = "".join(identifier_stems(named.place.column.name))
+    meant = {"".join(part) for part in named.parts} if len(named.parts) == 1 else set()
+    return {bare, *meant, *(word for part in named.parts for word in part if len(named.parts) == 1)}
+
+
+def _meant(part: str) -> frozenset[str]:
+    known = words()
+    found = {part, known.abbreviations.get(part, part)}
+    found |= {word for word, meant in known.synonyms.items() if found & meant}
+    return frozenset(stem(word) for word in found)

@@ -1,0 +1,90 @@
+"""The words of a language as data (`en/words.toml`): what a phrase does in a question."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+Phrase = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the recognizers know of a language.
+
+    Attributes:
+        phrases: a phrase and what it does: (kind, detail).
+        measures: an adjective and the words of columns that it measures, with the direction: (word, up).
+        abbreviations, synonyms: parts of identifiers, and the words that mean them.
+    """
+
+    silent: frozenset[str]
+    phrases: Mapping[Phrase, tuple[str, Any]]
+    measures: Mapping[str, tuple[tuple[str, bool], ...]]
+    abbreviations: Mapping[str, str]
+    synonyms: Mapping[str, frozenset[str]]
+    units: frozenset[str]
+    additive: frozenset[str]
+    rates: frozenset[str]
+    converted: Mapping[str, tuple[str, float]]
+    longest: int
+
+    def measured(self, word: str) -> tuple[tuple[str, bool], ...] | None:
+        """Give what a comparative or superlative of one word measures: "heaviest", "heavier"; None for other words."""
+        for ending in ("est", "er"):
+            if word.endswith(ending) and len(word) > len(ending) + 2:
+                base = word.removesuffix(ending)
+                doubled = base[:-1] if base[-1:] == base[-2:-1] else base
+                for form in (base, doubled, base + "e", base.removesuffix("i") + "y"):
+                    if form in self.measures:
+                        return self.measures[form]
+        return None
+
+
+@cache
+def words() -> Words:
+    """Give the words of English."""
+    data = tomllib.loads(files("almanaq.agent.local").joinpath("en/words.toml").read_text("utf-8"))
+    measures = {word: tuple(map(_directed, meant)) for word, meant in data["measures"].items()}
+    phrases = dict(_phrases(data, measures))
+    converted = {unit: (to, factor) for unit, (to, factor) in data["units"]["kilo"].items()}
+    return Words(
+        frozenset(data["silent"].split()),
+        phrases,
+        measures,
+        data["abbreviations"],
+        {word: frozenset(meant) for word, meant in data["synonyms"].items()},
+        frozenset(data["units"]["plain"]),
+        frozenset(data["sums"]["additive"]),
+        frozenset(data["sums"]["rates"]),
+        converted,
+        max(map(len, phrases)),
+    )
+
+
+def _directed(word: str) -> tuple[str, bool]:
+    return word.removeprefix("-"), not word.startswith("-")
+
+
+def _phrases(data: Mapping[str, Any], measures: Mapping[str, Any]) -> Iterator[tuple[Phrase, tuple[str, Any]]]:
+    for kind, section in (("aggregate", "aggregates"), ("operator", "operators"), ("after", "after_number")):
+        for detail, said in data[section].items():
+            yield from ((tuple(phrase.split()), (kind, detail)) for phrase in said)
+    for kind in ("period",):
+        for detail, said in data["periods"].items():
+            yield from ((tuple(phrase.split()), (kind, detail)) for phrase in said)
+    for detail, said in data["order"].items():
+        yield from ((tuple(phrase.split()), ("order", detail)) for phrase in said)
+    names = ("counts", "distinct", "by", "and", "empty", "descending", "ascending", "negation", "missing", "share")
+    for kind in (*names, "average_reference"):
+        yield from ((tuple(phrase.split()), (kind, phrase)) for phrase in data[kind]["phrases"])
+    for detail, said in data["extremes"].items():
+        yield from ((tuple(phrase.split()), ("extreme", detail)) for phrase in said)
+    for phrase, adjective in data["superlatives"].items():
+        turned = adjective.startswith("-")
+        meant = tuple((word, up is not turned) for word, up in measures[adjective.removeprefix("-")])
+        yield tuple(phrase.split()), ("superlative", meant)

@@ -1,0 +1,108 @@
+"""understand: a question → one reading, with what it rests on; or why there is none. The whole way on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from almanaq.agent.local.compose import Composer, NotUnderstood
+from almanaq.agent.local.frame import Frame, write
+from almanaq.agent.local.joins import paths
+from almanaq.agent.local.recognize.spans import Span, best_cover, recognize
+from almanaq.agent.local.recognize.tokens import tokenize
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.schema_index import Place
+from almanaq.suql.catalog.relations import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Understanding:
+    """What was made of a question.
+
+    Attributes:
+        suql: the query; None where the question was not understood whole.
+        unknown: the words of which nothing is known.
+        missing: what was not understood, in words; "" where all was.
+    """
+
+    suql: str | None
+    unknown: tuple[str, ...] = ()
+    missing: str = ""
+
+
+def understand(question: str, vocabulary: Vocabulary, today: date) -> Understanding:
+    """Give the one reading of a question that uses every word that means something."""
+    tokens = tokenize(question)
+    spans = best_cover(recognize(tokens, vocabulary, question, today), len(tokens))
+    unknown = tuple(str(span.data) for span in spans if span.kind == "?")
+    if unknown:
+        return Understanding(None, unknown, "the words " + ", ".join(f"“{word}”" for word in unknown))
+    try:
+        mentioned = _mentioned(spans)
+        composer = Composer(spans, vocabulary, mentioned)
+        frame = composer.compose()
+        relations = [place.relation for place in frame.places] + frame.nouns or mentioned
+        main = _main(vocabulary, relations, frame.nouns)
+        _check_absent(frame, main, vocabulary)
+        used = {relation.name for relation in (*relations, main, *frame.absent)}
+        if any(not set(kin) & used for kin in composer.kin):
+            raise NotUnderstood("what a verb speaks of")
+        if composer.counted_relation not in (None, main):
+            raise NotUnderstood(f"how rows of {main.name} are counted")
+        if any(term.place is not None and term.place.relation == composer.counted_relation for term in frame.groups):
+            if composer.frame.having and len({relation.name for relation in relations}) == 1 and vocabulary.names_rows(
+                frame.groups[0].place  # type: ignore[arg-type]
+            ):
+                raise NotUnderstood("each row is one")
+        frame.distinct = frame.distinct or (
+            not frame.groups and not frame.order and bool(frame.wanted)
+            and all(term.place is not None and not term.function and term.place.relation != main for term in frame.wanted)
+        )
+        return Understanding(write(frame, main, paths(vocabulary.index.hops, main)))
+    except NotUnderstood as error:
+        return Understanding(None, (), str(error.args[0]) if error.args else "")
+
+
+def _mentioned(spans: Sequence[Span]) -> list[Relation]:
+    """Give the relations that a question speaks of: those it names, else those that hold all that it names."""
+    named = {r.name: r for span in spans if span.kind == "R" for r in span.data}
+    if named:
+        return list(named.values())
+    held: list[dict[str, Relation]] = []
+    for span in spans:
+        if span.kind in "CV":
+            places: Sequence[Place] = [named[0] for named in span.data]
+            held.append({place.relation.name: place.relation for place in places})
+    if not held:
+        raise NotUnderstood("no word names anything here")
+    shared = [relation for name, relation in held[0].items() if all(name in each for each in held)]
+    return shared or [relation for each in held for relation in each.values()]
+
+
+def _main(vocabulary: Vocabulary, relations: Sequence[Relation], nouns: Sequence[Relation]) -> Relation:
+    """Give the relation whose rows are asked about: from it every other one is at most one row away."""
+    names = {relation.name: relation for relation in relations}
+    fit = [relation for relation in names.values() if _reaches(vocabulary, relation, names)]
+    if not fit:
+        fit = [r for r in vocabulary.index.catalog.relations if _reaches(vocabulary, r, names)]
+        fit = fit if len(fit) == 1 else []
+    if not fit:
+        raise NotUnderstood("how " + " and ".join(names) + " belong together")
+    called = [relation for relation in fit if relation in nouns]
+    return (called or fit)[0]
+
+
+def _reaches(vocabulary: Vocabulary, relation: Relation, names: Iterable[str]) -> bool:
+    """Say whether each row of a relation has at most one row of each other."""
+    ways = paths(vocabulary.index.hops, relation)
+    return all(name in ways and all(hop.single for hop in ways[name]) for name in names)
+
+
+def _check_absent(frame: Frame, main: Relation, vocabulary: Vocabulary) -> None:
+    """Raise NotUnderstood unless each relation of which a row is to have none is one step away."""
+    ways = paths(vocabulary.index.hops, main)
+    for relation in frame.absent:
+        way = ways.get(relation.name, ())
+        if len(way) != 1 or way[0].single:
+            raise NotUnderstood(f"how {main.name} is without {relation.name}")
