@@ -82,7 +82,6 @@ ASKED = [
     ("desk", "clients based in Chile", ["Cid"]),
     ("company", "How many employees are there?", [5]),
     ("company", "Who earns more than 60000?", ["Ana", "Carla"]),
-    ("company", "Who makes the most money?", ["Carla"]),
     ("company", "Who earns the least?", ["Eve"]),
     ("company", "Who was hired last?", ["Eve"]),
     ("company", "Who was hired after 2020?", ["Ben", "Eve"]),
@@ -96,9 +95,7 @@ ASKED = [
     ("company", "Which customers ordered a chair?", ["Acme Corp", "Corner Shop"]),
     ("cinema", "Who directed Night Tram?", ["Oskar Lund"]),
     ("cinema", "Which movies did Oskar Lund direct?", ["Night Tram", "The Quiet Bees"]),
-    ("cinema", "movies longer than 2 hours", ["Storm Season", "The Glass Harbor"]),
     ("cinema", "movies from 2019 or later", ["Storm Season", "The Quiet Bees"]),
-    ("cinema", "Which movie made the most money?", ["Night Tram"]),
     ("cinema", "Which director has made the most movies?", ["Mira Castellan"]),
     ("cinema", "What genres are there?", ["Comedy", "Drama", "Thriller"]),
     ("cinema", "Is there a movie about bees?", []),
@@ -127,10 +124,8 @@ ASKED = [
     ("company", "employees from Lisbon or Braga", ["Ana", "Carla", "Dmitri"]),
     ("cinema", "Which movies are shorter than average?", ["Night Tram", "Paper Astronauts", "The Quiet Bees"]),
     ("cinema", "movies of the 1990s", ["The Glass Harbor"]),
-    ("library", "Who has borrowed the most books?", ["Rosa Lind"]),
     ("library", "Which members have borrowed more than one book?", ["Rosa Lind"]),
     ("library", "show each member and the number of loans", ["Rosa Lind", "Tom Achter"]),
-    ("library", "Which books have never been borrowed?", ["Winter Orchard"]),
     ("library", "Which books are longer than The Salt Road?", ["Winter Orchard"]),
     ("library", "Who joined before Tom Achter?", ["Rosa Lind"]),
     ("library", "How many pages do we have in total?", [938]),
@@ -139,6 +134,15 @@ ASKED = [
     ("shop", "How many products are discontinued?", [1]),
     ("shop", "products under $60", ["Oak Shelf", "Steel Stool"]),
 ]  # fmt: skip
+
+# What is not understood whole: no word of the tables says what money, or a unit, or having been borrowed is.
+NOT_SURE = [
+    ("company", "Who makes the most money?", "money"),
+    ("cinema", "movies longer than 2 hours", ""),
+    ("cinema", "Which movie made the most money?", "money"),
+    ("library", "Who has borrowed the most books?", ""),
+    ("library", "Which books have never been borrowed?", ""),
+]
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +164,14 @@ def test_the_right_rows_are_found(connections, source, question, expected):
     found = sorted(row[0] for row in reply.rows)
     assert reply.relaxed is None
     assert found == sorted(expected) or (not expected and found)
+
+
+@pytest.mark.parametrize(("source", "question", "unknown"), NOT_SURE)
+def test_what_is_not_understood_gives_no_figure_but_the_nearest_query(connections, source, question, unknown):
+    reply = connections[source].ask(question)
+    assert (reply.status, reply.rows) == ("no_query", ())
+    assert unknown in reply.answer
+    assert "SELECT" in reply.answer
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +214,7 @@ def test_a_text_question_forgets_the_noun_of_the_row(connections):
 
 def test_what_cannot_be_ordered_is_said_and_not_cut_down_to_one_row(connections):
     reply = connections["shop"].ask("Which product was delivered last?")
-    assert len(reply.rows) == 3
+    assert (reply.status, reply.rows) == ("no_query", ())
     assert "“last”" in reply.answer
 
 

@@ -18,12 +18,17 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
+import sqlglot
 from sqlglot import exp
 
+from almanaq.agent.local.reading import Reading
 from almanaq.agent.local.schema_index import SchemaIndex
 from almanaq.agent.local.spoken import relation_stems, spoken
+from almanaq.agent.local.understand import Understanding
 from almanaq.agent.local.words import Word, identifier_stems, roots, split, stem, stems, word_set
 
+CONFIDENCE = 0.8
+"""The probability of being right below which a question is declined."""
 _SILENT = word_set(
     """
     a an the of to in on at for from with by as and or is are was were be been being do does did done has have had
@@ -37,7 +42,15 @@ _SILENT = word_set(
     """
 )
 """Words that ask for nothing by themselves, or whose cue is looked for apart."""
-_COUNTS = (("how", "many"), ("number", "of"), ("count", "of"), ("count",), ("numbers", "of"), ("frequency",), ("times",))
+_COUNTS = (
+    ("how", "many"),
+    ("number", "of"),
+    ("count", "of"),
+    ("count",),
+    ("numbers", "of"),
+    ("frequency",),
+    ("times",),
+)
 _CUES: dict[str, frozenset[str]] = {
     "average": word_set("average mean avg averages"),
     "total": word_set("total sum altogether combined overall"),
@@ -50,17 +63,23 @@ _CUES: dict[str, frozenset[str]] = {
     "not": word_set("not no never without except excluding neither nor non n't isn't aren't doesn't don't didn't")
     | word_set("wasn't weren't hasn't haven't lacking missing unknown none lacks lack empty null other"),
     "compare": word_set("more less fewer greater smaller larger higher lower above below over under before after since")
-    | word_set("between least most than older younger longer shorter earlier later exceeds exceed until exactly within"),
+    | word_set(
+        "between least most than older younger longer shorter earlier later exceeds exceed until exactly within"
+    ),
     "share": word_set("percentage percent proportion share ratio fraction median variance deviation % correlation"),
     "difference": word_set("difference compared versus vs increase decrease change growth rise drop gap"),
-    "order": word_set("sort sorted order ordered ordering ascending descending alphabetical alphabetically rank ranked"),
+    "order": word_set(
+        "sort sorted order ordered ordering ascending descending alphabetical alphabetically rank ranked"
+    ),
     "distinct": word_set("different distinct unique various"),
     "both": word_set("both neither either"),
     "same": word_set("same similar identical equal"),
 }
 _SUPERLATIVE = re.compile(r"[a-z]{3,}(?:est|iest)$")
 _NUMBER = re.compile(r"[$€£]?\d[\d,]*(?:\.\d+)?[kKmM%]?\+?$")
-_SPELLED = dict(zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True))
+_SPELLED = dict(
+    zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +102,40 @@ class Account:
         return 1 / (1 + math.exp(-total))
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The best query for a question.
+
+    Attributes:
+        probability: that it gives what was asked.
+        understood: the query, where every word of the question was understood; None for a guess.
+        unknown: the words that the query leaves out.
+    """
+
+    suql: str
+    probability: float
+    understood: str | None
+    guess: Reading | None
+    unknown: tuple[str, ...]
+
+
+def not_sure(judged: Judged) -> str:
+    """Say what was not understood, and give the nearest query to edit."""
+    words = ", ".join(f"“{word}”" for word in dict.fromkeys(judged.unknown))
+    why = f"I do not know what to make of {words}" if words else "I am not sure that I understood the question"
+    return (
+        f"{why}, so I ran nothing. The nearest query that I could write is below; edit it, or ask again in the words "
+        f"of the tables.\n\n    {judged.suql}"
+    )
+
+
+def parse_tree(suql: str) -> exp.Query:
+    """Give the tree of a query that was written here."""
+    tree = sqlglot.parse_one(suql, read="postgres")
+    assert isinstance(tree, exp.Query)
+    return tree
+
+
 @cache
 def _weights() -> dict[str, float]:
     import json
@@ -92,9 +145,33 @@ def _weights() -> dict[str, float]:
     return found
 
 
-def account(question: str, tree: exp.Query, index: SchemaIndex) -> Account:
-    """Hold a question against a query of the relations in `index`."""
-    return _Accounting(question, tree, index).result()
+def account(
+    question: str, tree: exp.Query, index: SchemaIndex, understood: Understanding, guess: exp.Query | None
+) -> Account:
+    """Hold a question against a query of the relations in `index`.
+
+    Args:
+        understood: what the words were understood as; where that is a query, it is `tree`.
+        guess: the query of the parser that links what it can.
+    """
+    told = _Accounting(question, tree, index).result()
+    whole = understood.suql is not None
+    agree = whole and guess is not None and _parts(guess) == _parts(tree)
+    ways = {
+        "understood": float(whole),
+        "agree": float(agree),
+        "disagree": float(whole and guess is not None and not agree),
+        "unknown words": float(len(understood.unknown)),
+        "no figure": float(not whole and not understood.unknown),
+    }
+    return Account(told.unexplained, {**told.features, **ways})
+
+
+def _parts(tree: exp.Query) -> list[str]:
+    """Give what a query is made of, whatever its form: two that have the same ask the same."""
+    names = [node.name.lower() for node in tree.find_all(exp.Column, exp.Table, exp.Literal)]
+    kinds = tree.find_all(exp.AggFunc, exp.Not, exp.Group, exp.Limit, exp.Having)
+    return sorted([*names, *(type(node).__name__ for node in kinds)])
 
 
 class _Accounting:
@@ -162,7 +239,8 @@ class _Accounting:
             "most": self._ranks(True),
             "least": self._ranks(False),
             "group": bool(tree.find(exp.Group)),
-            "not": bool(tree.find(exp.Not, exp.NEQ)) or any(isinstance(i.expression, exp.Null) for i in tree.find_all(exp.Is)),
+            "not": bool(tree.find(exp.Not, exp.NEQ))
+            or any(isinstance(i.expression, exp.Null) for i in tree.find_all(exp.Is)),
             "compare": bool(tree.find(exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)),
             "share": bool(tree.find(exp.Div)),
             "difference": bool(tree.find(exp.Sub)),
@@ -289,8 +367,12 @@ class _Accounting:
             "rivals": float(min(rivals, 4)),
             "words": len([w for w in self.words if w.folded not in _SILENT]) / 10,
             "pattern": float(bool(tree.find(exp.ILike))),
-            "literal not as written": float(sum(stem(x) not in self.said and x.casefold() not in self.question.casefold() for x in literals)),
-            "nothing but rows": float(not list(self._conditions()) and not tree.find(exp.AggFunc) and not tree.args.get("limit")),
+            "literal not as written": float(
+                sum(stem(x) not in self.said and x.casefold() not in self.question.casefold() for x in literals)
+            ),
+            "nothing but rows": float(
+                not list(self._conditions()) and not tree.find(exp.AggFunc) and not tree.args.get("limit")
+            ),
             "and": float(self.folded.count("and")),
             "clauses": float(sum(w in ("who", "that", "which", "whose", "where", "with") for w in self.folded[1:])),
             "asks of two": float(self.folded.count("and") > 0 and len(shown) < 2 and not tree.find(exp.And)),

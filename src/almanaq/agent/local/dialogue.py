@@ -9,6 +9,7 @@ from typing import Any
 from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.local.ambiguity import answered, ask_back
+from almanaq.agent.local.confidence import CONFIDENCE
 from almanaq.agent.local.cues import cue
 from almanaq.agent.local.followups import FollowUps
 from almanaq.agent.local.linker import link
@@ -33,10 +34,12 @@ class LocalDialogue:
 
     name = "local"
 
-    def __init__(self, engine: QueryEngine, today: Callable[[], date] = date.today) -> None:
+    def __init__(
+        self, engine: QueryEngine, today: Callable[[], date] = date.today, *, confidence: float = CONFIDENCE
+    ) -> None:
         self._engine = engine
         self._values: dict[tuple[str, str, int], list[str]] = {}
-        self._parser = LocalParser(self._known_values, today)
+        self._parser = LocalParser(self._known_values, today, confidence=confidence)
 
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn] = ()) -> TurnKind:
         """Give the kind of a turn."""

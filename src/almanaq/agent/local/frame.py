@@ -36,7 +36,6 @@ class Term:
         name, _, distinct = self.function.partition(" ")
         return f"{name}({distinct + ' ' if distinct else ''}{column})"
 
-
     def key(self, qualified: bool) -> str:
         """Give the expression as it is compared and ordered: texts of digits as numbers."""
         if self.place is not None and not self.function and self.place.cast:

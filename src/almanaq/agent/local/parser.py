@@ -7,12 +7,15 @@ from datetime import date
 
 from almanaq.agent.history import Turn
 from almanaq.agent.local.assemble import Assembler
+from almanaq.agent.local.confidence import CONFIDENCE, Judged, account, not_sure, parse_tree
 from almanaq.agent.local.lexicon import ENTITY_WORDS
 from almanaq.agent.local.linker import link
 from almanaq.agent.local.links import Links
 from almanaq.agent.local.phrases import phrases
 from almanaq.agent.local.reading import Reading
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.schema_index import SchemaIndex, Values
+from almanaq.agent.local.understand import understand
 from almanaq.agent.local.words import word_set
 from almanaq.agent.parser import Failure, Parsed
 from almanaq.agent.small_talk import small_talk
@@ -31,13 +34,17 @@ class LocalParser:
     Args:
         values: gives the values of a column (relation, column, limit); asked once per column and catalog.
         today: gives the date that "last year" refers to.
+        confidence: the probability of being right below which a question is declined.
     """
 
     name = "local"
 
-    def __init__(self, values: Values, today: Callable[[], date] = date.today) -> None:
-        self._values, self._today = values, today
+    def __init__(
+        self, values: Values, today: Callable[[], date] = date.today, *, confidence: float = CONFIDENCE
+    ) -> None:
+        self._values, self._today, self._confidence = values, today, confidence
         self._indexes: dict[tuple[str, ...], SchemaIndex] = {}
+        self._vocabularies: dict[int, Vocabulary] = {}
 
     def index(self, catalog: Catalog) -> SchemaIndex:
         """Give the catalog made searchable; kept for the next question."""
@@ -45,6 +52,7 @@ class LocalParser:
         kept = self._indexes.get(key)
         if kept is None or kept.catalog != catalog:
             kept = self._indexes[key] = SchemaIndex(catalog, self._values, self._today)
+            self._vocabularies[id(kept)] = Vocabulary(kept)
         return kept
 
     def parse(
@@ -54,11 +62,39 @@ class LocalParser:
         del history
         if small_talk(question) is not None or failures:
             return Parsed("no_query")
-        found = readings(question, self.index(catalog))
-        if not found:
+        judged = self.judge(question, catalog)
+        if judged is None:
             return Parsed("no_query")
-        best = found[0]
-        return Parsed("query", best.suql(), unused=best.unused, corrections=best.corrections)
+        if judged.probability < self._confidence:
+            return Parsed("no_query", reply=not_sure(judged))
+        guess = judged.guess
+        if judged.understood is not None or guess is None:
+            return Parsed("query", judged.suql)
+        return Parsed("query", guess.suql(), unused=guess.unused, corrections=guess.corrections)
+
+    def judge(self, question: str, catalog: Catalog) -> Judged | None:
+        """Give the best query for a question with the probability that it is right; None where no word is known.
+
+        A question that is understood whole has one reading; for others there is a guess, which links what it can.
+        """
+        index = self.index(catalog)
+        found = readings(question, index)
+        guess = found[0] if found else None
+        if guess is not None and _is_reviewed(guess.main, index):
+            return Judged(guess.suql(), 1.0, None, guess, guess.unused)
+        understood = understand(question, self._vocabularies[id(index)], self._today())
+        suql = understood.suql or (guess.suql() if guess is not None else None)
+        if suql is None:
+            return None
+        told = account(
+            question, parse_tree(suql), index, understood, None if guess is None else parse_tree(guess.suql())
+        )
+        return Judged(suql, told.probability, understood.suql, guess, (*understood.unknown, *told.unexplained))
+
+
+def _is_reviewed(relation: Relation, index: SchemaIndex) -> bool:
+    """Say whether rows have texts of many passages, as reviews are: people search them by what no column says."""
+    return any(place.kind == "prose" and place.column.array for place in index.places[relation.name])
 
 
 def readings(question: str, index: SchemaIndex) -> list[Reading]:

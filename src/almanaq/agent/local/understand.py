@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from almanaq.agent.local.compose import Composer, NotUnderstood
+from almanaq.agent.local.compose import NotUnderstood, compose
 from almanaq.agent.local.frame import Frame, write
 from almanaq.agent.local.joins import paths
 from almanaq.agent.local.recognize.spans import Span, best_cover, recognize
@@ -40,24 +40,32 @@ def understand(question: str, vocabulary: Vocabulary, today: date) -> Understand
         return Understanding(None, unknown, "the words " + ", ".join(f"“{word}”" for word in unknown))
     try:
         mentioned = _mentioned(spans)
-        composer = Composer(spans, vocabulary, mentioned)
-        frame = composer.compose()
+        composer = compose(spans, vocabulary, mentioned)
+        frame = composer.frame
         relations = [place.relation for place in frame.places] + frame.nouns or mentioned
         main = _main(vocabulary, relations, frame.nouns)
         _check_absent(frame, main, vocabulary)
         used = {relation.name for relation in (*relations, main, *frame.absent)}
         if any(not set(kin) & used for kin in composer.kin):
             raise NotUnderstood("what a verb speaks of")
-        if composer.counted_relation not in (None, main):
+        if composer.counted_relation not in (None, main) and main in mentioned:
             raise NotUnderstood(f"how rows of {main.name} are counted")
         if any(term.place is not None and term.place.relation == composer.counted_relation for term in frame.groups):
-            if composer.frame.having and len({relation.name for relation in relations}) == 1 and vocabulary.names_rows(
-                frame.groups[0].place  # type: ignore[arg-type]
+            if (
+                composer.frame.having
+                and len({relation.name for relation in relations}) == 1
+                and vocabulary.names_rows(
+                    frame.groups[0].place  # type: ignore[arg-type]
+                )
             ):
                 raise NotUnderstood("each row is one")
         frame.distinct = frame.distinct or (
-            not frame.groups and not frame.order and bool(frame.wanted)
-            and all(term.place is not None and not term.function and term.place.relation != main for term in frame.wanted)
+            not frame.groups
+            and not frame.order
+            and bool(frame.wanted)
+            and all(
+                term.place is not None and not term.function and term.place.relation != main for term in frame.wanted
+            )
         )
         return Understanding(write(frame, main, paths(vocabulary.index.hops, main)))
     except NotUnderstood as error:

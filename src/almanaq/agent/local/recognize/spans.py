@@ -13,7 +13,9 @@ from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.words import PAST
 
-_SPELLED = dict(zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True))
+_SPELLED = dict(
+    zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True)
+)
 _LONGEST_NAME = 6
 _AGGREGATES = ("average", "mean", "avg", "total", "sum", "maximum", "minimum", "max", "min", "median", "number", "how")
 _GENERIC = ("code", "score", "number", "value", "level", "rate", "figure", "amount", "id")
@@ -91,7 +93,9 @@ def _values(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
 
 def _proper(inside: Sequence[Token], first: int) -> bool:
     """Say whether words stand as a name does: in capitals, or capitalised within the question."""
-    return all(t.text[:1].isupper() for t in inside) and (first > 0 or inside[0].text.isupper()) and inside[0].text != "I"
+    return (
+        all(t.text[:1].isupper() for t in inside) and (first > 0 or inside[0].text.isupper()) and inside[0].text != "I"
+    )
 
 
 _KINDS = {
@@ -115,7 +119,6 @@ _KINDS = {
 
 
 def _phrases(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
-    del vocabulary
     known = words()
     for first, last in _runs(tokens, known.longest):
         meant = known.phrases.get(tuple(t.folded for t in tokens[first:last]))
@@ -124,7 +127,7 @@ def _phrases(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         kind, detail = meant
         size = last - first
         if kind == "operator":
-            yield from _comparison(tokens, first, last, detail)
+            yield from _comparison(tokens, vocabulary, first, last, detail)
             if any(_number(token) is not None for token in tokens[last + 1 : last + 5]):
                 yield Span(first, last, "k", detail, 0.6 * size)
         elif kind == "average_reference":
@@ -132,6 +135,7 @@ def _phrases(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             before = tokens[first - 1] if first else None
             meant_by = known.measured(before.folded) if before is not None and tokens[first].folded == "than" else None
             down = down or (before is not None and before.folded in ("less", "lower", "fewer", "smaller"))
+            down = down or bool(meant_by and not meant_by[0][1])
             wide = first - 1 if tokens[first].folded == "than" and before is not None else first
             yield Span(wide, last, "G", ("<" if down else ">", meant_by), 1.1 * (last - wide))
         elif kind == "extreme":
@@ -166,7 +170,6 @@ def _extreme(tokens: Sequence[Token], first: int, last: int, detail: str) -> Ite
 
 def _superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
     """Recognize superlatives and comparatives of adjectives that measure something."""
-    del vocabulary
     for i, token in enumerate(tokens):
         meant = words().measured(token.folded)
         if meant is None:
@@ -177,27 +180,28 @@ def _superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[S
             yield Span(first, last, "S", ("measured", meant, before or after), 1.0 * (last - first) + 0.01)
         elif i + 1 < len(tokens) and tokens[i + 1].folded == "than":
             up = ">" if meant[0][1] else "<"
-            yield from _comparison(tokens, i, i + 2, up, meant)
+            yield from _comparison(tokens, vocabulary, i, i + 2, up, meant)
 
 
 def _numbers(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
     """Recognize numbers, with what follows them: "10 or more", "between 3 and 5"."""
-    del vocabulary
     for i, token in enumerate(tokens):
         number = _number(token)
         if number is None:
             continue
-        last, unit = _unit(tokens, i + 1)
+        last, unit = _unit(tokens, i + 1, vocabulary)
         yield Span(i, last, "N", (number, unit), 0.9 * (last - i))
         for end in range(last + 1, min(last + 3, len(tokens)) + 1):
             meant = words().phrases.get(tuple(t.folded for t in tokens[last:end]))
             if meant is not None and meant[0] == "after":
                 yield Span(i, end, "O", (meant[1], (number,), unit, None), 1.0 * (end - i) + 0.1)
         if i and tokens[i - 1].folded == "between":
-            second = next((k for k in range(last + 1, min(last + 2, len(tokens))) if tokens[last].folded == "and"), None)
+            second = next(
+                (k for k in range(last + 1, min(last + 2, len(tokens))) if tokens[last].folded == "and"), None
+            )
             other = _number(tokens[second]) if second is not None else None
             if second is not None and other is not None:
-                end, unit2 = _unit(tokens, second + 1)
+                end, unit2 = _unit(tokens, second + 1, vocabulary)
                 yield Span(i - 1, end, "O", ("between", (number, other), unit or unit2, None), 1.1 * (end - i + 1))
 
 
@@ -205,14 +209,20 @@ def _number(token: Token) -> float | None:
     return token.number if token.number is not None else _SPELLED.get(token.folded)
 
 
-def _unit(tokens: Sequence[Token], at: int) -> tuple[int, str | None]:
-    if at < len(tokens) and (tokens[at].folded in words().units or tokens[at].folded == "%"):
+def _unit(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> tuple[int, str | None]:
+    known = words().units | vocabulary.units | {"%"}
+    if at < len(tokens) and tokens[at].folded in known:
         return at + 1, tokens[at].folded
     return at, None
 
 
 def _comparison(
-    tokens: Sequence[Token], first: int, last: int, operator: str, meant: Sequence[tuple[str, bool]] | None = None
+    tokens: Sequence[Token],
+    vocabulary: Vocabulary,
+    first: int,
+    last: int,
+    operator: str,
+    meant: Sequence[tuple[str, bool]] | None = None,
 ) -> Iterator[Span]:
     """Recognize words of comparison with the number after them; between them only an article or a currency stands."""
     at = last
@@ -224,25 +234,31 @@ def _comparison(
         return
     if tokens[last:at] and any(t.folded == "or" for t in tokens[last:at]):
         operator += "="
-    end, unit = _unit(tokens, at + 1)
+    end, unit = _unit(tokens, at + 1, vocabulary)
     currency = next((t.folded for t in tokens[last:at] if t.folded in "$€£"), None)
     yield Span(first, end, "O", (operator, (number,), unit or currency, measured), 1.0 * (end - first) + 0.1)
 
 
 def _days(tokens: Sequence[Token], question: str, today: date) -> Iterator[Span]:
     """Recognize dates, months, years, with the word of time before them."""
-    found = [(s.first, s.last, (s.start, s.after), s) for s in calendar_spans(question, today)]
+    told = [s for s in calendar_spans(question, today) if not s.yearless]
+    found = [(s.first, s.last, (s.start, s.after)) for s in told]
     for token in tokens:
         if token.number is not None and len(token.text) == 4 and 1500 <= token.number < 2200:
             year = int(token.number)
-            found.append((token.start, token.end, (date(year, 1, 1), date(year + 1, 1, 1)), None))
-    for start, end, days, named in found:
+            found.append((token.start, token.end, (date(year, 1, 1), date(year + 1, 1, 1))))
+    for start, end, days in found:
         inside = [i for i, t in enumerate(tokens) if t.start >= start and t.end <= end]
-        if not inside or (named is not None and named.yearless):
+        if not inside:
             continue
         first, last = inside[0], inside[-1] + 1
         operator = "="
         before = tokens[first - 1].folded if first else ""
+        if before in ("between", "from") and last + 1 < len(tokens) and tokens[last].folded in ("and", "to", "until"):
+            ended = next((other for other in found if other[0] == tokens[last + 1].start), None)
+            if ended is not None:
+                until = next((i for i, t in enumerate(tokens) if t.end >= ended[1]), last + 1) + 1
+                yield Span(first - 1, until, "D", ("=", (days[0], ended[2][1])), 1.0 * (until - first + 1) + 0.1)
         signs = {"after": ">", "since": ">=", "before": "<", "until": "<=", "from": "="}
         if before in signs:
             operator, first = signs[before], first - 1

@@ -82,7 +82,7 @@ class Vocabulary:
                 return exact[0], up
             if fit:
                 return None
-        if meant and meant[0][0] in _TIMES or any(word in _TIMES for word, _ in meant):
+        if (meant and meant[0][0] in _TIMES) or any(word in _TIMES for word, _ in meant):
             days = [n.place for n in self.columns if n.place.kind == "date" and n.place.relation.name in relations]
             direction = next(up for word, up in meant if word in _TIMES)
             return (days[0], direction) if len(days) == 1 else None
@@ -97,6 +97,11 @@ class Vocabulary:
         return next((n.unit for n in self.columns if n.place is place), frozenset())
 
     @cached_property
+    def units(self) -> frozenset[str]:
+        """The units that names of columns say."""
+        return frozenset(unit for named in self.columns for unit in named.unit)
+
+    @cached_property
     def _relations(self) -> dict[tuple[str, ...], list[tuple[Relation, float]]]:
         found: dict[tuple[str, ...], list[tuple[Relation, float]]] = defaultdict(list)
         for relation in self.index.catalog.relations:
@@ -105,6 +110,11 @@ class Vocabulary:
             if len(name) > 1:
                 found[name[-1:]].append((relation, 0.85))
                 found[name[:1]].append((relation, 0.7))
+        for relation in self.index.catalog.relations:
+            called = self.row_name(relation)
+            words_of_it = called.stems[:-1] if called is not None and called.stems[-1:] == ("name",) else ()
+            if words_of_it and words_of_it not in found:  # "products", of rows with a product name
+                found[words_of_it].append((relation, 0.95))
         return found
 
     def relations_named(self, said: tuple[str, ...]) -> tuple[tuple[Relation, float], ...]:
@@ -199,7 +209,7 @@ class Vocabulary:
 
 def _named(place: Place) -> Named:
     """Give what a column is called: `Body Mass (g)` of body and mass, in g; `dep_delay` of departure and delay."""
-    unit = frozenset(w.casefold() for m in _PARENTHESES.findall(place.column.name) for w in re.findall(r"\w+", m))
+    unit = frozenset(w.casefold() for m in _PARENTHESES.findall(place.column.name) for w in re.findall(r"[^\s,;/]+", m))
     bare = _PARENTHESES.sub(" ", place.column.name)
     names = identifier_stems(bare) if not place.coded else place.stems
     return Named(place, tuple(_meant(part) for part in names or identifier_stems(place.column.name)), unit)

@@ -28,6 +28,7 @@ class Words:
     abbreviations: Mapping[str, str]
     synonyms: Mapping[str, frozenset[str]]
     units: frozenset[str]
+    money: frozenset[str]
     additive: frozenset[str]
     rates: frozenset[str]
     converted: Mapping[str, tuple[str, float]]
@@ -59,6 +60,7 @@ def words() -> Words:
         data["abbreviations"],
         {word: frozenset(meant) for word, meant in data["synonyms"].items()},
         frozenset(data["units"]["plain"]),
+        frozenset(data["units"]["money"]),
         frozenset(data["sums"]["additive"]),
         frozenset(data["sums"]["rates"]),
         converted,

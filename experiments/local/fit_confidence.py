@@ -1,0 +1,175 @@
+"""Fits the weights by which `local` says how surely a query is what was asked.
+
+    python -m experiments.local.fit_confidence --data-dir DIR --strangers DIR [--out FILE]
+
+A question of a source counts as right where some columns of the query's rows hold those of the right query. Fitted on
+the open half of the strangers' sources, on the development half of the everyday questions, and on the databases of
+Spider's validation split that are named here; the others are only counted. A database is never on both sides of a fold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+from experiments.local import everyday
+from experiments.strangers.run import QUESTIONS, gold_rows
+from experiments.strangers.sources import SOURCES, build
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, cross_val_predict
+
+import almanaq
+from almanaq.agent.local.confidence import account, parse_tree
+from almanaq.agent.local.parser import LocalParser, readings
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.understand import understand
+
+OPEN = (
+    *("battle_death", "concert_singer", "cre_Doc_Template_Mgt", "employee_hire_evaluation", "museum_visit"),
+    *("orchestra", "poker_player", "singer", "tvshow", "world_1", "car_1", "course_teach", "flight_2", "pets_1"),
+)
+"""Databases of Spider that were looked at; the others of the split are kept aside."""
+LEFT_OUT = "wta_1"
+"""Its database is cut down."""
+WEIGHTS = Path("src/almanaq/agent/local/confidence.json")
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
+Rows = Callable[[], Iterable[Sequence[Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A question with its query: where it is from, its features (None without a query), and whether it is right."""
+
+    group: str
+    kept: bool
+    features: dict[str, float] | None
+    right: bool
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--data-dir", type=Path, required=True)
+    arguments.add_argument("--strangers", type=Path, required=True)
+    arguments.add_argument("--out", type=Path, default=WEIGHTS)
+    given = arguments.parse_args()
+    seen = [*strangers(given.strangers), *everyday_questions(), *spider(given.data_dir)]
+    record = fit(seen)
+    given.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps({name: value for name, value in record.items() if name != "weights"}, indent=1))
+
+
+def fit(seen: Sequence[Seen]) -> dict[str, Any]:
+    """Give the weights, and how precision and coverage depend on the threshold: by folds, and on what is kept aside."""
+    names = sorted({name for each in seen if each.features for name in each.features})
+    usable = [each for each in seen if each.features is not None]
+    x = np.array([[each.features.get(name, 0.0) for name in names] for each in usable if each.features is not None])
+    y = np.array([each.right for each in usable])
+    kept = np.array([each.kept for each in usable])
+    groups = np.array([each.group for each in usable])
+    model = LogisticRegression(C=0.3, max_iter=5000)
+    folds = cross_val_predict(model, x[~kept], y[~kept], groups=groups[~kept], cv=GroupKFold(8), method="predict_proba")
+    model.fit(x[~kept], y[~kept])
+    aside = model.predict_proba(x[kept])[:, 1]
+    weights = {name: round(float(weight), 4) for name, weight in zip(names, model.coef_[0], strict=True)}
+    return {
+        "command": "python -m experiments.local.fit_confidence --data-dir DIR --strangers DIR",
+        "cross-validated by database": _table(folds[:, 1], y[~kept], sum(not each.kept for each in seen)),
+        "kept aside": _table(aside, y[kept], sum(each.kept for each in seen)),
+        "weights": {"bias": round(float(model.intercept_[0]), 4), **weights},
+    }
+
+
+def _table(p: Any, y: Any, asked: int) -> list[dict[str, float]]:
+    return [
+        {
+            "threshold": at,
+            "coverage": round(float((p >= at).sum() / asked), 3),
+            "precision": round(float(y[p >= at].mean()), 3),
+        }
+        for at in THRESHOLDS
+        if (p >= at).any()
+    ]
+
+
+def _seen(
+    connection: almanaq.Connection, questions: Iterable[tuple[str, Rows | None]], group: str, kept: bool, today: date
+) -> Iterator[Seen]:
+    index = LocalParser(connection.engine.values, lambda: today).index(connection.catalog)
+    vocabulary = Vocabulary(index)
+    for question, gold in questions:
+        understood, found = understand(question, vocabulary, today), readings(question, index)
+        guess = found[0].suql() if found else None
+        suql = understood.suql or guess
+        if suql is None:
+            yield Seen(group, kept, None, False)
+            continue
+        told = account(question, parse_tree(suql), index, understood, None if guess is None else parse_tree(guess))
+        yield Seen(group, kept, dict(told.features), _is_right(connection, suql, gold))
+
+
+def _is_right(connection: almanaq.Connection, suql: str, gold: Rows | None) -> bool:
+    try:
+        rows = connection.sql(suql).rows
+    except almanaq.AlmanaqError:
+        return False
+    return gold is not None and len(rows) < 5000 and everyday.holds(rows, gold())
+
+
+def strangers(folder: Path) -> Iterator[Seen]:
+    """Yield the questions of the open sources."""
+    for source in (source for source in SOURCES if source.half == "open"):
+        opened = build(source, folder)
+        asked = tomllib.loads((QUESTIONS / f"{source.name}.toml").read_text("utf-8"))["asked"]
+        pairs = [(a["question"], _gold(opened, a["sql"]) if a["sql"] else None) for a in asked]
+        with almanaq.connect(str(opened), model="local", cache=False) as connection:
+            yield from _seen(connection, pairs, f"strangers {source.name}", False, date.today())
+
+
+def _gold(opened: Path, sql: str) -> Rows:
+    return lambda: gold_rows(opened, sql)
+
+
+def everyday_questions() -> Iterator[Seen]:
+    """Yield the everyday questions of both halves."""
+    for file in sorted(everyday.SOURCES.glob("*")):
+        source = tomllib.loads(file.read_text("utf-8"))
+        with tempfile.TemporaryDirectory() as folder, duckdb.connect() as gold:
+            everyday.tables(gold, source)
+            opened = everyday.written(gold, source, Path(folder))
+            with almanaq.connect(str(opened), model="local", cache=False) as connection:
+                for asked in source["asked"]:
+                    kept = everyday.half(asked["question"]) == "report"
+                    rows = gold.sql(asked["sql"]).fetchall()
+                    pair = [(asked["question"], lambda rows=rows: rows)]
+                    yield from _seen(connection, pair, f"everyday {file.stem}", kept, source["today"])
+
+
+def spider(data_dir: Path) -> Iterator[Seen]:
+    """Yield the questions of Spider's validation split."""
+    rows = pq.read_table(data_dir / "spider" / "queries_validation.parquet").to_pylist()
+    for name in sorted({row["database_id"] for row in rows} - {LEFT_OUT}):
+        file = data_dir / "spider" / "database" / name / f"{name}.sqlite"
+        with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as gold:
+            gold.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            pairs = [
+                (row["query"], lambda sql=row["answer"]: gold.execute(sql).fetchall())
+                for row in rows
+                if row["database_id"] == name
+            ]
+            with almanaq.connect(str(file), model="local", cache=False) as connection:
+                yield from _seen(connection, pairs, f"spider {name}", name not in OPEN, date.today())
+
+
+if __name__ == "__main__":
+    main()

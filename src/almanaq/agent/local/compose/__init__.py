@@ -1,0 +1,71 @@
+"""Spans → a frame: which span plays which part, by where it stands.
+
+The kinds of the spans in a row make a text of one letter each (`Span.kind`), and every construction of English that is
+known here is a pattern over that text. A construction takes its spans away, so that at the end every span that means
+something has been used exactly once, or the question is not understood.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from almanaq.agent.local.compose import asked, conditions
+from almanaq.agent.local.compose.outputs import finish
+from almanaq.agent.local.compose.state import NotUnderstood, State
+from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.suql.catalog.relations import Relation
+
+__all__ = ["CONSTRUCTIONS", "NotUnderstood", "compose"]
+
+Take = Callable[[State, "re.Match[str]"], bool]
+CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
+    (re.compile(pattern), take)
+    for pattern, take in (
+        (r"v(?=w{0,2}[SODB])", conditions.verb),
+        (r"v(?=w{1,2}V)", conditions.verb),
+        (r"B(?=w*V)", conditions.author),
+        (r"Sw*S", asked.superlatives),
+        (r"(?:(?P<a>C)w*)?(?P<g>G)(?:w*(?P<b>C))?", conditions.average_reference),
+        (r"(?P<f>A)w*(?P<a>C)w*(?P<o>O)", conditions.compared),
+        (r"(?P<o>O)w*(?P<r>R)", conditions.counted_rows),
+        (r"(?P<a>C)w{0,3}(?P<o>O)", conditions.compared),
+        (r"(?P<o>O)w{0,2}(?P<a>C)", conditions.compared),
+        (r"(?P<o>O)", conditions.compared),
+        (r"(?P<k>k)w*(?P<a>C)w*(?P<n>N)", conditions.beside_number),
+        (r"(?P<a>C)w{0,2}(?P<n>N)", conditions.equal),
+        (r"M(?P<a>C)", conditions.missing),
+        (r"(?P<a>C)w{0,2}M", conditions.missing),
+        (r"(?P<x>X)w{0,2}(?P<v>V)", conditions.denied),
+        (r"(?P<a>C)w{0,2}(?P<v>V)", conditions.of_column),
+        (r"(?P<v>V)w{0,1}(?P<a>C)", conditions.of_column),
+        (r"Xw{0,3}r?w{0,2}(?P<r>R)", conditions.absent),
+        (r"(?P<x>X)(?P<a>C)", conditions.none_of),
+        (r"(?P<x>X?)w{0,3}(?P<a>C)", conditions.affirmed),
+        (r"(?P<a>C)?w{0,2}(?P<d>D)", conditions.days),
+        (r"(?P<f>F)w*(?P<a>C)[wE]*", asked.in_order),
+        (r"B(?P<list>w*[CRY](?:w*&w*[CRY])*)", asked.grouped),
+        (r"(?P<s>S)w*(?P<f>A)w*(?P<r>R?)w*(?P<a>C)", asked.ranked),
+        (r"(?P<s>S)w{0,2}(?P<r>R?)(?P<a>C)(?P<f>A?)", asked.ranked),
+        (r"(?P<s>S)w{0,2}V*(?P<a>C?)(?P<r>R?)w*(?P<f>A?)", asked.ranked),
+        (r"(?P<f>A(?:[w&]+A)*)w*V?w*R?w*(?P<a>C)", asked.totalled),
+        (r"P[wX]*(?P<r>R?)", asked.percentage),
+        (r"H[wU]*V*w*(?:(?P<r>R)|(?P<a>C))?", asked.how_many),
+    )
+)
+
+
+def compose(spans: Sequence[Span], vocabulary: Vocabulary, mentioned: Sequence[Relation]) -> State:
+    """Put the spans of a question together; the frame of the state says what is asked for.
+
+    Raises:
+        NotUnderstood: a span fits no construction, or fits several.
+    """
+    state = State(spans, vocabulary, mentioned)
+    for pattern, take in CONSTRUCTIONS:
+        at = 0
+        while (match := pattern.search("".join(state.kinds), at)) is not None:
+            at = 0 if take(state, match) else match.start() + 1
+    finish(state)
+    return state

@@ -1,0 +1,158 @@
+"""Constructions that say what is asked for: groups, superlatives, aggregates, counts, an order."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
+from almanaq.agent.local.frame import Term, Test
+from almanaq.agent.local.recognize.spans import Span
+
+
+def grouped(state: State, match: re.Match[str]) -> bool:
+    """ "By region and category", "per year", "for each species"."""
+    for i in range(*match.span("list")):
+        span = state.spans[i]
+        if span.kind in "CR" and state.kinds[i] in "CR":
+            _group(state, span)
+        elif span.kind == "Y" and state.kinds[i] == "Y":
+            state.frame.groups.append(Term(span.data, state.date_column()))
+    state.use(match)
+    return True
+
+
+def _group(state: State, span: Span) -> None:
+    if span.kind == "R":
+        state.mention(span.data)
+        state.each = state.one_of(span.data)
+        return
+    place = state.place(span)
+    ranked = any(kind == "S" for kind in state.kinds)
+    if ranked and place.kind == "number":
+        state.superlative = Superlative(True, None, place)
+        return
+    state.frame.groups.append(Term("", place))
+
+
+def ranked(state: State, match: re.Match[str]) -> bool:
+    """A superlative with what it is over: "the highest average profit", "the most airports", "heaviest"."""
+    told = state.one(match, "s")
+    assert told is not None
+    if state.superlative is not None and state.superlative.place is None:
+        raise NotUnderstood("two superlatives")
+    detail, measured, amount = told.data
+    function = state.one(match, "f")
+    named = state.one(match, "a")
+    noun = state.one(match, "r")
+    down = detail in ("most", "top", "common") or (detail == "measured" and measured[0][1])
+    if detail in ("common", "rare"):
+        state.superlative = Superlative(detail == "common", amount, counts=True, common=True)
+        state.use(match, "s")
+        return True
+    if state.superlative is not None:
+        state.superlative = replace(state.superlative, down=down, amount=amount)
+        state.use(match, "s")
+        return True
+    if named is not None:
+        place = state.place(named, numeric=True)
+        if place.kind not in ("number", "date"):
+            return _ranked_text(state, match, detail, measured, amount, down)
+        state.superlative = Superlative(down, amount, place, function=function.data if function else "")
+    elif measured is not None and (found := state.vocabulary.measured_by(measured, state.names)):
+        up = found[1] if detail == "measured" else down
+        state.superlative = Superlative(up, amount, found[0], False, False, function.data if function else "", True)
+    elif noun is not None and detail in ("most", "least"):
+        state.superlative = Superlative(down, amount, counts=True)
+        state.counted_relation = state.one_of(noun.data)
+    else:
+        raise NotUnderstood("what the superlative is over")
+    if noun is not None:
+        state.mention(noun.data)
+    state.use(match)
+    return True
+
+
+def _ranked_text(
+    state: State, match: re.Match[str], detail: str, measured: Any, amount: int | None, down: bool
+) -> bool:
+    """A superlative before a column of text: "the largest region" by what "large" measures, "top 5 cities"."""
+    if detail == "top" or detail == "bottom":
+        raise NotUnderstood("by what the first ones are meant")
+    found = state.vocabulary.measured_by(measured, state.names) if measured else None
+    if found is None:
+        raise NotUnderstood("what the superlative is over")
+    state.superlative = Superlative(found[1] if detail == "measured" else down, amount, found[0])
+    state.use(match, "s")
+    return True
+
+
+def superlatives(state: State, match: re.Match[str]) -> bool:
+    """ "The top 3 highest ratings": the first one says how many."""
+    (_, _, amount), (detail, measured, other) = state.spans[match.start()].data, state.spans[match.end() - 1].data
+    last = match.end() - 1
+    state.spans[last] = replace(state.spans[last], data=(detail, measured, amount or other))
+    state.kinds[match.start()] = "w"
+    return True
+
+
+def totalled(state: State, match: re.Match[str]) -> bool:
+    """An aggregate of a column: "average body mass", "minimum and maximum price"."""
+    named = state.one(match, "a")
+    assert named is not None
+    place = state.place(named, numeric=True)
+    functions = [state.spans[i].data for i in range(*match.span("f")) if state.spans[i].kind == "A"]
+    if place.kind == "date" and set(functions) <= {"MIN", "MAX"}:
+        pass
+    elif place.kind != "number" or place.identifier:
+        raise NotUnderstood(f"{', '.join(functions).lower()} of {place.column.name}")
+    state.aggregates += [(function, place) for function in functions]
+    for i in range(*match.span()):
+        if state.spans[i].kind == "R" and state.kinds[i] == "R":
+            state.mention(state.spans[i].data)
+    state.use(match)
+    return True
+
+
+def percentage(state: State, match: re.Match[str]) -> bool:
+    noun = state.one(match, "r")
+    if noun is not None:
+        state.mention(noun.data)
+    state.lists = False
+    state.frame.share.append(Test(Term("", None), ""))
+    state.use(match)
+    return True
+
+
+def how_many(state: State, match: re.Match[str]) -> bool:
+    """ "How many airports", "number of different cities", "how many are in Texas"."""
+    noun, named = state.one(match, "r"), state.one(match, "a")
+    if noun is not None:
+        state.mention(noun.data)
+        state.counted_relation = state.one_of(noun.data)
+    elif named is not None:
+        place = state.place(named)
+        if place.kind == "number" and not place.identifier:
+            if not state.adds_up(place):
+                raise NotUnderstood(f"whether {place.column.name} is counted or added up")
+            state.aggregates.append(("SUM", place))
+            state.use(match)
+            return True
+        if dict(named.data)[place] < 1:
+            raise NotUnderstood(f"whether values of {place.column.name} are counted")
+        state.counted = replace(named, data=(place,))
+    state.counts = True
+    state.use(match)
+    return True
+
+
+def in_order(state: State, match: re.Match[str]) -> bool:
+    named, told = state.one(match, "a"), state.one(match, "f")
+    assert named is not None
+    assert told is not None
+    down = told.data == "down" or state.descending()
+    state.frame.order.append((Term("", state.place(named)), down))
+    state.kinds = ["w" if kind == "E" else kind for kind in state.kinds]
+    state.use(match)
+    return True

@@ -1,0 +1,283 @@
+"""Constructions that make a condition: each gives whether it took the spans of its match."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from almanaq.agent.local import sql
+from almanaq.agent.local.compose.state import NotUnderstood, State
+from almanaq.agent.local.frame import Term, Test
+from almanaq.agent.local.recognize.words import words
+from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.words import stem
+
+
+def average_reference(state: State, match: re.Match[str]) -> bool:
+    span = state.one(match, "g")
+    assert span is not None
+    operator, measured = span.data
+    named = state.one(match, "a") or state.one(match, "b")
+    place = state.place(named, numeric=True) if named is not None else state.measured(measured)
+    table = sql.name(place.relation.name)
+    if place.kind != "number":
+        raise NotUnderstood(f"the average of {place.column.name}")
+    column = sql.compared(place, False)
+    state.frame.tests.append(Test(Term("", place), f"{{}} {operator} (SELECT AVG({column}) FROM {table})"))
+    state.use(match)
+    return True
+
+
+def compared(state: State, match: re.Match[str]) -> bool:
+    """A column beside a comparison: "alcohol above 12", "more than 12% alcohol", "heavier than 6000 g"."""
+    told = state.one(match, "o")
+    assert told is not None
+    operator, numbers, unit, measured = told.data
+    parts = match.groupdict()
+    function = state.one(match, "f") if "f" in parts else None
+    named = next((span for name in "ab" if name in parts and (span := state.one(match, name)) is not None), None)
+    in_years = function is None and operator != "between" and _is_year(numbers)
+    if named is not None:
+        place = state.place(named, numeric=True)
+    elif measured:
+        place, operator = _measured_place(state, measured, operator)
+    elif unit:
+        place = _place_in_unit(state, unit)
+    elif in_years:
+        place = state.time_column()
+    else:
+        return False
+    if place.kind == "date" and in_years:
+        year = int(numbers[0])
+        test = Test(Term("", place), _days_test(place, operator, date(year, 1, 1), date(year + 1, 1, 1)))
+    elif place.kind == "number":
+        values = [_in_unit_of(state, place, number, unit) for number in numbers]
+        test = Test(Term(function.data if function else "", place), _comparison(operator, values))
+    else:
+        raise NotUnderstood(f"{place.column.name} is compared with a number")
+    (state.frame.having if function else state.frame.tests).append(test)
+    state.use(match)
+    return True
+
+
+def _measured_place(state: State, measured: Sequence[tuple[str, bool]], operator: str) -> tuple[Place, str]:
+    """Give the column that a comparative measures, and the operator for it: older is an earlier year of birth."""
+    known = state.vocabulary.measured_by(measured, state.names)
+    if known is None:
+        raise NotUnderstood("what is compared")
+    place, up = known
+    if measured[0][1] and not up:
+        operator = {">": "<", "<": ">", ">=": "<=", "<=": ">="}.get(operator, operator)
+    return place, operator
+
+
+def _place_in_unit(state: State, unit: str) -> Place:
+    """Give the one column whose numbers are in a unit; sums of money are in one of prices."""
+    known = words()
+    fit = state.vocabulary.in_unit(known.converted.get(unit, (unit, 1.0))[0], state.names)
+    fit = fit or state.vocabulary.in_unit(unit[:1], state.names)
+    if not fit and unit in known.money:
+        priced = state.vocabulary.measured_by(known.measures["expensive"], state.names)
+        fit = (priced[0],) if priced is not None else ()
+    if len(fit) != 1:
+        raise NotUnderstood(f"which column is in {unit}")
+    return fit[0]
+
+
+def _in_unit_of(state: State, place: Place, number: float, unit: str | None) -> float:
+    """Give a number in the unit of a column: 5 kg in g; per cent where the column holds fractions."""
+    own = state.vocabulary.unit_of(place)
+    if unit is None or unit in own:
+        return number
+    if unit == "%":
+        samples = [float(s) for s in place.column.samples if re.fullmatch(r"-?\d+(\.\d+)?", s)]
+        return number / 100 if samples and max(map(abs, samples)) <= 1 and number > 1 else number
+    to, factor = words().converted.get(unit, (unit, 1.0))
+    if to in own or stem(to) in place.stems:
+        return number * factor
+    if (
+        unit in words().money
+        or stem(unit) in place.stems
+        or stem(unit) in ("people", "person", "inhabitant", "year", "old")
+    ):
+        return number
+    raise NotUnderstood(f"whether {place.column.name} is in {unit}")
+
+
+def beside_number(state: State, match: re.Match[str]) -> bool:
+    """ "Above age 20"."""
+    told, named, number = state.one(match, "k"), state.one(match, "a"), state.one(match, "n")
+    assert told is not None
+    assert named is not None
+    assert number is not None
+    place = state.place(named, numeric=True)
+    if place.kind != "number":
+        return False
+    value = _in_unit_of(state, place, *number.data)
+    state.frame.tests.append(Test(Term("", place), _comparison(told.data, [value])))
+    state.use(match)
+    return True
+
+
+def counted_rows(state: State, match: re.Match[str]) -> bool:
+    """Rows of a relation compared in number: "countries with more than 200 airports"."""
+    told, noun = state.one(match, "o"), state.one(match, "r")
+    assert told is not None
+    assert noun is not None
+    operator, numbers, unit, measured = told.data
+    if unit or measured or not ("C" in state.kinds or state.kinds.count("R") > 1):
+        return False
+    state.frame.having.append(Test(Term("COUNT", None), _comparison(operator, numbers)))
+    state.mention(noun.data)
+    state.counted_relation = state.one_of(noun.data)
+    state.use(match)
+    return True
+
+
+def equal(state: State, match: re.Match[str]) -> bool:
+    """A column right before a number: "quality 8", "year is 2004"."""
+    named, number = state.one(match, "a"), state.one(match, "n")
+    assert named is not None
+    assert number is not None
+    place = state.place(named, numeric=True)
+    if place.kind != "number":
+        return False
+    value = _in_unit_of(state, place, *number.data)
+    state.frame.tests.append(Test(Term("", place), f"{{}} = {sql.number(value)}"))
+    state.use(match)
+    return True
+
+
+def missing(state: State, match: re.Match[str]) -> bool:
+    named = state.one(match, "a")
+    assert named is not None
+    state.frame.tests.append(Test(Term("", state.place(named)), "{} IS NULL"))
+    state.use(match)
+    return True
+
+
+def none_of(state: State, match: re.Match[str]) -> bool:
+    """ "No discount": 0 of a number that is always there, nothing where it may be missing."""
+    named, no = state.one(match, "a"), state.one(match, "x")
+    assert named is not None
+    assert no is not None
+    if no.data not in ("no", "without", "out of"):
+        return False
+    place = state.place(named)
+    if place.kind == "boolean":
+        return affirmed(state, match)
+    if place.kind == "number":
+        state.frame.tests.append(Test(Term("", place), "{} = 0"))
+    elif place.kind in ("text", "date"):
+        state.frame.tests.append(Test(Term("", place), "{} IS NULL"))
+    else:
+        return False
+    state.use(match)
+    return True
+
+
+def denied(state: State, match: re.Match[str]) -> bool:
+    value = state.one(match, "v")
+    assert value is not None
+    place, spelled = state.meaning(value)
+    rows = state.nouns_in_order()[:1] or [place.relation]
+    if place.relation not in rows:
+        raise NotUnderstood(f"whether one row of {place.relation.name} or all of them are meant")
+    template = "NOT {1} = ANY({0})" if place.column.array else "{0} <> {1}"
+    state.frame.tests.append(Test(Term("", place), template.format("{}", sql.text(spelled))))
+    state.use(match, "x", "v")
+    return True
+
+
+def affirmed(state: State, match: re.Match[str]) -> bool:
+    """A column that holds yes or no: "did not complete the clutch"."""
+    named = state.one(match, "a")
+    assert named is not None
+    place = state.place(named)
+    if place.kind != "boolean" or place.affirms == "1":
+        return False
+    forms = ("{} IS TRUE", "{} IS FALSE")
+    if place.affirms is not None:
+        forms = (f"{{}} = {sql.text(place.affirms)}", f"{{}} <> {sql.text(place.affirms)}")
+    state.frame.tests.append(Test(Term("", place), forms[bool(match["x"])]))
+    state.use(match)
+    return True
+
+
+def absent(state: State, match: re.Match[str]) -> bool:
+    """ "Stadiums without any concert"."""
+    noun = state.one(match, "r")
+    assert noun is not None
+    if len(noun.data) != 1 or state.kinds.count("R") < 2:
+        return False
+    state.frame.absent.append(noun.data[0])
+    state.use(match)
+    return True
+
+
+def days(state: State, match: re.Match[str]) -> bool:
+    span = state.one(match, "d")
+    assert span is not None
+    named = state.one(match, "a")
+    place = state.place(named) if named is not None else None
+    if place is None or place.kind not in ("date", "number"):
+        place = state.time_column()
+        state.use(match, "d")
+    else:
+        state.use(match)
+    operator, (start, after) = span.data
+    if any(test.term.place is place for test in state.frame.tests) and operator == "=":
+        raise NotUnderstood("two dates")
+    state.frame.tests.append(Test(Term("", place), _days_test(place, operator, start, after)))
+    return True
+
+
+def of_column(state: State, match: re.Match[str]) -> bool:
+    """A column beside a value of its own only says where the value stands: "Dream island", "city of Paris"."""
+    named, value = state.one(match, "a"), state.one(match, "v")
+    assert named is not None
+    assert value is not None
+    if not any(m[0] is place for m in value.data for place, _ in named.data):
+        return False
+    state.use(match, "a")
+    return True
+
+
+def author(state: State, match: re.Match[str]) -> bool:
+    """ "By Peter Vance": the value says in which column it stands."""
+    state.kinds[match.start()] = "w"
+    return True
+
+
+def verb(state: State, match: re.Match[str]) -> bool:
+    """A verb before what is counted says no more than that there is some: "placed the most orders"."""
+    state.kinds[match.start()] = "w"
+    return True
+
+
+def _is_year(numbers: Sequence[float]) -> bool:
+    return len(numbers) == 1 and numbers[0] == int(numbers[0]) and 1500 <= numbers[0] < 2200
+
+
+def _comparison(operator: str, values: Sequence[float]) -> str:
+    written = [sql.number(value) for value in values]
+    return f"{{}} BETWEEN {written[0]} AND {written[1]}" if operator == "between" else f"{{}} {operator} {written[0]}"
+
+
+def _days_test(place: Place, operator: str, start: Any, after: Any) -> str:
+    if place.kind == "number":
+        if (start.month, start.day, after.month, after.day) != (1, 1, 1, 1):
+            raise NotUnderstood("days of a column of years")
+        if operator == "=" and after.year - start.year > 1:
+            return f"{{}} BETWEEN {start.year} AND {after.year - 1}"
+        return f"{{}} {operator} {start.year if operator in ('=', '<', '>=') else after.year - 1}"
+    forms = {
+        "=": f"({{}} >= '{start}' AND {{}} < '{after}')",
+        ">": f"{{}} >= '{after}'",
+        ">=": f"{{}} >= '{start}'",
+        "<": f"{{}} < '{start}'",
+        "<=": f"{{}} < '{after}'",
+    }
+    return forms[operator]

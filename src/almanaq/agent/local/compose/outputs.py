@@ -1,0 +1,202 @@
+"""What is shown: made of the spans that no construction took."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from almanaq.agent.local import sql
+from almanaq.agent.local.compose.state import NotUnderstood, State
+from almanaq.agent.local.frame import Term, Test
+from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.targets import facts
+from almanaq.suql.catalog.relations import Relation
+
+
+def finish(state: State) -> None:
+    left = [(state.spans[i], kind) for i, kind in enumerate(state.kinds) if kind.isupper() or kind in "?kv"]
+    _values(state, [span for span, kind in left if kind == "V"])
+    for span, kind in left:
+        if kind == "E":
+            continue
+        if kind == "R":
+            state.mention(span.data)
+        elif kind == "U":
+            state.frame.distinct = True
+        elif kind not in "CV":
+            raise NotUnderstood(f"“{span.data}”" if kind in "?v" else "")
+    if "|" in state.kinds and len(state.frame.tests) > 1:
+        raise NotUnderstood("which of the conditions may hold alone")
+    if re.search(r"C[wR]*&w*R", "".join(span.kind for span in state.spans)) and not state.frame.groups:
+        raise NotUnderstood("what is shown of each")
+    columns = [state.place(span) for span, kind in left if kind == "C"]
+    columns = columns or _asked_by_wh(state)
+    if any(place.kind == "prose" for place in columns):
+        raise NotUnderstood("prose")
+    _outputs(state, columns)
+
+
+def _asked_by_wh(state: State) -> list[Place]:
+    """Give the column that "where" or "when" asks for at the beginning of a question."""
+    first = state.spans[0].data if state.spans and state.spans[0].kind == "w" else ""
+    if first not in ("where", "when"):
+        return []
+    near = [p for r in state.mentioned for p in state.vocabulary.index.places[r.name]]
+    fit = [p for p in near if p.kind == "date"] if first == "when" else [p for p in near if "city" in p.roles]
+    if len(fit) != 1:
+        raise NotUnderstood(f"which column says {first}")
+    return fit
+
+
+def _values(state: State, spans: Sequence[Span]) -> None:
+    """Make conditions of values: several of one column are alternatives."""
+    by_column: dict[tuple[str, str], tuple[Place, list[str]]] = {}
+    for span in spans:
+        place, value = state.meaning(span)
+        if place.column.array:
+            state.frame.tests.append(Test(Term("", place), f"{sql.text(value)} = ANY({{}})"))
+            continue
+        by_column.setdefault((place.relation.name, place.column.name), (place, []))[1].append(value)
+    for place, values in by_column.values():
+        spelled = [sql.text(value) for value in values]
+        template = f"{{}} = {spelled[0]}" if len(spelled) == 1 else f"{{}} IN ({', '.join(spelled)})"
+        (state.frame.share if state.frame.share else state.frame.tests).append(Test(Term("", place), template))
+    if state.frame.share:
+        state.frame.share = [test for test in state.frame.share if test.term.place is not None]
+        if len(state.frame.share) != 1:
+            raise NotUnderstood("of what the share is meant")
+
+
+def _outputs(state: State, columns: list[Place]) -> None:
+    frame = state.frame
+    if frame.share:
+        if columns or frame.groups or state.superlative or state.counts or state.aggregates:
+            raise NotUnderstood("a share of more than rows")
+        return
+    if state.each is not None:
+        measured = [p for _, p in state.aggregates] or [p for p in columns if p.kind == "number"]
+        if not (measured and all(p.relation == state.each for p in measured)):
+            frame.groups += [Term("", place) for place in state.names_of(state.each)]
+            frame.groups = list(dict.fromkeys(frame.groups))
+        columns = [place for place in columns if Term("", place) not in frame.groups]
+    if state.superlative is not None:
+        _ranked_outputs(state, columns)
+        return
+    if state.counts:
+        place = state.counted.data[0] if state.counted is not None else None
+        frame.wanted.append(Term("COUNT DISTINCT" if place is not None else "COUNT", place))
+        frame.distinct = False
+        if columns and not frame.groups:
+            raise NotUnderstood("what is counted")
+    frame.wanted += [Term(function, place) for function, place in state.aggregates]
+    if frame.wanted:
+        if columns and not (frame.groups or frame.having or _listed_beside(state)):
+            raise NotUnderstood("what the other columns are of")
+        frame.groups += [Term("", place) for place in columns]
+        return
+    if frame.having:
+        frame.groups += [Term("", place) for place in columns or state.ranked_names()]
+        return
+    if frame.groups and columns and all(p.kind == "number" and not p.identifier for p in columns):
+        if not all(map(state.adds_up, columns)):
+            raise NotUnderstood("how the numbers of a group are put together")
+        frame.wanted += [Term("SUM", place) for place in columns]
+        return
+    _rows(state, columns)
+
+
+def _row_name(state: State) -> Place:
+    if not state.frame.nouns:
+        raise NotUnderstood("rows of what")
+    return state.name_of(state.frame.nouns[:1])
+
+
+def _listed_beside(state: State) -> bool:
+    """Say whether a column stands in a list with an aggregate: "each city and the number of its shops"."""
+    kinds = "".join(span.kind for span in state.spans)
+    return bool(re.search(r"C[wRE]*&[wU]*[HA]|[HA][wURC]*&[w]*C", kinds))
+
+
+def _is_predicate(state: State) -> bool:
+    """Say whether a column is told of rows: "which products are discontinued"."""
+    row = [(span.kind, span.data) for span in state.spans]
+    return any(
+        kind == "R"
+        and row[i + 1] in (("w", "are"), ("w", "is"), ("w", "was"), ("w", "were"))
+        and "C" in dict(row[i + 2 :])
+        for i, (kind, _) in enumerate(row[:-2])
+    )
+
+
+def _rows(state: State, columns: list[Place]) -> None:
+    """Show rows: the columns asked for, or what names a row."""
+    frame = state.frame
+    if frame.groups:
+        raise NotUnderstood("what is shown of each group")
+    if columns and _is_predicate(state):
+        raise NotUnderstood(f"what is asked of {columns[0].column.name}")
+    if columns:
+        frame.wanted += [Term("", place) for place in columns]
+        alone = len(columns) == 1 and columns[0].kind == "text" and not frame.nouns and not columns[0].identifier
+        ordered = "E" in state.kinds
+        if ordered and not frame.order:
+            frame.order.append((Term("", columns[0]), state.descending()))
+        frame.distinct = frame.distinct or (alone and not frame.order)
+        return
+    everything = any(
+        span.data in ("all", "list", "show", "every", "display") for span in state.spans if span.kind == "w"
+    )
+    if not frame.nouns or not (frame.tests or frame.absent or (everything and len(set(state.names)) == 1)):
+        raise NotUnderstood("what is asked of the rows")
+    frame.wanted += _shown(state, frame.nouns[0])
+
+
+def _shown(state: State, relation: Relation, first: Place | None = None) -> list[Term]:
+    """Give what is shown of rows: their name and what was spoken of; every column where none is a name."""
+    places = state.vocabulary.index.places[relation.name]
+    named = state.vocabulary.whole_name(relation)
+    if not named:
+        return [Term("", place) for place in places if place.kind != "prose"]
+    spoken = [test.term.place for test in state.frame.tests if test.term.place in places]
+    mentioned = [*([first] if first else []), *filter(None, spoken)]
+    return [Term("", place) for place in dict.fromkeys([*named, *facts(places, mentioned)])]
+
+
+def _ranked_outputs(state: State, columns: list[Place]) -> None:
+    frame, told = state.frame, state.superlative
+    assert told is not None
+    function = told.function or (state.aggregates[0][0] if state.aggregates else "")
+    texts = [place for place in columns if place.kind in ("text", "date", "boolean") or place.identifier]
+    numbers = [place for place in columns if place not in texts]
+    kinds = [term.place for term in frame.groups] + texts
+    frame.distinct = False
+    if told.common or told.counts or function:
+        groups = [p for p in kinds if p is not None]
+        groups = groups or (state.ranked_names() if len(frame.nouns) > 1 or told.common or function else [])
+        if (
+            not groups
+            or len({p.relation.name for p in groups}) > 1
+            or numbers
+            or (state.aggregates and told.place is None)
+        ):
+            raise NotUnderstood("what is ranked")
+        term = Term("COUNT", None) if told.place is None else Term(function, told.place)
+        frame.groups, frame.wanted = [Term("", place) for place in groups], [term]
+        frame.tests += [Test(Term("", place), "{} IS NOT NULL") for place in groups]
+        frame.order, frame.limit = [(term, told.down)], told.amount or 1
+        return
+    if told.place is None or state.counts or state.aggregates or frame.groups or frame.having:
+        raise NotUnderstood("what is ranked")
+    own = [place for place in texts if place.relation == told.place.relation]
+    if told.adjective and not frame.nouns:
+        frame.nouns.append(told.place.relation)
+    if not frame.nouns and not columns and told.amount is None:
+        frame.wanted = [Term("MAX" if told.down else "MIN", told.place)]
+        return
+    if own and not frame.nouns and not state.tells_rows(own[0]):
+        raise NotUnderstood(f"whether single rows or each {own[0].column.name} is ranked")
+    shown = [Term("", place) for place in columns] or _shown(state, frame.nouns[0], told.place)
+    frame.wanted = list(dict.fromkeys([*shown, Term("", told.place)]))
+    frame.tests.append(Test(Term("", told.place), "{} IS NOT NULL"))
+    frame.order, frame.limit = [(Term("", told.place), told.down)], told.amount or 1

@@ -1,0 +1,202 @@
+"""What is known while the spans of a question are put together: which are used, and what they make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from almanaq.agent.local.frame import Frame
+from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.recognize.words import words
+from almanaq.agent.local.schema_index import Meaning, Place
+from almanaq.agent.local.spoken import relation_stems
+from almanaq.suql.catalog.relations import Relation
+
+
+class NotUnderstood(Exception):
+    """A part of the question fits nothing: `args[0]` says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Superlative:
+    """What is extreme: a column or the number of rows, in which direction, and how many rows are wanted.
+
+    Attributes:
+        common: the most common value of a column is asked for.
+        function: how the numbers of a group are put together first.
+        adjective: it was told by an adjective: "heaviest" speaks of rows, "highest weight" of the number.
+    """
+
+    down: bool
+    amount: int | None
+    place: Place | None = None
+    counts: bool = False
+    common: bool = False
+    function: str = ""
+    adjective: bool = False
+
+
+class State:
+    """The spans of one question, with what has been made of them.
+
+    Attributes:
+        kinds: the kind of each span; "w" once it is used.
+        counts: rows are counted; `counted` the column whose values are, `counted_relation` whose rows.
+        each: the relation by whose rows the others are grouped.
+        kin: for each verb that shares its root with relations, their names.
+    """
+
+    def __init__(self, spans: Sequence[Span], vocabulary: Vocabulary, mentioned: Sequence[Relation]) -> None:
+        self.spans, self.vocabulary = list(spans), vocabulary
+        self.frame = Frame()
+        self.mentioned = list(mentioned)
+        self.names = {relation.name for relation in mentioned}
+        self.kinds = [span.kind for span in spans]
+        self.superlative: Superlative | None = None
+        self.counted: Span | None = None
+        self.counts = False
+        self.aggregates: list[tuple[str, Place]] = []
+        self.lists = False
+        self.counted_relation: Relation | None = None
+        self.each: Relation | None = None
+        self.kin: list[tuple[str, ...]] = [span.data for span in self.spans if span.kind == "r"]
+
+    def use(self, match: re.Match[str], *groups: str) -> None:
+        """Take the spans of named groups away; all but the values of a match when none is named."""
+        for group in groups or (0,):
+            for i in range(*match.span(group)):
+                if self.kinds[i] not in ("w&|" if groups else "w&|V"):
+                    self.kinds[i] = "w"
+
+    def one(self, match: re.Match[str], group: str) -> Span | None:
+        """Give the span of a named group of one letter, if it took part."""
+        return self.spans[match.start(group)] if match.group(group) else None
+
+    def place(self, span: Span, *, numeric: bool = False) -> Place:
+        """Give the one column that a span means among the relations spoken of."""
+        known: tuple[tuple[Place, float], ...] = span.data
+        within = [(p, quality) for p, quality in known if p.relation.name in self.names]
+        if not within and any(s.kind == "R" for s in (*self.named_after(span), *self.named_before(span))):
+            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
+        within = within or [(p, quality) for p, quality in known if quality == 1.0 or not self.mentioned]
+        if not within:
+            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
+        best = max(quality for _, quality in within)
+        near = self.nearest(span, [p for p, quality in within if quality == best])
+        if numeric:
+            near = [p for p in near if p.kind == "number" and not p.identifier] or near
+        if len(near) > 1:
+            near = [p for p in near if not p.identifier] or near
+        if len({(p.relation.name, p.column.name) for p in near}) != 1:
+            near = [p for p in near if p.relation.key == (p.column.name,)] or near
+        if len({(p.relation.name, p.column.name) for p in near}) != 1:
+            raise NotUnderstood(f"which of {', '.join(sorted({p.column.name for p in near})[:4])} is meant")
+        return near[0]
+
+    def nearest(self, span: Span, places: list[Place]) -> list[Place]:
+        """Give the columns of the relation that is named beside a column: "names of singers", "stadium names"."""
+        if len({p.relation.name for p in places}) < 2:
+            return places
+        named = {p.relation.name for p in places}
+        before = [s for s in self.spans if s.kind == "R" and s.last == span.first]
+        for each in (*before, *self.named_after(span)):
+            told = {relation.name for relation in each.data} & named
+            if told:
+                return [p for p in places if p.relation.name in told]
+        return places
+
+    def named_before(self, span: Span) -> list[Span]:
+        return [s for s in self.spans if s.kind == "R" and s.last == span.first]
+
+    def named_after(self, span: Span) -> list[Span]:
+        """Give the relation named after a column and its list: "ids and texts of paragraphs"."""
+        for other in (s for s in self.spans if s.first >= span.last):
+            if other.kind == "R":
+                return [other]
+            if other.kind not in "wC&":
+                break
+        return []
+
+    def measured(self, meant: Any) -> Place:
+        found = self.vocabulary.measured_by(meant, self.names) if meant else None
+        if found is None:
+            raise NotUnderstood("what is compared")
+        return found[0]
+
+    def time_column(self) -> Place:
+        """Give the column of the relations spoken of that says when: a year, or the one date."""
+        years = [p for r in self.mentioned for p in self.vocabulary.index.places[r.name] if "year" in p.stems]
+        return years[0] if len(years) == 1 and years[0].kind == "number" else self.date_column()
+
+    def date_column(self) -> Place:
+        days = [p for r in self.mentioned for p in self.vocabulary.index.places[r.name] if p.kind == "date"]
+        if len(days) > 1:
+            days = [p for p in days if set(p.stems) & set(relation_stems(p.relation))]
+        if len(days) != 1:
+            raise NotUnderstood("which date is meant")
+        return days[0]
+
+    def meaning(self, span: Span) -> Meaning:
+        """Give the one column in which a value stands, and the value."""
+        meanings: tuple[Meaning, ...] = span.data
+        near = [m for m in meanings if m[0].relation.name in self.names] or list(meanings)
+        before = span.first - 1
+        named = [
+            [place for place, _ in s.data]
+            for s in self.spans
+            if s.kind == "C" and (before - 2 <= s.last - 1 <= before or s.first == span.last)
+        ]
+        near = [m for m in near if any(m[0] in places for places in named)] or near
+        whole = [m for m in near if self.vocabulary.distinct(m[0]) >= 0.8 * (m[0].relation.rows or 0)]
+        if len(near) > 1 and len(whole) == 1:
+            near = whole
+        if len({(m[0].relation.name, m[0].column.name) for m in near}) != 1:
+            raise NotUnderstood("in which column " + near[0][1] + " is meant")
+        return near[0]
+
+    def mention(self, relations: Sequence[Relation]) -> None:
+        """Note that the question names a relation."""
+        self.frame.nouns.append(self.one_of(relations))
+
+    def one_of(self, relations: Sequence[Relation]) -> Relation:
+        """Give the one relation of several of one name that holds what else the question speaks of."""
+        if len(relations) > 1:
+            spoken = {p[0].relation.name for s in self.spans if s.kind in "CV" for p in s.data}
+            relations = [relation for relation in relations if relation.name in spoken]
+        if len(relations) != 1:
+            raise NotUnderstood("which table is meant")
+        return relations[0]
+
+    def name_of(self, relations: Sequence[Relation]) -> Place:
+        named = self.vocabulary.row_name(relations[0]) if len(relations) == 1 else None
+        if named is None:
+            raise NotUnderstood("what names " + " or ".join(relation.name for relation in relations))
+        return named
+
+    def names_of(self, relation: Relation) -> list[Place]:
+        return list(self.vocabulary.whole_name(relation)) or [self.name_of([relation])]
+
+    def ranked_names(self) -> list[Place]:
+        """Give what names the rows that are ranked: those of the relation named first that is not itself counted."""
+        ranked = [r for r in self.nouns_in_order() if r != self.counted_relation]
+        if not ranked:
+            raise NotUnderstood("rows of what are ranked")
+        return self.names_of(ranked[0])
+
+    def nouns_in_order(self) -> list[Relation]:
+        return [span.data[0] for span in self.spans if span.kind == "R" and len(span.data) == 1]
+
+    def tells_rows(self, place: Place) -> bool:
+        """Say whether a column names single rows: a name, a key, a date of a row."""
+        return place.kind == "date" or self.vocabulary.names_rows(place)
+
+    def adds_up(self, place: Place) -> bool:
+        """Say whether the numbers of a column make a sum that means something: sales do, prices do not."""
+        parts = set(place.stems)
+        return bool(parts & words().additive) and not parts & words().rates
+
+    def descending(self) -> bool:
+        return any(re.search("desc|decr|highest|oldest|most|largest", str(s.data)) for s in self.spans if s.kind == "E")

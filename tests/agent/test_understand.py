@@ -1,0 +1,128 @@
+"""Understanding a question whole: every word that means something is used once, or there is no query."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import almanaq
+from almanaq.agent.local.parser import LocalParser
+from almanaq.agent.local.recognize.spans import best_cover, recognize
+from almanaq.agent.local.recognize.tokens import tokenize
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.understand import understand
+
+TODAY = date(2026, 1, 1)
+ROWS = 12
+FERRIES = pa.table(
+    {
+        "ferry_id": list(range(ROWS)),
+        "Ferry Name": [f"Ferry {chr(65 + i)}" for i in range(ROWS)],
+        "harbor": ["Bergen", "Oslo", "Turku"] * 4,
+        "hull": ["steel", "wood", None] * 4,
+        "built": [1960 + 3 * i for i in range(ROWS)],
+        "crew_size": [5 + i for i in range(ROWS)],
+        "top_speed (kn)": [10.5 + i for i in range(ROWS)],
+        "ticket_price": [20.0 + i for i in range(ROWS)],
+        "inspected": [date(2024, 1 + i % 12, 3) for i in range(ROWS)],
+    }
+)
+TRIPS = pa.table(
+    {
+        "trip_id": list(range(30)),
+        "ferry_id": [i % ROWS for i in range(30)],
+        "sailed": [date(2025, 1 + i % 12, 5) for i in range(30)],
+        "passengers": [40 + i for i in range(30)],
+    }
+)
+UNDERSTOOD = {
+    "how many ferries are there?": "SELECT COUNT(*) FROM ferries",
+    "how many ferries are in Oslo": "SELECT COUNT(*) FROM ferries WHERE harbor = 'Oslo'",
+    "number of ferries per harbor": "SELECT harbor, COUNT(*) FROM ferries GROUP BY harbor",
+    "average ticket price by harbor": "SELECT harbor, AVG(ticket_price) FROM ferries GROUP BY harbor",
+    "total passengers": "SELECT SUM(passengers) FROM trips",
+    "passengers by harbor": "SELECT ferries.harbor, SUM(trips.passengers) FROM trips "
+    "JOIN ferries ON trips.ferry_id = ferries.ferry_id GROUP BY ferries.harbor",
+    "how many trips were made in March 2025?": "SELECT COUNT(*) FROM trips "
+    "WHERE (sailed >= '2025-03-01' AND sailed < '2025-04-01')",
+    "ferries faster than 15 kn": 'top_speed (kn)" > 15',
+    "which harbor has the most ferries": "SELECT harbor, COUNT(*) FROM ferries WHERE harbor IS NOT NULL "
+    "GROUP BY harbor ORDER BY COUNT(*) DESC LIMIT 1",
+    "how many ferries have an unknown hull": "SELECT COUNT(*) FROM ferries WHERE hull IS NULL",
+    "how many ferries are not in Turku": "SELECT COUNT(*) FROM ferries WHERE harbor <> 'Turku'",
+    "which harbors are there": "SELECT DISTINCT harbor FROM ferries",
+    "harbors with more than 3 ferries": "GROUP BY harbor HAVING COUNT(*) > 3",
+    "minimum and maximum crew size": "SELECT MIN(crew_size), MAX(crew_size) FROM ferries",
+    "how many ferries were built after 1980": "SELECT COUNT(*) FROM ferries WHERE built > 1980",
+    "the 3 cheapest ferries": "ORDER BY ticket_price ASC LIMIT 3",
+    "ferries without trips": "ferry_id NOT IN (SELECT ferry_id FROM trips WHERE ferry_id IS NOT NULL)",
+    "what percentage of ferries are wood": "100.0 * COUNT(*) FILTER (WHERE hull = 'wood') / NULLIF(COUNT(*), 0)",
+    "how many ferries cost more than average": "",
+}
+DECLINED = {
+    "how many ferries sank?": "sank",
+    "average ticket price by captain": "captain",
+    "which ferry has the nicest view": "nicest",
+    "how many ferries are longer than 2 hours": "",
+    "ferries in Oslo with purple lamps": "purple",
+    "which harbor has the highest price": "",
+    "price per passenger": "",
+}
+
+
+@pytest.fixture(scope="module")
+def connection():
+    with almanaq.connect({"ferries": FERRIES, "trips": TRIPS}, model="local", cache=False) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def vocabulary(connection):
+    return Vocabulary(LocalParser(connection.engine.values, lambda: TODAY).index(connection.catalog))
+
+
+@pytest.mark.parametrize("question", [q for q, sql in UNDERSTOOD.items() if sql])
+def test_a_question_is_understood_as_one_query(connection, vocabulary, question):
+    found = understand(question, vocabulary, TODAY)
+    assert found.suql is not None, found.missing
+    assert UNDERSTOOD[question] in found.suql
+    connection.sql(found.suql)
+
+
+@pytest.mark.parametrize("question", DECLINED)
+def test_what_fits_nothing_is_named(vocabulary, question):
+    found = understand(question, vocabulary, TODAY)
+    assert found.suql is None
+    assert DECLINED[question] in found.missing
+
+
+@pytest.mark.parametrize("question", UNDERSTOOD)
+@pytest.mark.parametrize("word", ["zebra", "Quimby", "4711", "blorfing"])
+def test_no_word_is_passed_over(vocabulary, question, word):
+    """A word that nothing is known of, anywhere in a question, takes the query away."""
+    words = question.split()
+    for place in range(1, len(words) + 1):
+        asked = " ".join([*words[:place], word, *words[place:]])
+        plain, changed = understand(question, vocabulary, TODAY).suql, understand(asked, vocabulary, TODAY).suql
+        assert changed is None or changed != plain
+
+
+@pytest.mark.parametrize("question", UNDERSTOOD)
+def test_every_token_is_in_one_span(vocabulary, question):
+    tokens = tokenize(question)
+    spans = best_cover(recognize(tokens, vocabulary, question, TODAY), len(tokens))
+    assert [i for span in spans for i in range(span.first, span.last)] == list(range(len(tokens)))
+
+
+WORDS = sorted({word for question in (*UNDERSTOOD, *DECLINED) for word in question.split()} | {"?", "5", "2024", "not"})
+
+
+@given(question=st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
+def test_whatever_is_asked_gives_a_query_that_runs_or_none(connection, vocabulary, question):
+    found = understand(question, vocabulary, TODAY)
+    if found.suql is not None:
+        connection.sql(found.suql)
