@@ -64,17 +64,55 @@ def local_parser() -> str:
     rows = []
     for half in ("development", "report"):
         found, spider = record["suql_restaurants"][half], record["spider"][half]
-        rows.append((half, f"{found['precision']:.2f} / {found['recall']:.2f}", f"{spider['execution accuracy']:.3f}"))
-    return markdown(("half", "restaurants: precision / recall of conditions", "Spider: execution accuracy"), rows)
+        figures = (spider["execution accuracy"], spider["no query"])
+        conditions = f"{found['precision']:.2f} / {found['recall']:.2f}"
+        rows.append((half, conditions, *(f"{figure:.3f}" for figure in figures)))
+    head = ("half", "restaurants: precision / recall of conditions", "Spider: execution accuracy", "declined")
+    return markdown(head, rows)
 
 
 def local_everyday() -> str:
-    """Everyday questions about small databases of ours: how many got the right rows at first, and do now."""
+    """Everyday questions about small databases of ours: how many got the right rows, no query, wrong rows."""
     rows = []
-    for name, when in (("everyday_first", "before"), ("everyday", "now")):
+    for name, when in (("everyday_first", "at first"), ("everyday", "now")):
         record = json.loads((EXPERIMENTS / "local" / f"{name}.json").read_text())
-        rows.append((when, *(f"{record[h]['right']} of {record[h]['questions']}" for h in ("development", "report"))))
-    return markdown(("", "development half", "report half"), rows)
+        for half in ("development", "report"):
+            databases = record[half]["by database"].values()
+            declined = sum(found.get("no query", 0) for found in databases)
+            wrong = sum(found.get("wrong", 0) + found.get("refused", 0) for found in databases)
+            rows.append((when, half, *map(str, (record[half]["questions"], record[half]["right"], declined, wrong))))
+    return markdown(("", "half", "questions", "right", "declined", "wrong"), rows)
+
+
+def local_strangers() -> str:
+    """Questions over tables of public packages: right, declined, wrong, with precision and coverage."""
+    rows = []
+    for half in ("open", "kept"):
+        path = EXPERIMENTS / "strangers" / f"{half}.json"
+        record = json.loads(path.read_text()) if path.exists() else {"by source": {}}
+        named = [*record["by source"].items(), *([("all", record)] if "right" in record else [])]
+        for source, found in named:
+            counts = (str(found[name]) for name in ("questions", "right", "declined", "wrong"))
+            shares = (_interval(found[name]) for name in ("precision", "coverage"))
+            rows.append((half, source, *counts, *shares))
+    head = ("half", "source", "questions", "right", "declined", "wrong", "right of what is answered", "answered")
+    return markdown(head, rows)
+
+
+def _interval(share: list[float]) -> str:
+    return f"{share[0]:.2f} ({share[1]:.2f}–{share[2]:.2f})"
+
+
+def local_confidence() -> str:
+    """What the threshold of confidence gives: by folds over databases, and on what was kept aside."""
+    path = EXPERIMENTS.parent / "src" / "almanaq" / "agent" / "local" / "confidence.json"
+    record = json.loads(path.read_text())
+    rows = [
+        (name, f"{row['threshold']:.2f}", f"{row['precision']:.2f}", f"{row['coverage']:.2f}")
+        for name in ("cross-validated by database", "kept aside")
+        for row in record[name]
+    ]
+    return markdown(("questions", "probability at least", "right of what is answered", "answered"), rows)
 
 
 def candidates() -> str:
@@ -91,5 +129,7 @@ TABLES = {
     "local-yes-no": local_yes_no,
     "local-parser": local_parser,
     "local-everyday": local_everyday,
+    "local-strangers": local_strangers,
+    "local-confidence": local_confidence,
     "candidates": candidates,
 }

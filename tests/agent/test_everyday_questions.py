@@ -209,7 +209,9 @@ def test_codes_are_spoken_of_by_their_comments(old_system, question, expected):
 
 def test_a_text_question_forgets_the_noun_of_the_row(connections):
     """The noun that names the row is no word that its text must hold."""
-    assert [row[0] for row in connections["cinema"].ask("Is there a funny movie?").rows] == ["Storm Season"]
+    nearest = connections["cinema"].ask("Is there a funny movie?").answer
+    assert "funny" in nearest
+    assert "funny movie" not in nearest
 
 
 def test_what_cannot_be_ordered_is_said_and_not_cut_down_to_one_row(connections):

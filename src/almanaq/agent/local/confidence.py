@@ -27,8 +27,8 @@ from almanaq.agent.local.spoken import relation_stems, spoken
 from almanaq.agent.local.understand import Understanding
 from almanaq.agent.local.words import Word, identifier_stems, roots, split, stem, stems, word_set
 
-CONFIDENCE = 0.8
-"""The probability of being right below which a question is declined."""
+CONFIDENCE = 0.7
+"""The probability of being right below which a question is declined that was understood whole."""
 _SILENT = word_set(
     """
     a an the of to in on at for from with by as and or is are was were be been being do does did done has have had
@@ -117,6 +117,10 @@ class Judged:
     understood: str | None
     guess: Reading | None
     unknown: tuple[str, ...]
+
+    def is_sure(self, confidence: float) -> bool:
+        """Say whether the query may be run; a guess, which may leave words out, has to be surer."""
+        return self.probability >= (confidence if self.understood is not None else (1 + confidence) / 2)
 
 
 def not_sure(judged: Judged) -> str:

@@ -65,7 +65,7 @@ class LocalParser:
         judged = self.judge(question, catalog)
         if judged is None:
             return Parsed("no_query")
-        if judged.probability < self._confidence:
+        if not judged.is_sure(self._confidence):
             return Parsed("no_query", reply=not_sure(judged))
         guess = judged.guess
         if judged.understood is not None or guess is None:

@@ -145,7 +145,7 @@ def _rows(state: State, columns: list[Place]) -> None:
         frame.distinct = frame.distinct or (alone and not frame.order)
         return
     everything = any(
-        span.data in ("all", "list", "show", "every", "display") for span in state.spans if span.kind == "w"
+        span.data in ("all", "list", "show", "every", "display", "there") for span in state.spans if span.kind == "w"
     )
     if not frame.nouns or not (frame.tests or frame.absent or (everything and len(set(state.names)) == 1)):
         raise NotUnderstood("what is asked of the rows")

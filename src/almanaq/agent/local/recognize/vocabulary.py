@@ -126,15 +126,22 @@ class Vocabulary:
         return tuple((relation, quality) for relation, quality in found if quality == best)
 
     def kin(self, word: str) -> tuple[str, ...]:
-        """Give the relations that share their root with a verb: "conducted" speaks of conductors, "hired" of hiring."""
+        """Give the relations that share a root with a verb, in their name or in one of a column's: "conducted" speaks
+        of conductors, "directed" of a director.
+        """
         if len(word) < 5 and word not in PAST:
             return ()
         said = {root for root in roots(word) if len(root) > 3}
         return tuple(
             relation.name
             for relation in self.index.catalog.relations
-            if any(said & roots(part) for part in relation_stems(relation))
+            if any(said & roots(part) for part in (*relation_stems(relation), *self._agents(relation)))
         )
+
+    def _agents(self, relation: Relation) -> list[str]:
+        """Give the words of a relation's columns that name who does something: "director"."""
+        places = self.index.places[relation.name]
+        return [part for place in places if place.kind == "text" for part in place.stems if part.endswith(("er", "or"))]
 
     def values_named(self, text: str, said: tuple[str, ...]) -> tuple[tuple[Meaning, float], ...]:
         """Give the values that words spell, whole, or in part where a column has few values."""
@@ -155,9 +162,11 @@ class Vocabulary:
 
     def names_rows(self, place: Place) -> bool:
         """Say whether a column tells rows apart: hardly two of them share a value."""
-        rows = place.relation.rows or 0
+        rows = place.relation.rows
         if place.relation.key == (place.column.name,):
             return True
+        if rows is None:
+            return "name" in place.roles
         return place.kind == "text" and self.distinct(place) >= min(0.8 * rows, 4000) and rows > 1
 
     def row_name(self, relation: Relation) -> Place | None:
