@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 
-from almanaq.errors import AlmanaqError, BudgetExceeded
+from almanaq.errors import AlmanaqError, BudgetExceeded, OperationalError
 from almanaq.visible import visible
 
 INTERRUPTED = 130
@@ -19,10 +20,14 @@ def main() -> int:
     code = 0
     try:
         app(prog_name="almanaq")
+    except SystemExit as done:
+        code = done.code if isinstance(done.code, int) else int(done.code is not None)
     except AlmanaqError as error:
         code = _report(error)
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except MemoryError:
+        code = _report(OperationalError("there is not enough memory for this: narrow the query, or give it a LIMIT"))
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -34,9 +39,13 @@ def main() -> int:
 
 
 def _leave_if_an_engine_works(code: int) -> None:
-    """End the process at once where an engine does not stop: Python would wait for its thread."""
+    """End the process at once where an engine does not stop, or a thread may hold what is an engine's.
+
+    Python would wait for the first, and DuckDB complains of the second.
+    """
     leaving = sys.modules.get("almanaq.suql.databases.leaving")
-    if leaving is not None and leaving.work_was_left():
+    held = "duckdb" in sys.modules and any(thread.daemon for thread in threading.enumerate())
+    if held or (leaving is not None and leaving.work_was_left()):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

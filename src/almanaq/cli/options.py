@@ -112,6 +112,7 @@ class Request:
 @contextmanager
 def connected(request: Request) -> Iterator[Connection]:
     """Give a connection with flags, environment and file taken into account; close it at the end."""
+    from almanaq.cli.memory import bound_memory
     from almanaq.cli.terminal import warn_of_source
     from almanaq.connection import connect
     from almanaq.settings import read_settings
@@ -127,6 +128,7 @@ def connected(request: Request) -> Iterator[Connection]:
         max_result_mb=request.max_result_mb,
     )
     settings.export()
+    bound_memory(settings.model, settings.embedder)
     with connect(
         request.source,
         model=settings.model,

@@ -186,7 +186,7 @@ class DuckDBSession:
                 work.busy = True
             try:
                 yield
-            except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
+            except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError) as error:
                 raise self._named(error) from error
             finally:
                 with self._lock:  # whoever interrupts it is done before it is closed
@@ -229,6 +229,10 @@ class DuckDBSession:
             if self._expired:
                 return DeadlineExceeded("the query ran longer than its deadline and was stopped")
             return OperationalError("the query was interrupted")
+        if "Out of Memory Error" in str(error) or isinstance(error, MemoryError):
+            return OperationalError(
+                f"the query needs more memory than it may have: narrow it, or group it ({first_line(error)})"
+            )
         first = str(error).strip().split("\n", 1)[0]
         return engine_error(re.sub(rf"\b{self._prefix}", "", first) or type(error).__name__, _kind(error))
 

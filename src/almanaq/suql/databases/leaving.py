@@ -65,6 +65,6 @@ def work_was_left(*, but: threading.Thread | None = None) -> bool:
 
 def _leave(finish: Callable[[], None]) -> None:
     _left.difference_update([thread for thread in _left if not thread.is_alive()])
-    thread = threading.Thread(target=finish, name="almanaq-left", daemon=True)
+    thread = threading.Thread(target=finish, name="almanaq-left")
     _left.add(thread)
     thread.start()

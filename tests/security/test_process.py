@@ -1,0 +1,61 @@
+"""A command ends in time and in order: no thread of an engine holds it, and no memory beyond its bound is taken."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOLDING = """
+import sys, threading, time
+import almanaq
+from almanaq.cli import main
+connection = almanaq.connect({"t": {"n": [1]}})
+threading.Thread(target=lambda: (connection.sql("SELECT n FROM t"), time.sleep(600)), daemon=True).start()
+sys.argv = ["almanaq", *sys.argv[1:]]
+sys.exit(main())
+"""
+LIMITED = """
+import sys
+from almanaq.cli import main, memory
+memory._memory = lambda: 1_500_000_000
+sys.argv = ["almanaq", *sys.argv[1:]]
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    (tmp_path / "t.csv").write_text("n\n1\n")
+    return str(tmp_path / "t.csv")
+
+
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=dict(os.environ))
+
+
+def test_nothing_is_said_of_what_a_thread_holds_at_the_end(source: str) -> None:
+    done = run(HOLDING, "sql", "SELECT n FROM t", "--db", source, "--format", "csv")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "n\n1\n", "")
+
+
+def test_a_command_does_not_wait_for_an_engine_that_does_not_stop(source: str) -> None:
+    slow = "SELECT length(lpad('x', 2000000000, 'ab')) AS n"
+    done = run(HOLDING, "sql", slow, "--db", source, "--deadline", "0.3")
+    assert done.returncode == 1
+    assert done.stderr == "almanaq: the query ran longer than its deadline of 0.3 s\n"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems bound no such memory")
+def test_a_query_beyond_the_memory_there_is_fails_with_a_word(source: str) -> None:
+    large = "SELECT max(length(repeat('a', 2000000 + i::int))) AS n FROM generate_series(1, 1500) AS g(i)"  # 3 GB
+    done = run(LIMITED, "sql", large, "--db", source)
+    assert done.returncode == 1
+    assert "memory" in done.stderr
+    assert "narrow" in done.stderr
+    assert "defect" not in done.stderr
