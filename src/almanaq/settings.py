@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -34,6 +35,7 @@ _HARMLESS = ("speculation", "order", "strict", "deadline", "concurrency")
 _LIMITS = {"max_calls": DEFAULT_MAX_CALLS, "max_result_mb": MAX_RESULT_MB}
 """What a folder may lower and not raise."""
 _OF_THIS_MACHINE = {"model": ("local",), "embedder": ("lexical", "static", "local")}
+_LONGEST_FILE = 2**20
 _SHOWN = 200
 _SECRET = ("openai_api_key", "openai_base_url")
 
@@ -130,6 +132,9 @@ def read_settings(**flags: Any) -> Settings:
 def read_file(path: Path) -> SettingsFile | None:
     """Give a file of settings, None where there is none; raises UsageError for one that cannot be read."""
     try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _LONGEST_FILE:
+            raise UsageError(f"{path}: no file of settings: a regular file of at most {_LONGEST_FILE:,} bytes is one")
         content = path.read_bytes()
         return SettingsFile(path, content, tomllib.loads(content.decode()))
     except FileNotFoundError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 import almanaq
 from almanaq.cli.app import app
 from almanaq.errors import SourceError, UsageError
+from almanaq.retrieval import kept_texts
 from almanaq.retrieval.checked import SUMS
 from almanaq.retrieval.manifest import MANIFEST, _sum
 from almanaq.retrieval.stored import open_index, update_index
@@ -135,6 +137,13 @@ def test_a_file_of_an_index_is_no_link_to_another(index: Path, tmp_path: Path) -
     with pytest.raises(SourceError) as caught:
         answers(index)
     assert "the secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("block", [zlib.compress(bytes(1001)), zlib.compress(b"[]")[:-3], b"not packed"])
+def test_a_block_of_texts_unpacks_to_no_more_than_is_written(block: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_texts, "_MOST", 1000)
+    with pytest.raises((ValueError, zlib.error)):
+        kept_texts._unpacked(block)
 
 
 @pytest.mark.parametrize("embedder", ["openai:m", "someone/model", "./model"])

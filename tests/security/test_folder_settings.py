@@ -184,6 +184,21 @@ def test_the_file_beside_a_source_names_columns_and_nothing_else(line: str) -> N
         parse_schema(line)
 
 
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "long"])
+def test_what_is_no_file_of_settings_is_refused_at_once(kind: str) -> None:
+    file = Path("almanaq.toml")
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file.write_bytes(b"#" * (2**20 + 1))
+    with pytest.raises(UsageError, match="no file of settings"):
+        read_settings()
+
+
 @pytest.mark.slow
 def test_a_model_folder_runs_no_code_of_its_own(tmp_path: Path) -> None:
     """sentence-transformers before 6 imported what a local folder's modules.json names."""

@@ -20,6 +20,7 @@ from almanaq.retrieval.checked import Checked
 
 _BLOCK = 16_384  # characters that are packed together: a small table alone packs badly, a large block is slow to open
 _LEVEL = 1
+_MOST = 2**28  # bytes that a block unpacks to: a forged one could unpack to all memory
 
 
 @dataclass
@@ -62,8 +63,16 @@ def unpacked(
     block = int(np.searchsorted(blocks[:, 0], number, side="right")) - 1
     start, end = int(blocks[block, 1]), int(blocks[block + 1, 1])
     try:
-        lines = zlib.decompress(packed.run(start, end).tobytes()).split(b"\n")
+        lines = _unpacked(packed.run(start, end).tobytes()).split(b"\n")
         description, keys, rows = json.loads(lines[number - int(blocks[block, 0])])
     except (zlib.error, IndexError) as error:
         raise ValueError(f"the text of table {number} cannot be read: {error}") from error
     return description, keys, rows
+
+
+def _unpacked(block: bytes) -> bytes:
+    unpacker = zlib.decompressobj()
+    text = unpacker.decompress(block, _MOST)
+    if not unpacker.eof:
+        raise ValueError("it does not end, or is larger than any that is written")
+    return text
