@@ -33,6 +33,8 @@ def write_messy(folder: Path, *, rows: int = 400) -> Path:
     put("mdy.csv", "id,day\n" + "".join(f"{i},{m:02d}/{d:02d}/{y}\n" for i, (d, m, y) in enumerate(days)))
     put("ymd.csv", "id,day\n" + "".join(f"{i},{y}-{m:02d}-{d:02d}\n" for i, (d, m, y) in enumerate(days)))
     put("wide.csv", ",".join(f"c{i}" for i in range(200)) + "\n" + f"{','.join(map(str, range(200)))}\n" * 20)
+    grown = "".join(f"{i},{i / 4:.2f},2024-01-{i % 28 + 1:02d} 10:00:00,word {i % 9}\n" for i in range(100_000))
+    put("large.csv", f"id,share,at,word\n{grown}n/a,US$3m,,\n")
     put("tabs.tsv", "a\tb\n1\tx\n2\ty\n")
     put("bars.csv", "a|b\n1|x\n2|y\n")
     put("utf16.csv", "a,b\n1,é\n", "utf-16")

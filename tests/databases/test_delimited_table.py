@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from almanaq.corpus.files import sniff
 from almanaq.corpus.files.marks import Marks, marks_of
 from almanaq.corpus.inference import ColumnReport, Told
+from almanaq.suql.databases import delimited_table
 from almanaq.suql.databases.files import read_table
 from almanaq.suql.databases.typed_columns import type_column
 
@@ -44,7 +46,16 @@ def columns(draw: st.DrawFn) -> list[str]:
     return cells + draw(st.lists(ODD, max_size=draw(st.sampled_from([0, 1, 4]))))
 
 
-@settings(max_examples=25)
+@pytest.fixture(params=["duckdb", "here"], autouse=True, scope="module")
+def reader(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whichever reads the file, DuckDB or Python, what is read is the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delimited_table, "SMALL_BYTES", 0 if request.param == "duckdb" else 1 << 30)
+        patch.setattr(delimited_table, "_SMALL_ROWS", 0 if request.param == "duckdb" else 1 << 30)
+        yield
+
+
+@settings(max_examples=15)
 @given(st.lists(columns(), min_size=6, max_size=6))
 def test_a_file_reads_as_if_every_cell_were_read_by_our_readers(
     tmp_path_factory: pytest.TempPathFactory, drawn: list[list[str]]

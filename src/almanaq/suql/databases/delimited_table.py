@@ -32,10 +32,15 @@ _LONGEST = 320
 _BATCH_ROWS = 20_000
 _SHORT_LINE, _LONGEST_LINE = 2_000_000, 16_000_000
 """A longer line is read by Python: room for it would be taken many times over."""
+SMALL_BYTES = 1 << 15
+"""A smaller file is read by Python in less time than DuckDB's reader takes to begin."""
+_SMALL_ROWS = 500
+"""The cells of so few rows are looked at one by one in less time than the pattern takes to be made."""
 _EVERY, _LARGE = 16, 100_000
 _FEW_DROPPED = 8
 _GUESSED_ROWS = 100
 _UNTOLD = Told()
+_READ_HERE = "read_here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +120,18 @@ def load_delimited(
     stage = (*place[:-1], f"{place[-1]} as read")
     source = _source(path, dialect, len(columns))
     try:
-        try:
-            rows = _stage(connection, stage, source, columns)
-        except duckdb.Error:
-            # Ragged rows, faulty quotes, mixed line ends: what DuckDB will not read, Python's reader will.
-            connection.register("read_here", _read_here(path, dialect, len(columns), mended))
-            source = "read_here"
+        rows = 0 if path.stat().st_size < SMALL_BYTES else _try_stage(connection, stage, source, columns)
+        if not rows:
+            # Small, or what DuckDB will not read: ragged rows, faulty quotes, mixed line ends.
+            connection.register(_READ_HERE, _read_here(path, dialect, len(columns), mended))
+            source = _READ_HERE
             rows = _stage(connection, stage, source, columns)
         while not _settle(connection, stage, columns, rows):
             rows = _stage(connection, stage, source, columns)
         _finish(connection, stage, place, columns)
     finally:
-        if source == "read_here":
-            connection.unregister("read_here")
+        if source == _READ_HERE:
+            connection.unregister(_READ_HERE)
     return rows, tuple(column.report for column in columns if column.report), mended
 
 
@@ -218,6 +222,16 @@ def _stage(
     return int(rows)
 
 
+def _try_stage(
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], source: str, columns: Sequence[_Column]
+) -> int:
+    """Do the same, and give 0 where DuckDB will not read the file."""
+    try:
+        return _stage(connection, stage, source, columns)
+    except duckdb.Error:
+        return 0
+
+
 def _left(at: int) -> str:
     """Name what is left over of a column, as no column is named."""
     return f"\x1fleft {at}"
@@ -304,7 +318,8 @@ def _settle_texts(
 ) -> None:
     """Decide the columns that were kept as text: by their distinct cells, unless most of them can only be text."""
     texts = [column for column in columns if column.cast is _TEXT]
-    for every in (_EVERY, 1) if rows > _LARGE else (1,):
+    looks = () if rows <= _SMALL_ROWS else (_EVERY, 1) if rows > _LARGE else (1,)
+    for every in looks:
         for column, (cells, strange) in zip(texts, _strange(connection, stage, texts, every), strict=True):
             share = 0.5 if every > 1 else 1 - 0.95
             if column.report is None and not column.told.type and cells and strange > share * cells:
