@@ -51,7 +51,6 @@ def reader(request: pytest.FixtureRequest) -> Iterator[None]:
     """Whichever reads the file, DuckDB or Python, what is read is the same."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delimited_table, "SMALL_BYTES", 0 if request.param == "duckdb" else 1 << 30)
-        patch.setattr(delimited_table, "_SMALL_ROWS", 0 if request.param == "duckdb" else 1 << 30)
         yield
 
 

@@ -34,8 +34,6 @@ _SHORT_LINE, _LONGEST_LINE = 2_000_000, 16_000_000
 """A longer line is read by Python: room for it would be taken many times over."""
 SMALL_BYTES = 1 << 15
 """A smaller file is read by Python in less time than DuckDB's reader takes to begin."""
-_SMALL_ROWS = 500
-"""The cells of so few rows are looked at one by one in less time than the pattern takes to be made."""
 _EVERY, _LARGE = 16, 100_000
 _FEW_DROPPED = 8
 _GUESSED_ROWS = 100
@@ -117,12 +115,16 @@ def load_delimited(
     """
     columns = _guess(dialect, header, reading)
     mended = Mended()
+    if path.stat().st_size < SMALL_BYTES:
+        raw = _read_here(path, dialect, len(columns), mended)
+        _load_here(connection, place, raw, columns)
+        return raw.num_rows, tuple(column.report for column in columns if column.report), mended
     stage = (*place[:-1], f"{place[-1]} as read")
     source = _source(path, dialect, len(columns))
     try:
-        rows = 0 if path.stat().st_size < SMALL_BYTES else _try_stage(connection, stage, source, columns)
+        rows = _try_stage(connection, stage, source, columns)
         if not rows:
-            # Small, or what DuckDB will not read: ragged rows, faulty quotes, mixed line ends.
+            # What DuckDB will not read: ragged rows, faulty quotes, mixed line ends.
             connection.register(_READ_HERE, _read_here(path, dialect, len(columns), mended))
             source = _READ_HERE
             rows = _stage(connection, stage, source, columns)
@@ -197,6 +199,19 @@ def _read_here(path: Path, dialect: Dialect, width: int, mended: Mended) -> Any:
             rows = []
     batches += [_batch(rows, schema)] if rows else []
     return pa.Table.from_batches(batches, schema)
+
+
+def _load_here(
+    connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], raw: Any, columns: Sequence[_Column]
+) -> None:
+    """Make the table of a small file, every cell read by our readers, in one statement."""
+    arrays = {}
+    for i, column in enumerate(columns):
+        arrays[f"v{i}"], column.report = type_column(column.name, raw.column(i), column.told)
+    connection.register(_READ_HERE, pa.table(arrays))
+    names = ", ".join(f"v{i} AS {quote(column.name)}" for i, column in enumerate(columns))
+    connection.execute(f"CREATE TABLE {quote(*place)} AS SELECT {names} FROM {_READ_HERE}")
+    connection.unregister(_READ_HERE)
 
 
 def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
@@ -318,8 +333,7 @@ def _settle_texts(
 ) -> None:
     """Decide the columns that were kept as text: by their distinct cells, unless most of them can only be text."""
     texts = [column for column in columns if column.cast is _TEXT]
-    looks = () if rows <= _SMALL_ROWS else (_EVERY, 1) if rows > _LARGE else (1,)
-    for every in looks:
+    for every in (_EVERY, 1) if rows > _LARGE else (1,):
         for column, (cells, strange) in zip(texts, _strange(connection, stage, texts, every), strict=True):
             share = 0.5 if every > 1 else 1 - 0.95
             if column.report is None and not column.told.type and cells and strange > share * cells:
