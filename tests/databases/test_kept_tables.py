@@ -90,6 +90,12 @@ def test_kept_files_are_the_users_alone_and_bounded(folder: Path, tables: KeptTa
     assert list(tables.folder.iterdir()) == []
 
 
+def test_whoever_interrupts_does_not_wait_for_tables_to_be_kept(folder: Path, tables: KeptTables) -> None:
+    with pytest.raises(KeyboardInterrupt), closing(files.open_files(folder, kept=tables)):
+        raise KeyboardInterrupt
+    assert list(tables.folder.iterdir()) == []
+
+
 @pytest.mark.parametrize("damage", ["half", "none", "told"])
 def test_a_damaged_file_is_read_anew(folder: Path, tables: KeptTables, loads: list[str], damage: str) -> None:
     first = content(folder, tables)

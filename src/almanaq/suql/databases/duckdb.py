@@ -40,6 +40,7 @@ class Loaded:
         declared: the keys and units that the catalog cannot show.
         separate: whether each schema is a database of its own.
         typed: (schema, name) of the tables whose source declares types: no ENUM is inferred there.
+        catalog: what the tables hold as it was read once, before a schema file is applied; None: to be read.
         origins: by (schema, name) of a table, the file that it was read from and how that is written.
     """
 
@@ -48,6 +49,7 @@ class Loaded:
     separate: bool = False
     typed: frozenset[tuple[str, str]] = frozenset()
     origins: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    catalog: Catalog | None = None
 
 
 class DuckDBDatabase:
@@ -61,7 +63,7 @@ class DuckDBDatabase:
         loaded: what loading found out, when the source was loaded into the engine's memory.
         infer_enums: whether columns of text may be found to be ENUM (sources without declared types).
         owned: whether the instance is ours: its configuration is locked.
-        on_close: done once, when the source is let go of.
+        on_close: done once, when the source is let go of, with the catalog as it was read, None where it was not.
     """
 
     dialect = "duckdb"
@@ -78,12 +80,13 @@ class DuckDBDatabase:
         loaded: Loaded | None = None,
         infer_enums: bool = False,
         owned: bool = True,
-        on_close: Callable[[], None] | None = None,
+        on_close: Callable[[Catalog | None], None] | None = None,
     ) -> None:
         self.name = name
         self.reports = loaded.reports if loaded else ()
         self._connection, self._database, self._owned = connection, database, owned
         self._loaded, self._on_close = loaded or Loaded(), on_close
+        self._found = self._loaded.catalog
         self._schema, self._infer_enums = schema or Schema(), infer_enums
         self._catalog: Catalog | None = None
         self._lock = threading.Lock()
@@ -116,7 +119,7 @@ class DuckDBDatabase:
                 self._connection.execute(f"DETACH DATABASE IF EXISTS {quote(self._work)}")
         saved, self._on_close = self._on_close, None
         if saved is not None:
-            saved()
+            saved(self._found)
         leaving.close(self._connection, duckdb.ResourceInUseException)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
@@ -125,7 +128,9 @@ class DuckDBDatabase:
 
     def _read(self, reader: CatalogReader) -> Catalog:
         """Read the catalog, apply the schema file, check its keys and complete its ENUMs."""
-        catalog = apply_schema(apply_schema(reader.read(), self._loaded.declared), self._schema)
+        if self._found is None:
+            self._found = reader.read()
+        catalog = apply_schema(apply_schema(self._found, self._loaded.declared), self._schema)
         check_keys(catalog, self._schema, reader.key_holds)
         origins = self._loaded.origins
         relations = tuple(

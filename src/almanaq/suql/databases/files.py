@@ -25,6 +25,7 @@ from almanaq.corpus.table import TableId
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import MissingExtraError, SourceError
 from almanaq.suql.catalog.reading import relation_names
+from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.suql.databases.delimited_table import load_delimited
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
@@ -120,12 +121,12 @@ def open_files(
 class _Closing:
     """What is done when a database is let go of; it holds until then what must live so long."""
 
-    save: Callable[[], None] | None
+    save: Callable[[Catalog | None], None] | None
     held: object
 
-    def __call__(self) -> None:
+    def __call__(self, catalog: Catalog | None) -> None:
         if self.save is not None:
-            self.save()
+            self.save(catalog)
 
 
 def _database(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -20,14 +21,20 @@ import duckdb
 
 from almanaq.corpus.files.listing import Listing
 from almanaq.corpus.inference import ColumnReport, LoadReport
+from almanaq.errors import DeadlineExceeded
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.suql.databases.duckdb import Loaded
 
 VERSION = 1
 """Of what readers decide: a change makes every kept file stale."""
 _ENDS = 1 << 16
+_HURRIED = (KeyboardInterrupt, DeadlineExceeded)
+"""Whoever waits for these to end does not wait for tables to be written."""
 _FORGOTTEN_SECONDS = 3600.0
 DEFAULT_MEGABYTES = 2048
+Save = Callable[[Catalog | None], None]
+"""Writes what was loaded, with its catalog where that was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,7 @@ class KeptTables:
             self._drop(path)
             return None
 
-    def prepare(self, connection: duckdb.DuckDBPyConnection, key: str, loaded: Loaded) -> Callable[[], None] | None:
+    def prepare(self, connection: duckdb.DuckDBPyConnection, key: str, loaded: Loaded) -> Save | None:
         """Attach a new file, while the engine may, and give what writes the tables into it; None without room."""
         temporary = self.folder / f"{uuid.uuid4().hex}.part"
         try:
@@ -72,11 +79,13 @@ class KeptTables:
             temporary.chmod(0o600)
         except (duckdb.Error, OSError):
             return None
-        return lambda: self._save(connection, temporary, key, loaded)
+        return lambda catalog: self._save(connection, temporary, key, replace(loaded, catalog=catalog))
 
     def _save(self, connection: duckdb.DuckDBPyConnection, temporary: Path, key: str, loaded: Loaded) -> None:
         """Write the tables; a disk that has no room for them leaves none."""
         try:
+            if isinstance(sys.exc_info()[1], _HURRIED):
+                return
             connection.execute("COPY FROM DATABASE files TO kept")
             connection.execute("DETACH kept")
             temporary.chmod(0o600)
@@ -173,12 +182,15 @@ def _quoted(path: Path) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, frozenset):
         return sorted(value)
+    if isinstance(value, ColumnKind):
+        return value.value
     raise TypeError(f"a {type(value).__name__} is not kept")
 
 
 def _written(loaded: Loaded) -> dict[str, Any]:
     origins = [(*place, origin) for place, origin in loaded.origins.items()]
-    return asdict(replace(loaded, origins={})) | {"origins": origins}
+    catalog = None if loaded.catalog is None else [asdict(relation) for relation in loaded.catalog.relations]
+    return asdict(replace(loaded, origins={}, catalog=None)) | {"origins": origins, "catalog": catalog}
 
 
 def _decoded(found: dict[str, Any]) -> Loaded:
@@ -201,7 +213,19 @@ def _decoded(found: dict[str, Any]) -> Loaded:
         found["separate"],
         frozenset((database, table) for database, table in found["typed"]),
         {(database, table): origin for database, table, origin in found["origins"]},
+        None if found["catalog"] is None else Catalog(tuple(map(_kept_relation, found["catalog"]))),
     )
+
+
+def _kept_relation(entry: dict[str, Any]) -> Relation:
+    """Give a relation from its JSON form."""
+    columns = tuple(
+        Column(**{**c, "kind": ColumnKind(c["kind"]), "values": tuple(c["values"]), "samples": tuple(c["samples"])})
+        for c in entry["columns"]
+    )
+    keys = tuple((tuple(own), other, tuple(theirs)) for own, other, theirs in entry["foreign_keys"])
+    told = {"location": tuple(entry["location"]), "key": tuple(entry["key"]), "foreign_keys": keys}
+    return Relation(**{**entry, **told, "columns": columns})
 
 
 def _relation(entry: dict[str, Any]) -> RelationSchema:
