@@ -9,7 +9,7 @@ import pytest
 
 from almanaq.errors import UnsupportedError
 
-from .support import Asked, arrays, texts
+from .support import Asked, Row, arrays, texts
 
 
 @pytest.fixture(scope="module")
@@ -94,4 +94,25 @@ def test_what_an_engine_s_patterns_cannot_say_is_an_error_with_a_name(words: Ask
         assert words.rows(sql) == [(1,)]
     else:
         with pytest.raises(UnsupportedError, match="look-around"):
+            words.rows(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "row"),
+    [
+        ("SELECT array_agg(DISTINCT 5 - id) FROM t", ([0, 1, 2, 3, 4],)),
+        ("SELECT string_agg(DISTINCT left(name, 1), '/') FROM t WHERE id < 4", ("Z/a/b",)),
+        ("SELECT lag(id, 1, 0.5) OVER (ORDER BY id) FROM t LIMIT 1", (0.5,)),
+    ],
+)
+def test_aggregates_and_windows(words: Asked, sql: str, row: Row) -> None:
+    assert words.rows(sql)[0] == row
+
+
+def test_an_aggregate_over_a_query_around_its_own(words: Asked, engine: str) -> None:
+    sql = "SELECT (SELECT max(t.id)) FROM t"
+    if engine == "postgres":
+        assert words.rows(sql) == [(5,)]
+    else:
+        with pytest.raises(UnsupportedError, match="around its own"):
             words.rows(sql)

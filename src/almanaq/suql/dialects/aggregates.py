@@ -1,4 +1,4 @@
-"""Aggregates that DuckDB reads as something else than PostgreSQL does."""
+"""Aggregates that other engines read as something else than PostgreSQL does."""
 
 from __future__ import annotations
 
@@ -30,8 +30,11 @@ def refuse_outer_aggregate(node: exp.Expr) -> None:
 
     In PostgreSQL it is an aggregate of that query; elsewhere it is one of the subquery's.
     """
+    around_it = node.parent
+    while isinstance(around_it, exp.Filter | exp.WithinGroup):
+        around_it = around_it.parent
     block = node.find_ancestor(exp.Select)
-    if block is None or not isinstance(block.parent, exp.Expr):
+    if isinstance(around_it, exp.Window) or block is None or not isinstance(block.parent, exp.Expr):
         return
     columns = list(node.find_all(exp.Column))
     around = {item.alias_or_name for item in from_items(block)}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
-from almanaq.suql.dialects.aggregates import in_order, refuse_outer_aggregate
+from almanaq.suql.dialects.aggregates import in_order
 from almanaq.suql.dialects.date_formats import read_moment, write_moment
 from almanaq.suql.dialects.duckdb_arrays import (
     read_literals,
@@ -57,8 +57,6 @@ def write_for_duckdb(node: exp.Expr) -> exp.Expr:
         return _query(node)
     if isinstance(node, COMPARISONS) and isinstance(node.expression, exp.Any):
         return write_member(node)
-    if isinstance(node, exp.AggFunc):
-        refuse_outer_aggregate(node)
     write = _WRITERS.get(type(node))
     return write(node) if write is not None else node
 
@@ -125,6 +123,15 @@ def _truncate(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _neighbour(node: exp.Expr) -> exp.Expr:
+    """`lag(n, 1, 0.5)` of whole numbers is numeric: DuckDB would round what stands in for a row that is not there."""
+    default = node.args.get("default")
+    whole = node.this.is_type(*exp.DataType.INTEGER_TYPES)
+    if whole and default is not None and default.is_type("decimal", "double", "float"):
+        node.set("this", exp.cast(node.this.copy(), "decimal(38, 9)"))
+    return node
+
+
 _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.RegexpLike: write_match,
     exp.RegexpILike: write_match,
@@ -154,6 +161,8 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.JSONBExtractScalar: write_json_path,
     exp.ArrayAgg: in_order,
     exp.GroupConcat: in_order,
+    exp.Lag: _neighbour,
+    exp.Lead: _neighbour,
     exp.Extract: _extract,
     exp.TimestampTrunc: _truncate,
     exp.DateTrunc: _truncate,

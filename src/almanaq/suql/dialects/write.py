@@ -7,6 +7,7 @@ from functools import partial
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
+from almanaq.suql.dialects.aggregates import refuse_outer_aggregate
 from almanaq.suql.dialects.duckdb import write_for_duckdb
 from almanaq.suql.dialects.json_paths import write_path
 from almanaq.suql.dialects.others import write_for_others
@@ -29,6 +30,8 @@ def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
         refuse_backspace(node)
         if dialect != "postgres" and isinstance(node, exp.Anonymous) and node.name.lower() in MISREAD:
             raise UnsupportedError(f"{node.name.lower()} in this form is not supported on {dialect}")
+        if dialect != "postgres" and isinstance(node, exp.AggFunc):
+            refuse_outer_aggregate(node)
         if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
             return write_path(node, dialect)
         return write(node if dialect == "postgres" else _hexadecimal(node))
