@@ -70,3 +70,22 @@ def test_a_question_mark_between_two_values_is_an_operator(town: Asked, engine: 
         with pytest.raises(UnsupportedError, match=r"\?"):
             town.con.sql("""SELECT '{"a": 1}'::json ? 'a'""")
     assert town.rows("SELECT ?::int, ?||'x', id FROM t WHERE id = ?", [1, "a", 2]) == [(1, "ax", 2)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT", 1),
+        ("SELECT FROM t", 4),
+        ("SELECT UNION SELECT", 1),
+        ("SELECT FROM t UNION ALL SELECT FROM s", 7),
+        ("SELECT FROM t EXCEPT ALL SELECT FROM s", 1),
+        ("SELECT FROM s WHERE answer(body, 'calm?') = 'Yes'", 2),
+    ],
+)
+def test_rows_without_columns_are_counted(town: Asked, sql: str, rows: int) -> None:
+    result = town.con.sql(sql)
+    assert result.columns == ()
+    assert result.rows == [()] * rows
+    assert len(result) == rows
+    assert f"{rows} row" in repr(result)

@@ -101,12 +101,14 @@ class Catalog:
         broken: schema.view of each view that the database cannot read, and why; it is none of the relations.
         separate: whether each schema is a database of its own, as of a folder of SQLite files: what one question needs
             lies in one of them. The schemas of a server's database are joined like one.
+        composites: the name of each type of rows that no relation has, and its fields.
     """
 
     relations: tuple[Relation, ...]
     hidden: tuple[str, ...] = ()
     broken: tuple[tuple[str, str], ...] = ()
     separate: bool = False
+    composites: tuple[tuple[str, tuple[str, ...]], ...] = ()
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
     _alike: frozenset[str] = field(init=False, repr=False, compare=False)
 
@@ -126,6 +128,14 @@ class Catalog:
         if found is None:
             raise UnknownNameError(self.unknown(name))
         return found
+
+    def fields(self, type_: str) -> tuple[str, ...]:
+        """Give the fields of a type of rows, in lower case: one of its own, or a relation's; () of any other."""
+        relation = self.find(type_)
+        if relation is not None:
+            return tuple(column.name.lower() for column in relation.columns)
+        named = (fields for name, fields in self.composites if name.lower() == type_.lower())
+        return tuple(field.lower() for field in next(named, ()))
 
     def confused(self, relation: Relation) -> str:
         """Say what a relation cannot be told from, since names match whatever their case; "" where all is clear."""

@@ -48,9 +48,9 @@ def columns_of_function(function: exp.Expr, called: str, catalog: Catalog, liste
         return list(_COLUMNS.get(name, (called,)))
     row = function.expressions[0].unnest() if function.expressions else None
     kind = row.args["to"].args.get("kind") if isinstance(row, exp.Cast) else None
-    relation = catalog.find(kind.name) if isinstance(kind, exp.Identifier) else None
-    if relation is not None:
-        return [column.name.lower() for column in relation.columns]
+    fields = catalog.fields(kind.name) if isinstance(kind, exp.Identifier) else ()
+    if fields:
+        return list(fields)
     if listed:
         return [called] * listed
     raise UnsupportedError(f"the columns of {name}() cannot be told here: name them, {name}(…) AS r(a, b)")

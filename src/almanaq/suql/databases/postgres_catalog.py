@@ -70,6 +70,12 @@ _COLUMNS = """
     WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid = ANY(%s)
       AND has_column_privilege(a.attrelid, a.attnum, 'SELECT')
     ORDER BY a.attrelid, a.attnum"""
+_COMPOSITES = """
+    SELECT t.typname, array_agg(a.attname::text ORDER BY a.attnum)
+    FROM pg_type t JOIN pg_class c ON c.oid = t.typrelid AND c.relkind = 'c' JOIN pg_attribute a ON a.attrelid = c.oid
+    WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_type_is_visible(t.oid)
+          AND t.typnamespace <> 'pg_catalog'::regnamespace
+    GROUP BY t.oid, t.typname ORDER BY t.typname"""
 _ENUMS = "SELECT enumtypid, enumlabel FROM pg_enum ORDER BY enumtypid, enumsortorder"
 _CONSTRAINTS = """
     SELECT c.conrelid, c.contype::text, ARRAY(SELECT a.attname::text FROM unnest(c.conkey) WITH ORDINALITY k(n, o)
@@ -150,7 +156,8 @@ class CatalogReader:
         self._limit(_LOOK_SECONDS)
         looked_at = tuple(self._looked_at(f, relation, infer=not declared) for f, relation in relations)
         self._limit(0)
-        return Catalog(looked_at, hidden=hidden)
+        composites = tuple((name, tuple(fields)) for name, fields in self._rows(_COMPOSITES))
+        return Catalog(looked_at, hidden=hidden, composites=composites)
 
     def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
         """Tell whether a key is unique and never null."""

@@ -25,7 +25,9 @@ _MADE = {
 }
 _WORDS_WIDTH = 9
 """Months and days of the week are filled up with spaces to this width, unless FM goes before."""
-_NAMES = sorted([*_FIELDS, *_MADE, "Q"], key=len, reverse=True)
+_REFUSED = ("SSSSS", "SSSS", "ssss", "IDDD", "iddd")
+"""Fields that begin with others."""
+_NAMES = sorted([*_FIELDS, *_MADE, "Q", *_REFUSED], key=len, reverse=True)
 _PARTS = re.compile(rf'"(?P<quoted>[^"]*)"|(?P<field>{"|".join(_NAMES)})|(?P<other>[A-Za-z]+)|(?P<sign>.)', re.S)
 
 
@@ -58,6 +60,8 @@ def read_moment(node: exp.Expr) -> exp.Expr:
         if "quarter" in parts:
             raise UnsupportedError("a quarter tells no date: leave Q out of the template")
         node.set("format", exp.Literal.string("".join(parts)))
+    if isinstance(node, exp.StrToTime):  # a moment with the session's zone, which is UTC
+        return exp.paren(exp.AtTimeZone(this=node.copy(), zone=exp.Literal.string("UTC")), copy=False)
     return node
 
 
@@ -70,8 +74,8 @@ def _parts(node: exp.Expr) -> list[str | tuple[str, str]]:
     found: list[str | tuple[str, str]] = []
     for match in _PARTS.finditer(text):
         field = match["field"]
-        if match["other"]:
-            raise UnsupportedError(f"the template {text!r} has {match['other']!r}, which is not supported here")
+        if match["other"] or field in _REFUSED:
+            raise UnsupportedError(f"the template {text!r} has {match[0]!r}, which is not supported here")
         if field is None:
             found.append((match["quoted"] if match["quoted"] is not None else match["sign"]).replace("%", "%%"))
         elif field == "Q":

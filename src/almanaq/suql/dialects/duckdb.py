@@ -20,7 +20,8 @@ from almanaq.suql.dialects.duckdb_arrays import (
     write_remove,
     write_subscript,
 )
-from almanaq.suql.dialects.duckdb_casts import quotient, write_cast, write_joined_text, write_round
+from almanaq.suql.dialects.duckdb_casts import quotient, write_cast, write_concatenation, write_round
+from almanaq.suql.dialects.duckdb_refused import refuse
 from almanaq.suql.dialects.duckdb_text import (
     write_format,
     write_initcap,
@@ -53,6 +54,7 @@ def write_for_duckdb(node: exp.Expr) -> exp.Expr:
     Raises:
         UnsupportedError: DuckDB has nothing that means the same.
     """
+    refuse(node)
     if isinstance(node, exp.Query):
         return _query(node)
     if isinstance(node, COMPARISONS) and isinstance(node.expression, exp.Any):
@@ -145,10 +147,11 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.StringToArray: write_split,
     exp.Anonymous: _named,
     exp.Hex: lambda node: exp.Lower(this=exp.Anonymous(this="to_hex", expressions=[node.this])),
+    exp.SHA2: lambda node: exp.Unhex(this=node.copy()),
     exp.Round: write_round,
     exp.Cast: write_cast,
-    exp.Concat: write_joined_text,
-    exp.ConcatWs: write_joined_text,
+    exp.Concat: write_concatenation,
+    exp.ConcatWs: write_concatenation,
     exp.DPipe: write_pipe,
     exp.ArrayContainsAll: write_contains,
     exp.ArrayContainedBy: write_contains,

@@ -24,6 +24,9 @@ def write_pipe(node: exp.Expr) -> exp.Expr:
     arrays = [side.is_type("array") or isinstance(side.unnest(), exp.Array) for side in sides]
     if all(arrays):
         return exp.Coalesce(this=exp.paren(node.copy()), expressions=[side.copy() for side in sides])
+    if any(arrays) and any(isinstance(side, exp.Null) for side in sides):
+        array: exp.Expr = sides[0 if arrays[0] else 1].copy()
+        return array
     known = [side.type is not None and not side.is_type("unknown") for side in sides]
     if arrays[0] and known[1]:
         return exp.Anonymous(this="list_append", expressions=[side.copy() for side in sides])

@@ -28,8 +28,9 @@ def write_cast(node: exp.Expr) -> exp.Expr:
     if to.is_type(*exp.DataType.TEXT_TYPES):
         return _cast_to_text(node)
     if to.is_type("decimal") and not to.expressions:
-        # There numeric has as many decimals as it needs; here DECIMAL has three.
-        digits = "38, 0" if inner.is_type(*exp.DataType.INTEGER_TYPES) else "38, 9"
+        # There numeric has as many decimals as it needs; here DECIMAL has three. With fewer digits than 38 a whole
+        # number leaves room for the decimals of others beside it.
+        digits = "28, 0" if inner.is_type(*exp.DataType.INTEGER_TYPES) else "38, 9"
         if not is_numeric_here(inner):
             node.set("to", exp.DataType.build(f"decimal({digits})"))
     elif to.is_type(*exp.DataType.INTEGER_TYPES) and inner.is_type("double", "float") and is_numeric_there(inner):
@@ -65,3 +66,12 @@ def write_joined_text(node: exp.Expr) -> exp.Expr:
         if _is_double(part):
             part.replace(_without_zero(exp.Cast(this=part.copy(), to=exp.DataType.build("text"))))
     return node
+
+
+def write_concatenation(node: exp.Expr) -> exp.Expr:
+    """concat and concat_ws write truth as t and f, unlike ||."""
+    for part in list(node.iter_expressions()):
+        if part.is_type("boolean"):
+            known = [(part.copy(), "t"), (exp.not_(exp.paren(part.copy())), "f")]
+            part.replace(exp.Case(ifs=[exp.If(this=test, true=exp.Literal.string(sign)) for test, sign in known]))
+    return write_joined_text(node)
