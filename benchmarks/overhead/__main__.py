@@ -4,6 +4,8 @@
   own time and memory for the structured part (the model answers at once), each in its turn: where the query ran before,
   and where it is a new one, which is planned first; on the clock, and as the work of all threads, which other
   programs on the machine do not lengthen;
+  and likewise a filter of columns with LIMIT 5, in which nothing is asked; at most 1.5 times the database's own time
+  where a query ran before, at most 3 times where it is new;
 - (b) our time per text call, over 10,000 calls at no latency;
 - (c) compiling the longest query of docs/language.md.
 
@@ -26,10 +28,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .worlds import CALLS, PREDICATES, ROWS
+from .worlds import CALLS, FILTER, PREDICATES, ROWS, statements
 
 ROOT = Path(__file__).parents[2]
-RATIO, MS_PER_CALL, MS_TO_COMPILE = 1.5, 0.2, 50.0
+RATIO, RATIO_OF_NEW, MS_PER_CALL, MS_TO_COMPILE = 1.5, 3.0, 0.2, 50.0
 
 
 def main() -> int:
@@ -45,7 +47,9 @@ def main() -> int:
         report["a_million_rows"] = {
             "rows": ROWS,
             "bound": RATIO,
+            "bound_of_new": RATIO_OF_NEW,
             **{name: _against_database(path, name, given.runs) for name in PREDICATES},
+            "filter": _filter(path, given.runs),
         }
     report["calls_at_no_latency"] = _calls(given.runs)
     if (ROOT / "docs" / "language.md").is_file():
@@ -81,15 +85,27 @@ def _against_database(path: Path, predicate: str, runs: int) -> dict[str, Any]:
             "rows": rows,
             "calls": calls,
             "database": times["database"],
-            **{name: _compared(times[name], times["database"]) for name in ("again", "new")},
+            **_beside(times),
         }
     return found
 
 
-def _compared(ours: dict[str, float], base: dict[str, float]) -> dict[str, Any]:
+def _filter(path: Path, runs: int) -> dict[str, Any]:
+    """A filter of columns with ORDER BY and LIMIT 5, in which nothing is asked: the same statement, run by us."""
+    turns = _measure("turns", str(path), "table", FILTER, runs)
+    times = {name: _times(turn["taken"]) for name, turn in turns.items()}
+    return {"query": statements(FILTER)[0], "database": times["database"], **_beside(times)}
+
+
+def _beside(times: dict[str, dict[str, float]]) -> dict[str, Any]:
+    bounds = {"again": RATIO, "new": RATIO_OF_NEW}
+    return {name: _compared(times[name], times["database"], bound) for name, bound in bounds.items()}
+
+
+def _compared(ours: dict[str, float], base: dict[str, float], bound: float) -> dict[str, Any]:
     ratio = round(ours["median_ms"] / base["median_ms"], 2)
     cpu = round(ours["cpu_ms"] / base["cpu_ms"], 2)
-    return {**ours, "time_ratio": ratio, "cpu_ratio": cpu, "within": ratio <= RATIO}
+    return {**ours, "time_ratio": ratio, "cpu_ratio": cpu, "within": ratio <= bound}
 
 
 def _calls(runs: int) -> dict[str, Any]:

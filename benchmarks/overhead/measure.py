@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .worlds import PREDICATES, calm, many_texts, query, structured, write
+from .worlds import calm, many_texts, statements, write
 
 Run = Callable[[], tuple[int, int]]
 
@@ -29,8 +29,8 @@ def main() -> None:
         print(json.dumps(_turns(path, order, predicate, int(runs))))
         return
     makers: dict[str, Callable[[], Run]] = {
-        "database": lambda: _database(path, structured(PREDICATES[predicate])),
-        "ours": lambda: _ours(path, query(PREDICATES[predicate]), order=order),
+        "database": lambda: _database(path, statements(predicate)[0]),
+        "ours": lambda: _ours(path, statements(predicate)[1], order=order),
         "calls": lambda: _ours({"t": many_texts()}, "SELECT id FROM t WHERE answer(body, 'calm?') = 'Yes'"),
     }
     run = makers[kind]()
@@ -45,9 +45,9 @@ def main() -> None:
 
 def _turns(path: str, order: str, predicate: str, rounds: int) -> dict[str, Any]:
     """Give the times of the database, of a query that ran before, and of one in new words, each in its turn."""
-    sql = query(PREDICATES[predicate])
+    alone, sql = statements(predicate)
     turns = {
-        "database": _database(path, structured(PREDICATES[predicate])),
+        "database": _database(path, alone),
         "again": _ours(path, sql, order=order),
         "new": _ours(path, sql, order=order, new=True),
     }

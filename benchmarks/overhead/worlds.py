@@ -25,6 +25,17 @@ def query(predicate: str) -> str:
     return f"SELECT id FROM visits WHERE {predicate} AND answer(body, 'is it calm?') = 'Yes' LIMIT 3"
 
 
+FILTER = "filter"
+
+
+def statements(name: str) -> tuple[str, str]:
+    """Give what the database does by itself, and our query that is set beside it: the same where nothing is asked."""
+    if name == FILTER:
+        sql = f"SELECT id, body FROM visits WHERE {PREDICATES['equality']} ORDER BY id LIMIT 5"
+        return sql, sql
+    return structured(PREDICATES[name]), query(PREDICATES[name])
+
+
 def write(path: Path) -> None:
     """Write a database with a million visits, each with a text of 30 words."""
     import duckdb
