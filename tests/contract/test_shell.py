@@ -212,3 +212,39 @@ def expect(master: int, words: str, prompt: str) -> str:
 def test_where_statements_end(text, complete, rest):
     assert complete_statements(text) == (complete, rest)
     assert [*complete, *([rest.strip()] if rest.strip() else [])] == list(split(text))
+
+
+def test_a_conversation_lists_sorts_and_exports(almanaq, tmp_path):
+    (tmp_path / "people").mkdir()
+    rows = "".join(f"{i},Person {i},{20 + i % 60},Paris\n" for i in range(120))
+    (tmp_path / "people" / "people.csv").write_text("id,name,age,city\n" + rows)
+    said = [
+        "export to early.csv",
+        "Which people are there?",
+        "export to all.csv",
+        "export to all.xlsx",
+        "list them all",
+    ]
+    run = almanaq("chat", "--db", "people", input="\n".join(said))
+    assert run.returncode == 0
+    assert "Traceback" not in run.stderr
+    assert [line for line in run.stderr.splitlines() if "table" not in line] == [
+        "almanaq: there are no rows to write yet: ask for some first",
+        "almanaq: written: all.csv",
+        "almanaq: --out all.xlsx: no spreadsheets are written; a spreadsheet opens FILE.csv as it is",
+    ]
+    assert (tmp_path / "all.csv").read_text().count("Person") == 120
+    cut, whole = run.stdout.split("I searched for")[1:]
+    assert "I found 100 of 120" in cut
+    assert "first 10 of 100 rows: “list them all” shows the rest" in cut
+    assert (cut.count("Person "), whole.count("Person ")) == (15, 125)
+
+
+@pytest.mark.parametrize(("more", "printed"), [((), 15), (("--all",), 125)])
+def test_a_reply_shows_the_first_rows(almanaq, tmp_path, more, printed):
+    (tmp_path / "people").mkdir()
+    rows = "".join(f"{i},Person {i},{20 + i % 60},Paris\n" for i in range(120))
+    (tmp_path / "people" / "people.csv").write_text("id,name,age,city\n" + rows)
+    run = almanaq("ask", "Which people live in Paris?", "--db", "people", *more)
+    assert (run.returncode, run.stdout.count("Person ")) == (0, printed)
+    assert ("first 10 of 120 rows: --all prints everything" in run.stdout) is not bool(more)

@@ -72,4 +72,5 @@ def test_three_commands_to_a_first_answer(wheel: Path, tmp_path: Path) -> None:
     print(json.dumps(told))
     assert names.isdisjoint({"torch", "nvidia", "triton", "transformers"})
     assert total <= MOST_BYTES, told
-    assert seconds <= MOST_SECONDS, told
+    # Work beside it, which shares the cores, takes its part of the time.
+    assert seconds <= MOST_SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), told

@@ -15,7 +15,8 @@ from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.events import Event, Finished, Progress, QueryWritten, RowsFound, TablesChosen, TextWritten
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind
 from almanaq.agent.keyed import Keyed, named_rows, with_keys, without_keys
-from almanaq.agent.local import LocalDialogue
+from almanaq.agent.local import LocalDialogue, trees
+from almanaq.agent.local.again import cut_off
 from almanaq.agent.parser import Failure, Parsed, SemanticParser
 from almanaq.agent.privacy import shows_private
 from almanaq.agent.prompted_parser import PromptedParser
@@ -250,7 +251,8 @@ class Agent:
         responder = self._responder
         if response.private and not self._links_words:
             responder, notes = LocalResponder(), (*notes, _UNSEEN)
-        found = Found(question, searched, response.columns, rows, result.evidence, notes, ran.relaxed)
+        total = self._total(ran.suql, len(rows))
+        found = Found(question, searched, response.columns, rows, result.evidence, notes, ran.relaxed, total)
         if ran.empty:
             return replace(response, answer=_nothing(found))
         yield RowsFound(response.columns, rows, result.evidence)
@@ -259,6 +261,15 @@ class Agent:
             pieces.append(piece)
             yield TextWritten(piece)
         return replace(response, answer="".join(pieces))
+
+    def _total(self, suql: str, found: int) -> int | None:
+        """Give how many rows there are where a LIMIT cut them and no text has to be read to count them; else None."""
+        try:
+            tree = trees.read(suql)
+            counting = cut_off(tree, found) if tree is not None else None
+            return None if counting is None else int(self._engine.run(trees.write(counting)).rows[0][0])
+        except (AlmanaqError, SqlglotError):
+            return None
 
 
 def _notes(parsed: Parsed, trace: Trace) -> tuple[str, ...]:

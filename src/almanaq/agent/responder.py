@@ -33,6 +33,7 @@ class Found:
         evidence: for each row, the quotes that it rests on.
         notes: what the asker should know: words left out, spellings understood.
         relaxed: the condition that was left out to find rows, in words; None when none was.
+        total: how many rows there are in all, where the query's LIMIT cut them and they are quickly counted.
     """
 
     question: str
@@ -42,6 +43,7 @@ class Found:
     evidence: tuple[tuple[Evidence, ...], ...] = ()
     notes: tuple[str, ...] = ()
     relaxed: str | None = None
+    total: int | None = None
 
 
 class Responder(Protocol):
@@ -67,7 +69,7 @@ class LocalResponder:
             lines = [f"{cell(found.rows[0][0])}. I searched for {found.searched}."]
             lines += [f"   {quoted(e)}" for e in _of(found.evidence, 0)]
         else:
-            lines = [f"I searched for {found.searched}.", _count(len(found.rows)), ""]
+            lines = [f"I searched for {found.searched}.", _count(len(found.rows), found.total), ""]
             for i, row in enumerate(found.rows[:ROWS_SHOWN]):
                 lines += _row(i, row, found)
         lines += ["", *found.notes] if found.notes else []
@@ -114,12 +116,13 @@ def holds(catalog: Catalog) -> str:
     return f"It holds {shown}." if names else "It holds no tables."
 
 
-def _count(number: int) -> str:
-    """Give how many rows were found, and how many are shown."""
-    if number == 1:
+def _count(number: int, total: int | None) -> str:
+    """Give how many rows were found, of how many, and how many are shown."""
+    if number == 1 and total in (None, 1):
         return "I found one:"
     more = f", the first {ROWS_SHOWN} of them here" if number > ROWS_SHOWN else ""
-    return f"I found {number}{more}:"
+    of = f" of {total:,}" if total is not None and total > number else ""
+    return f"I found {number:,}{of}{more}:"
 
 
 def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:

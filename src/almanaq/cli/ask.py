@@ -21,6 +21,7 @@ from almanaq.cli.options import (
     Strict,
     connected,
 )
+from almanaq.cli.rows import Amount
 from almanaq.visible import visible
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 WIDE = 6
 """A single row of more columns is printed downwards."""
+FIRST = Amount(10)
+EVERYTHING = Amount(None)
 
 
 def register(app: typer.Typer) -> None:
@@ -45,6 +48,7 @@ def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="A question in plain words.")],
     db: Db,
     json: Annotated[bool, typer.Option("--json", help="Print the whole response as JSON.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Print every row and column, not the first 10 rows.")] = False,
     model: Model = None,
     embedder: Embedder = None,
     schema: Schema = None,
@@ -81,14 +85,14 @@ def ask(
                 response = connection.ask(question)
             write_json(response_record(response))
         else:
-            response = print_stream(connection.ask_stream(question), console())
+            response = print_stream(connection.ask_stream(question), console(), EVERYTHING if all else FIRST)
     if response.trace is not None:
         warn(response.trace.warnings)
     if response.error is not None:
         raise response.error
 
 
-def print_stream(events: Iterator[Event], out: Console) -> Response:
+def print_stream(events: Iterator[Event], out: Console, amount: Amount = FIRST) -> Response:
     """Print a reply as it comes, then the query behind it and the quotes it rests on; what goes on shows on stderr.
 
     Gives the reply. Of one that failed nothing is printed: its error is the caller's to tell.
@@ -96,6 +100,7 @@ def print_stream(events: Iterator[Event], out: Console) -> Response:
     from rich.text import Text
 
     from almanaq.agent.events import Finished, Progress, TextWritten
+    from almanaq.agent.local.again import lists
     from almanaq.cli.terminal import progress
 
     with progress("thinking …") as tell:
@@ -111,11 +116,11 @@ def print_stream(events: Iterator[Event], out: Console) -> Response:
             last = event.response
     if last.error is None:
         out.print()
-        print_grounds(last, out)
+        print_grounds(last, out, EVERYTHING if last.kind == "again" and lists(last.question) else amount)
     return last
 
 
-def print_grounds(response: Response, out: Console) -> None:
+def print_grounds(response: Response, out: Console, amount: Amount) -> None:
     """Print the query behind a reply, its rows and the quotes they rest on."""
     from rich.text import Text
 
@@ -127,9 +132,9 @@ def print_grounds(response: Response, out: Console) -> None:
     out.print()
     print_query(response.suql, out)
     if len(response.rows) == 1 and len(response.columns) > WIDE:
-        print_rows(("column", "value"), list(zip(response.columns, response.rows[0], strict=True)), out)
+        print_rows(("column", "value"), list(zip(response.columns, response.rows[0], strict=True)), out, EVERYTHING)
     elif response.columns:
-        print_rows(response.columns, response.rows, out)
-    print_evidence(response.evidence, out)
+        print_rows(response.columns, response.rows, out, amount)
+    print_evidence(response.evidence[: amount.rows], out)
     if response.trace is not None:
         out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -21,11 +22,26 @@ from almanaq.cli.options import (
     Schema,
     connected,
 )
+from almanaq.cli.out_file import check_out
+from almanaq.cli.output import choose_format
+from almanaq.cli.rows import Amount
+from almanaq.cli.run_query import Output, run_query
+from almanaq.errors import AlmanaqError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from almanaq.agent.response import Response
+    from almanaq.connection import Connection
+
 LEAVE = frozenset({"exit", "quit", "bye", ":q"})
+_FIRST = Amount(10, more="“list them all” shows the rest")
+_EXPORT = re.compile(
+    r"(?:please )?(?:export|save|write|store)"
+    r"(?: (?:it|them|these|those|this|that|everything|the (?:list|rows|results?|table)))?"
+    r"(?: all)?(?: (?:to|as|into|in))?(?: (?:a |the )?file)? (\S+\.\w+[\"'”]?)[.!]?",
+    re.IGNORECASE,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +62,8 @@ def chat(
 ) -> None:
     """Talk with a source, one question per line.
 
-    Each reply knows what was said before. An empty line is passed over; "exit", or the end of the input, leaves.
+    Each reply knows what was said before. "List them all", "sort them by COLUMN" and "export to FILE" do what they say
+    with the rows of the last reply. An empty line is passed over; "exit", or the end of the input, leaves.
     """
     from almanaq.cli.terminal import console, warn
 
@@ -64,13 +81,40 @@ def chat(
     out = console()
     with connected(request) as connection:
         conversation = connection.chat()
+        last: Response | None = None
         for question in _questions():
-            response = print_stream(conversation.stream(question), out)
+            if (file := export_wanted(question)) is not None:
+                warn([_export(connection, last, file)])
+                continue
+            response = print_stream(conversation.stream(question), out, _FIRST)
+            if response.rows:
+                last = response
             if response.error is not None:
                 # One question that fails must not lose the conversation.
                 warn([str(response.error)])
             else:
                 out.print()
+
+
+def export_wanted(question: str) -> str | None:
+    """Give the file that a line asks to write the rows to; None for any other line."""
+    found = _EXPORT.fullmatch(question)
+    return None if found is None else found[1].strip("\"'“”")
+
+
+def _export(connection: Connection, response: Response | None, file: str) -> str:
+    """Write the rows of a reply to a file, all that there are, and give what is to be told of it."""
+    from almanaq.agent.local.again import whole
+
+    if response is None or response.suql is None:
+        return "there are no rows to write yet: ask for some first"
+    try:
+        format = choose_format(None, file)
+        check_out(file)
+        run_query(connection, (whole(response.suql, sorted_=response.kind == "again"), ()), Output(format, file))
+    except AlmanaqError as problem:
+        return str(problem)
+    return f"written: {file}"
 
 
 def _questions() -> Iterator[str]:

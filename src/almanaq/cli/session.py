@@ -122,11 +122,11 @@ class Session:
                 say(f"  {column.name}  {column.type}{kind}")
 
     def _ask(self, question: str) -> None:
-        from almanaq.cli.ask import print_stream
+        from almanaq.cli.ask import EVERYTHING, FIRST, print_stream
 
         if not question:
             raise UsageError(".ask QUESTION: the question is missing")
-        response = print_stream(self.connection.ask_stream(question), console())
+        response = print_stream(self.connection.ask_stream(question), console(), EVERYTHING if self._all else FIRST)
         if response.error is not None:
             raise response.error
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from almanaq.agent.history import Shown, Turn, TurnKind
 from almanaq.agent.local import sql, targets, trees
+from almanaq.agent.local.again import again, column_of, listed, sorted_by
 from almanaq.agent.local.assemble import DEFAULT_LIMIT, SEARCH_LIMIT
 from almanaq.agent.local.comparisons import Lookup, beyond, order_of, superlative
 from almanaq.agent.local.details import detail
@@ -56,6 +57,8 @@ class FollowUps:
         base = self._base(history)
         if base is None:
             return None
+        if kind == "again":
+            return self._again(question, base, history)
         if kind == "another":
             return self._another(question, base, history)
         if kind == "compare":
@@ -72,6 +75,19 @@ class FollowUps:
         tree = trees.read(suql) if suql else None
         main = self._index.catalog.find(".".join(p.name for p in tree.args["from_"].this.parts)) if tree else None
         return Base(turn, tree, main) if turn and tree is not None and main is not None else None
+
+    def _again(self, question: str, base: Base, history: Sequence[Turn]) -> Parsed | None:
+        wanted = again(question)
+        if wanted is None:
+            return None
+        tree = self._rows(base)
+        if not wanted.by:
+            return _query(listed(tree, every=wanted.every), "again")
+        place = column_of(wanted.by, self._index.places[base.main.name])
+        if place is None:
+            return Parsed("clarify", reply=self._by_what(base.main, "sort"), kind="again")
+        tree = self._showing(tree, base.main, [place.column.name])
+        return _query(sorted_by(tree, place, last_shown(history), down=wanted.down), "again")
 
     def _detail(self, question: str, history: Sequence[Turn]) -> Parsed | None:
         reference = resolve(question, history)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from almanaq.agent.history import Turn, TurnKind
+from almanaq.agent.local.again import again
 from almanaq.agent.local.cues import cue
 from almanaq.agent.local.links import Links
 from almanaq.agent.local.references import refers, shown_before
@@ -69,7 +70,10 @@ def turn_kind(question: str, links: Links, history: Sequence[Turn]) -> TurnKind:
     heard = hear(question, links)
     if small_talk(question) is not None:
         return "talk"
-    follows = _follow_up(heard, history) if any(t.suql for t in history) else None
+    searched = any(t.suql for t in history)
+    if searched and again(question) is not None:
+        return "again"
+    follows = _follow_up(heard, history) if searched else None
     if follows is not None:
         return follows
     if _talks(heard):
