@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 import almanaq
+from almanaq.agent.conversation import Agent
 from almanaq.agent.local.again import Again, again
+from almanaq.agent.parser import Parsed
 from almanaq.cli.chat import export_wanted
+from almanaq.models.registry import open_models
+from almanaq.suql.catalog.relations import Catalog
 
 PEOPLE = {
     "id": list(range(250)),
@@ -14,6 +18,18 @@ PEOPLE = {
     "age": [20 + i * 7 % 61 for i in range(250)],
     "city": [("Paris", "Lyon")[i % 2] for i in range(250)],
 }
+
+
+LOCAL = open_models("local", embedder="lexical")
+
+
+class Cut:
+    """A parser whose list is cut at a hundred rows."""
+
+    name = "cut"
+
+    def parse(self, question: str, catalog: Catalog, history: object = (), failures: object = ()) -> Parsed:
+        return Parsed("query", "SELECT name, city, age FROM people LIMIT 100")
 
 
 @pytest.mark.parametrize(
@@ -55,13 +71,15 @@ def test_which_lines_export(said: str, file: str | None) -> None:
 
 def test_a_list_that_was_cut_says_of_how_many_and_can_be_had_whole() -> None:
     with almanaq.connect({"people": PEOPLE}, model="local", embedder="lexical") as con:
-        chat = con.chat()
-        first = chat.ask("Which people are there?")
+        first = Agent(con.engine, LOCAL, parser=Cut()).respond("Which people are there?")
         assert len(first.rows) == 100
         assert "100 of 250" in first.answer
-        whole = chat.ask("list them")
+        whole = con.ask("list them", [first.turn()])
         assert len(whole.rows) == 250
         assert "of 250" not in whole.answer
+        ordered = con.ask("sort them by age", [first.turn()])
+        assert [row[2] for row in ordered.rows] == sorted(PEOPLE["age"])[:100]
+        assert "100 of 250" in ordered.answer
 
 
 def test_rows_are_sorted_with_the_conditions_they_were_found_by() -> None:
