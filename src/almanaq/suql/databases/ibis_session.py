@@ -35,6 +35,7 @@ from almanaq.suql.databases.ibis_engines import Engine
 from almanaq.suql.databases.ibis_rows import to_batch
 from almanaq.suql.databases.leaving import end
 from almanaq.suql.databases.postgres_types import sql_type
+from almanaq.suql.syntax.dialect import MISREAD
 
 MOST_WRITTEN = 10_000
 """Rows between two steps that are written into statements, where there are no temporary tables."""
@@ -293,8 +294,8 @@ class IbisSession:
         """Give the tree of a text; raise an error unless it is one SELECT that changes nothing."""
         try:
             trees = [tree for tree in sqlglot.parse(sql, read=self._engine.dialect) if tree is not None]
-        except sqlglot.errors.SqlglotError as error:
-            raise ProgrammingError(f"not a query: {str(error).splitlines()[0]}") from error
+        except (sqlglot.errors.SqlglotError, *MISREAD) as error:
+            raise ProgrammingError(f"not a query: {str(error).partition(chr(10))[0]}") from error
         effects = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock)
         tree = trees[0] if len(trees) == 1 else None
         if not isinstance(tree, exp.Query) or tree.find(*effects):

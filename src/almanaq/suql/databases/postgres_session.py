@@ -35,6 +35,7 @@ from almanaq.errors import (
 from almanaq.suql.databases.leaving import end
 from almanaq.suql.databases.postgres_driver import driver, first_line, has_settled_texts
 from almanaq.suql.databases.postgres_types import sql_type, to_batch
+from almanaq.suql.syntax.dialect import MISREAD
 
 if TYPE_CHECKING:
     from almanaq.suql.databases.postgres_driver import Connection
@@ -377,8 +378,8 @@ def _may_block(sql: str) -> bool:
     """
     try:
         trees = [tree for tree in sqlglot.parse(sql, read="postgres") if tree is not None]
-    except sqlglot.errors.SqlglotError as error:
-        raise ProgrammingError(f"not a query: {str(error).splitlines()[0]}") from error
+    except (sqlglot.errors.SqlglotError, *MISREAD) as error:
+        raise ProgrammingError(f"not a query: {first_line(error)}") from error
     effects = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock)
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Query) or tree.find(*effects):

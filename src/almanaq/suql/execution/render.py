@@ -21,6 +21,7 @@ from almanaq.suql.dialects.write import write_differences
 from almanaq.suql.execution.emitted import check_emitted
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.plan.stages import ROW
+from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
 
@@ -123,6 +124,8 @@ class Renderer:
             text = tree.sql(self._dialect, unsupported_level=ErrorLevel.RAISE, comments=False)
         except SqlglotUnsupportedError as error:
             raise UnsupportedError(f"{self._dialect} cannot do what the query asks: {error}") from error
+        except MISREAD as error:
+            raise UnsupportedError(f"a function lacks arguments, or has others than {self._dialect} takes") from error
         check_emitted(text, tree, self._dialect)
         return text
 

@@ -6,6 +6,9 @@ from functools import cache
 
 from sqlglot.dialects.dialect import Dialect
 
+MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
+"""What sqlglot raises besides its own errors, where a function has fewer arguments than it has, or others."""
+
 
 @cache
 def suql_dialect() -> Dialect:

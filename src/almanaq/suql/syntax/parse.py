@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from almanaq.errors import ParameterError, QueryError, QuerySyntaxError, RefusedQueryError, UnsupportedError
 from almanaq.suql.syntax.allowlist import check_allowed
-from almanaq.suql.syntax.dialect import suql_dialect
+from almanaq.suql.syntax.dialect import MISREAD, suql_dialect
 from almanaq.suql.syntax.limits import check_length, check_tokens, check_tree
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.normal_forms import balance_chains, rewritten, write_normal_forms
@@ -114,6 +114,8 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
         raise _unclosed(text) from error
     except ParseError as error:
         raise _syntax_error(error, text) from error
+    except MISREAD as error:
+        raise QuerySyntaxError("the query cannot be read: a function lacks arguments, or has others") from error
     if count != len(parameters):
         raise ParameterError(f"the query has {count} placeholder(s) (?), but {len(parameters)} parameter(s) were given")
     if not trees:
