@@ -27,7 +27,17 @@ _NUMBERS = {
     "concurrency": int,
     "batch": int,
 }
+_SCHEMA = "main"
 _FLAGS = ("cache", "strict", "link")
+
+
+class _Preparer(postgresql.PGIdentifierPreparer):  # type: ignore[misc]
+    """Writes names without the one schema that there is, which tools put before them."""
+
+    def schema_for_object(self, table: Any) -> str | None:
+        """Give the schema that is written before a table's name."""
+        schema: str | None = table.schema
+        return None if schema == _SCHEMA else schema
 
 
 class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
@@ -48,7 +58,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
     max_identifier_length = 9999
     statement_compiler = postgresql.PGCompiler
     type_compiler_cls = postgresql.PGTypeCompiler
-    preparer = postgresql.PGIdentifierPreparer
+    preparer = _Preparer
     ischema_names = postgresql.ischema_names
     colspecs = postgresql.colspecs
     server_version_info = (17, 0)
@@ -76,7 +86,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
         return [], {"source": url.database, **given} if url.database else given
 
     def _get_default_schema_name(self, connection: Any) -> str:  # noqa: ARG002
-        return "main"
+        return _SCHEMA
 
     # --- reflection: what the catalog says
 
@@ -86,7 +96,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
 
     def get_table_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
         """Give the names of the relations."""
-        return [relation.name for relation in _relations(connection)] if schema in (None, "main") else []
+        return [relation.name for relation in _relations(connection)] if schema in (None, _SCHEMA) else []
 
     def get_view_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:  # noqa: ARG002
         """Give nothing: views are relations like others."""
@@ -95,7 +105,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
     def has_table(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> bool:
         """Tell whether there is a relation of that name."""
         found = connection.connection.driver_connection.catalog.find(table_name)
-        return found is not None and schema in (None, "main")
+        return found is not None and schema in (None, _SCHEMA)
 
     def get_columns(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
@@ -169,7 +179,7 @@ def _relations(connection: Any) -> tuple[Relation, ...]:
 
 def _relation(connection: Any, name: str, schema: str | None) -> Relation:
     found: Relation | None = connection.connection.driver_connection.catalog.find(name)
-    if found is None or schema not in (None, "main"):
+    if found is None or schema not in (None, _SCHEMA):
         raise exc.NoSuchTableError(name)
     return found
 

@@ -67,6 +67,7 @@ def test_pandas_reads_without_a_warning(engine):
     asked = sa.text("SELECT name FROM places WHERE stars > :least AND answer(notes, 'candles?') = 'Yes'")
     assert pd.read_sql(asked, engine, params={"least": 1}).to_dict("list") == {"name": ["Alba"]}
     assert pd.read_sql_table("visits", engine).shape == (3, 2)
+    assert pd.read_sql_table("visits", engine, schema="main").shape == (3, 2)
 
 
 def test_polars_reads_through_a_connection_and_through_an_engine(engine):
