@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import almanaq.cli
 from almanaq.benchmark.report.page import _inline
 from almanaq.cli.csv_rows import CsvWriter, encoded
 from almanaq.cli.out_file import check_out, open_out
@@ -181,3 +183,16 @@ def test_text_of_others_is_no_markup_in_a_markdown_report(text: str) -> None:
     assert STEERING.search(line) is None
     bare = line.replace("\\\\", "")  # what is left before a mark of markup is the backslash that takes its meaning
     assert all(bare[at - 1] == "\\" for at, mark in enumerate(bare) if mark in "[]!`|")
+
+
+def test_commands_print_through_what_makes_text_harmless() -> None:
+    """Nothing but words of ours reaches stdout by `print`: what holds a value goes through `say` and `write_json`."""
+    folder = Path(almanaq.cli.__file__).parent
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            printed = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+            if printed and not any(each.arg == "file" for each in node.keywords):
+                made = [each for each in node.args if not isinstance(each, ast.Constant)]
+                found += [f"{path.relative_to(folder)}:{node.lineno}"] if made else []
+    assert [place.partition(":")[0] for place in found] == ["terminal.py"]

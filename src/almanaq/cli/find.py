@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -284,7 +283,9 @@ def _print(found: Sequence[tuple[Named, float]], as_json: bool) -> None:
             }
             for table, score in found
         ]
-        print(json.dumps(listed, ensure_ascii=False))
+        from almanaq.cli.output import write_json
+
+        write_json(listed, allow_nan=True)
         return
     if not found:
         print("no table fits")

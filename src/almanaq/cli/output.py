@@ -105,9 +105,9 @@ class _ParquetWriter:
         self._writer.write_table(table.cast(self._writer.schema))
 
 
-def write_json(value: Any, out: str | None = None) -> None:
+def write_json(value: Any, out: str | None = None, *, allow_nan: bool = False) -> None:
     """Write a JSON value; every part of it must already be plain. On a terminal nothing of it steers."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(value, ensure_ascii=False, allow_nan=allow_nan) + "\n"
     write_text(visible_json(text) if out is None and sys.stdout.isatty() else text, out)
 
 

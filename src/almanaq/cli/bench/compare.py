@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,7 +32,9 @@ def compare(
 
     found = compared(run_dirs)
     if as_json:
-        print(json.dumps(found.to_dict(), ensure_ascii=False))
+        from almanaq.cli.output import write_json
+
+        write_json(found.to_dict(), allow_nan=True)
     else:
         _print(found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,7 +41,9 @@ def list_all(
     if data_dir is not None:
         listed["at_hand"] = _at_hand(data_dir)
     if as_json:
-        print(json.dumps(listed, ensure_ascii=False))
+        from almanaq.cli.output import write_json
+
+        write_json(listed, allow_nan=True)
     else:
         _print(listed)
 
@@ -62,18 +63,18 @@ def _at_hand(data_dir: Path) -> list[dict[str, Any]]:
 
 
 def _print(listed: dict[str, Any]) -> None:
-    print("tasks:", ", ".join(listed["tasks"]))
-    print("\ndatasets (or any folder in the same layout, or card):")
+    say("tasks: " + ", ".join(listed["tasks"]))
+    say("\ndatasets (or any folder in the same layout, or card):")
     for card in listed["datasets"]:
-        print(f"  {card['name']:12} {card['about']} ({card['licence']})")
+        say(f"  {card['name']:12} {card['about']} ({card['licence']})")
         for split, counts in card["splits"].items():
             known = [f"{number:,} {what}" for what, number in counts.items() if number is not None]
-            print(f"  {'':12}   {split}: {', '.join(known)}")
+            say(f"  {'':12}   {split}: {', '.join(known)}")
     for entry in listed.get("at_hand", ()):
         said = ", ".join(entry["splits"]) or entry.get("fault", "no questions")
         say(f"  at hand: {entry['name']}: {said}")
-    print("\nretrievers (or module:object), and what they see of a table:")
-    print("\n".join(f"  {entry['name']:24} {entry['sees']}" for entry in listed["retrievers"]))
-    print("\ngenerators (or module:object):")
-    print("\n".join(f"  {entry['name']:24} {entry['about']}" for entry in listed["generators"]))
-    print("\nmeasures:", ", ".join(f"{name}@K" for name in listed["measures"]))
+    say("\nretrievers (or module:object), and what they see of a table:")
+    say("\n".join(f"  {entry['name']:24} {entry['sees']}" for entry in listed["retrievers"]))
+    say("\ngenerators (or module:object):")
+    say("\n".join(f"  {entry['name']:24} {entry['about']}" for entry in listed["generators"]))
+    say("\nmeasures: " + ", ".join(f"{name}@K" for name in listed["measures"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -48,7 +47,9 @@ def print_scores(scores: Scores, as_json: bool) -> None:
         tell(warning)
     told = scores.to_dict()
     if as_json:
-        print(json.dumps(told, ensure_ascii=False))
+        from almanaq.cli.output import write_json
+
+        write_json(told, allow_nan=True)
         return
     config = scores.config
     say(f"{config.task} · {config.dataset} {config.split} · {config.resolved} over {', '.join(config.fields)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,7 +67,9 @@ def reproduce(
         if not as_json:
             _print(cell, first=len(cells) == 1 or cells[-2].dataset != cell.dataset)
     if as_json:
-        print(json.dumps({"table": table, "cells": [cell.to_dict() for cell in cells]}, ensure_ascii=False))
+        from almanaq.cli.output import write_json
+
+        write_json({"table": table, "cells": [cell.to_dict() for cell in cells]}, allow_nan=True)
 
 
 def _print(cell: Cell, *, first: bool) -> None:
