@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+from almanaq.cli import main
 
 HOLDING = """
 import sys, threading, time
@@ -34,7 +37,10 @@ def source(tmp_path: Path) -> str:
 
 
 def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", code, *arguments]
+    """Run the command with some code before it: a script called as the command is is the command."""
+    script = Path(arguments[arguments.index("--db") + 1]).parent / "almanaq"
+    script.write_text(code)
+    command = [sys.executable, str(script), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=dict(os.environ))
 
 
@@ -59,3 +65,14 @@ def test_a_query_beyond_the_memory_there_is_fails_with_a_word(source: str) -> No
     assert "memory" in done.stderr
     assert "narrow" in done.stderr
     assert "defect" not in done.stderr
+
+
+def test_a_caller_of_the_command_is_not_ended(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = threading.Event()
+    thread = threading.Thread(target=held.wait, daemon=True)
+    thread.start()
+    monkeypatch.setattr(sys, "argv", ["almanaq", "sql", "SELECT n FROM t", "--db", source, "--format", "csv"])
+    monkeypatch.setattr(os, "_exit", lambda code: pytest.fail(f"the caller was ended with {code}"))
+    assert main() == 0
+    held.set()
+    thread.join()

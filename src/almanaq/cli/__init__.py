@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from pathlib import Path
 
 from almanaq.errors import AlmanaqError, BudgetExceeded, OperationalError
 from almanaq.visible import visible
@@ -34,8 +35,19 @@ def main() -> int:
         code = PIPE_CLOSED
     except Exception as error:
         code = _report_defect(error)
-    _leave_if_an_engine_works(code)
+    if _is_the_program():
+        _leave_if_an_engine_works(code)
     return code
+
+
+def _is_the_program() -> bool:
+    """Say whether this process was started as the command, and does not merely call it."""
+    for place, part in enumerate(sys.orig_argv[1:], 1):
+        if part == "-m":
+            return sys.orig_argv[place + 1 : place + 2] == ["almanaq"]
+        if not part.startswith("-"):
+            return Path(part).stem == "almanaq"
+    return False
 
 
 def _leave_if_an_engine_works(code: int) -> None:

@@ -6,6 +6,7 @@ link is refused: what it leads to is somebody's choice, and need not be that of 
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import stat
@@ -47,6 +48,11 @@ def open_out(out: str | None) -> Iterator[BinaryIO]:
     Raises:
         UsageError: `out` is what no result is written to; SourceError: it cannot be written.
     """
+    if out is None and not hasattr(sys.stdout, "buffer"):  # a caller has put something of its own there
+        held = io.BytesIO()
+        yield held
+        sys.stdout.write(held.getvalue().decode("utf-8", "surrogateescape"))
+        return
     if out is None:
         sys.stdout.flush()
         yield sys.stdout.buffer
