@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -65,13 +65,24 @@ def distinct_values(relation: Relation, column: Column, limit: int, dialect: str
 
 def flatten(values: Iterable[Any]) -> tuple[str, ...]:
     """Give the non-null values, the elements of arrays among them."""
-    flat: list[str] = []
+    return tuple(flat(values))
+
+
+def flat(values: Iterable[Any]) -> Iterator[str]:
+    """Yield the non-null values, the elements of arrays among them."""
     for value in values:
-        flat.extend(v for v in (value if isinstance(value, list) else [value]) if v is not None)
-    return tuple(flat)
+        if isinstance(value, list):
+            yield from (v for v in value if v is not None)
+        elif value is not None:
+            yield value
 
 
 def shown_samples(values: Iterable[str]) -> tuple[str, ...]:
     """Give a few distinct values, cut to a length that a listing can show."""
-    cut = (v if len(v) <= _SHOWN_CHARACTERS else v[: _SHOWN_CHARACTERS - 1] + "…" for v in values if v.strip())
-    return tuple(dict.fromkeys(cut))[:_SHOWN_SAMPLES]
+    shown: dict[str, None] = {}
+    for value in values:
+        if value.strip():
+            shown[value if len(value) <= _SHOWN_CHARACTERS else value[: _SHOWN_CHARACTERS - 1] + "…"] = None
+        if len(shown) == _SHOWN_SAMPLES:
+            break
+    return tuple(shown)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
 
 from almanaq.suql.catalog.infer import ENUM_VALUES, ColumnSample, infer_kind
-from almanaq.suql.catalog.reading import SAMPLE_ROWS, declared_column, flatten, relation_names, shown_samples
+from almanaq.suql.catalog.reading import SAMPLE_ROWS, declared_column, flat, relation_names, shown_samples
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey
 from almanaq.suql.databases.duckdb_session import first_line, quote
@@ -150,8 +151,9 @@ class CatalogReader:
             rows, relation = [], replace(relation, unread=first_line(error))
         columns = []
         for position, column in enumerate(relation.columns):
-            values = flatten(row[position] for row in rows)
+            values: Iterable[str] = flat(row[position] for row in rows)
             if column.type == "text" and column.kind is ColumnKind.STRUCTURED:
+                values = tuple(values)
                 column = self._inferred(relation, column, values, infer_prose=infer_prose)
             columns.append(replace(column, samples=shown_samples(values)))
         return replace(relation, columns=tuple(columns))
