@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sqlite3
 import stat
+import tempfile
 import time
 from pathlib import Path
 
@@ -16,9 +18,10 @@ from benchmarks.faults.cache import fill, flips, prompt_of, right
 from almanaq.models.cached import CachedModel
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.logged import DebugLog, LoggedModel
-from almanaq.models.own_files import make_own
+from almanaq.models.own_files import make_own, own_temporary
 from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
 from almanaq.models.vector_store import VectorStore
+from almanaq.suql.databases import kept
 from almanaq.testing import ScriptedModel
 
 
@@ -146,3 +149,32 @@ def test_a_vector_that_was_damaged_is_made_anew(tmp_path: Path) -> None:
     once_more = _Counting()
     np.testing.assert_array_equal(VectorStore(tmp_path, once_more).vectors(texts), expected)
     assert once_more.texts == []
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of files are not the system's way")
+def test_what_spills_to_the_disk_is_out_of_the_sight_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that somebody else made ready, a link or one that is open to others, is not taken."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    name = f"almanaq-{os.getuid()}"
+    taken = [own_temporary()]
+    assert taken[0] == tmp_path / name
+    taken[0].chmod(0o777)
+    taken.append(own_temporary())
+    taken[0].rmdir()
+    (tmp_path / "theirs").mkdir(mode=0o777)
+    (tmp_path / name).symlink_to(tmp_path / "theirs")
+    taken.append(own_temporary())
+    (tmp_path / name).unlink()
+    (tmp_path / name).write_text("a file")
+    taken.append(own_temporary())
+    assert len(set(taken)) == 4
+    assert all(stat.S_IMODE(folder.stat().st_mode) == 0o700 for folder in taken[1:])
+
+
+def test_how_kept_tables_were_read_is_whole_or_read_anew() -> None:
+    text = json.dumps({"kinds": ["enum", "free_text"]})
+    summed = kept._summed(text)
+    assert kept._whole(summed) == text
+    for place in range(len(summed)):
+        with pytest.raises(ValueError, match="does not hold"):
+            kept._whole(summed[:place] + chr(ord(summed[place]) ^ 1) + summed[place + 1 :])

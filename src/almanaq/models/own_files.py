@@ -27,6 +27,18 @@ def make_own(file: Path) -> None:
             file.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
 
 
+def own_temporary() -> Path:
+    """Give a folder for temporary files that others can neither read nor have put there: one for each user."""
+    user = getattr(os, "getuid", lambda: "user")()
+    folder = Path(tempfile.gettempdir()) / f"almanaq-{user}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and not found.st_mode & _OTHERS and found.st_uid == user:
+            return folder
+    return Path(tempfile.mkdtemp(prefix="almanaq-"))
+
+
 def open_own(path: str, flags: int) -> int:
     """Open a file as `open` does, a new one for its owner alone: for the argument `opener`."""
     return os.open(path, flags, 0o600)

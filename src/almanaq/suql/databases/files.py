@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from almanaq.corpus.readers import sheet_names
 from almanaq.corpus.table import TableId
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import MissingExtraError, SourceError
+from almanaq.models.own_files import own_temporary
 from almanaq.suql.catalog.reading import relation_names
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
@@ -138,8 +138,8 @@ def _database(
 
 
 def _spill_folder() -> str:
-    """Give where DuckDB writes what the memory has no room for; made only then."""
-    return str(Path(tempfile.gettempdir()) / f"almanaq-{os.getpid()}").replace("'", "''")
+    """Give where DuckDB writes what the memory has no room for, out of the sight of others; made only then."""
+    return str(own_temporary() / str(os.getpid())).replace("'", "''")
 
 
 def read_table(path: Path) -> tuple[Any, LoadReport]:

@@ -60,7 +60,7 @@ class KeptTables:
         connection = duckdb.connect()
         try:
             connection.execute(f"ATTACH '{_quoted(path)}' AS files (READ_ONLY)")
-            decided = _decoded(json.loads(self._beside(key).read_text(encoding="utf-8")))
+            decided = _decoded(json.loads(_whole(self._beside(key).read_text(encoding="utf-8"))))
             os.utime(path)
             return connection, decided
         except (duckdb.Error, OSError, ValueError, KeyError, TypeError):
@@ -92,7 +92,7 @@ class KeptTables:
             if temporary.stat().st_size <= self.most_bytes:
                 told = temporary.with_suffix(".told.part")
                 told.touch(mode=0o600)
-                told.write_text(json.dumps(_written(loaded), default=_plain), encoding="utf-8")
+                told.write_text(_summed(json.dumps(_written(loaded), default=_plain)), encoding="utf-8")
                 os.replace(told, self._beside(key))
                 os.replace(temporary, self._path(key))
         except (duckdb.Error, OSError):
@@ -173,6 +173,19 @@ def fingerprint(listing: Listing, said: Schema) -> str:
                 file.seek(max(0, known.st_size - _ENDS))
                 digest.update(file.read(_ENDS))
     return digest.hexdigest()
+
+
+def _summed(text: str) -> str:
+    """Give a text with its hash in a line before it; the tables' own file has checksums of its own."""
+    return f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}"
+
+
+def _whole(summed: str) -> str:
+    """Give the text behind its hash. Raises ValueError where it is not the one that was written."""
+    text = summed.partition("\n")[2]
+    if _summed(text) != summed:
+        raise ValueError("it does not hold what was written")
+    return text
 
 
 def _quoted(path: Path) -> str:
