@@ -14,7 +14,7 @@ _NEGATED: dict[type[exp.Expr], type[exp.Binary]] = {
     **{exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.GTE: exp.LT, exp.GT: exp.LTE, exp.LTE: exp.GT},
 }
 COMPARISONS = tuple(_NEGATED)
-_LONG_CHAIN = 16
+LONG_CHAIN = 16
 """Operands of AND or OR from which on they are written as a balanced tree."""
 _ORDERS: dict[type[exp.Expr], type[exp.Binary]] = {exp.LT: exp.LT, exp.LTE: exp.LT, exp.GT: exp.GT, exp.GTE: exp.GT}
 
@@ -133,7 +133,7 @@ def balance_chains(tree: exp.Expr) -> exp.Expr:
                 pending += [node.expression, node.this]
             else:
                 parts.append(node)
-        if len(parts) > _LONG_CHAIN:
+        if len(parts) > LONG_CHAIN:
             chain = balanced(parts, kind)
             if top is tree:
                 tree = chain

@@ -15,7 +15,7 @@ from almanaq.suql.syntax.allowlist import check_allowed
 from almanaq.suql.syntax.dialect import MISREAD, suql_dialect
 from almanaq.suql.syntax.limits import check_length, check_tokens, check_tree
 from almanaq.suql.syntax.literals import literal
-from almanaq.suql.syntax.normal_forms import balance_chains, rewritten, write_normal_forms
+from almanaq.suql.syntax.normal_forms import LONG_CHAIN, balance_chains, rewritten, write_normal_forms
 from almanaq.suql.syntax.placeholders import number_placeholders
 from almanaq.suql.syntax.plain_texts import write_plain_texts
 from almanaq.suql.syntax.respelling import respell, spelled
@@ -122,8 +122,8 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
         raise QuerySyntaxError("the query is empty; write a SELECT")
     if len(trees) > 1:
         raise RefusedQueryError(f"the text holds {len(trees)} statements; give one SELECT at a time")
-    tree = balance_chains(trees[0])
-    check_tree(tree)
+    tree = balance_chains(trees[0]) if len(tokens) > LONG_CHAIN else trees[0]
+    _refuse_missing_arguments(tree, text)
     _fetch_as_limit(tree)
     tree = write_plain_texts(tree, text)
     if parameters:
@@ -198,6 +198,16 @@ def _fill(tree: exp.Expr, parameters: Sequence[object]) -> exp.Expr:
         return node
 
     return rewritten(tree, fill)
+
+
+def _refuse_missing_arguments(tree: exp.Expr, text: str) -> None:
+    """Point at a function that lacks arguments, where the parser did not."""
+    for node in tree.find_all(exp.Func, exp.Binary):
+        args = node.args
+        if any(needed and args.get(name) is None for name, needed in node.arg_types.items()):
+            name = node.sql_name().lower() if isinstance(node, exp.Func) else node.key
+            start, end = node.meta.get("start"), node.meta.get("end")
+            raise QuerySyntaxError(f"not a SUQL query: {name} lacks an argument", query=text, start=start, end=end)
 
 
 def _fetch_as_limit(tree: exp.Expr) -> None:

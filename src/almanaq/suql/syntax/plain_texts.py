@@ -15,6 +15,7 @@ from almanaq.suql.syntax.normal_forms import rewritten
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(.))|''", re.DOTALL)
 _SIGNS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _NO_ESCAPE = frozenset("0123456789abcdefABCDEF+'\" ")
+_OTHER_QUOTES = re.compile(r"[eEnN&]'|\$")
 _MOST = 0x10FFFF
 
 
@@ -27,6 +28,9 @@ def write_plain_texts(tree: exp.Expr, text: str) -> exp.Expr:
     Raises:
         QuerySyntaxError: an escape that stands for no character.
     """
+
+    if not _OTHER_QUOTES.search(text):
+        return tree
 
     def plain(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.RawString | exp.National):
