@@ -22,6 +22,7 @@ from .expressions import (
     predicate,
     text_predicate,
 )
+from .sources import merged, recursion, renamed, values
 from .world import FREE, TYPES, World, make_world
 
 SCALARS = ("int", "num", "date", "bool", "text", "enum")
@@ -74,6 +75,7 @@ class Source:
     alias: str
     columns: tuple[Out, ...]
     keys: tuple[str, ...] = ()
+    listed: str = ""
 
     def scope(self) -> tuple[Col, ...]:
         """Give its columns as a block names them."""
@@ -139,6 +141,12 @@ class Maker:
         return f"WITH {', '.join(parts)} {main.sql}"
 
     def _recursive(self) -> str:
+        if self.draw.chance(0.4):
+            query, names = recursion(self.rng, self.world)
+            self.ctes.append(Source("r", "r", tuple(Out(name, "int") for name in names)))
+            self.draw.grant()
+            listed = f"({', '.join(names)})" if self.draw.chance(0.5) else ""
+            return f"WITH RECURSIVE r{listed} AS ({query}) {self.block(depth=1, top=True).sql}"
         base = self.block(depth=0, want=("int",))
         inner = self.draw.alias("n")
         union = self.rng.choice(("UNION ALL", "UNION"))
@@ -225,9 +233,14 @@ class Maker:
     ) -> Block:
         items: list[tuple[str, Out]] = []
         if not want and not distinct and self.draw.chance(0.12):
-            star = self.rng.choice(sources)
-            items.append((f"{star.alias}.*" if len(sources) > 1 or self.draw.chance(0.5) else "*", Out("*", "star")))
-            stars = star.columns
+            star = self.rng.choice([s for s in sources if s.alias not in TYPES])
+            if top and self.draw.chance(0.4):
+                items.append(("*", Out("*", "star")))
+                stars = tuple(c for s in sources for c in s.columns)
+            else:
+                alone = len(sources) == 1 and self.draw.chance(0.5)
+                items.append(("*" if alone else f"{star.alias}.*", Out("*", "star")))
+                stars = star.columns
         else:
             stars = ()
         types = want or tuple(self._some_type(scope) for _ in range(self.rng.choice((1, 2, 2, 3)) - bool(items)))
@@ -537,8 +550,10 @@ class Maker:
     # --- FROM ------------------------------------------------------------------------------------------------------
 
     def _from(self, depth: int) -> tuple[list[Source], str]:
+        if depth and not self.draw.varied and self.draw.chance(0.07):
+            return merged(self.draw, self.world, Source, Out)
         first = self._source(depth)
-        sources, text = [first], self._written(first)
+        sources, parts = [first], [self._written(first)]
         for _ in range(self.rng.choice((0, 0, 0, 1, 1, 2) if depth else (0, 0, 0, 0, 1))):
             roll = self.rng.random()
             made = None
@@ -549,12 +564,19 @@ class Maker:
             if made is None:
                 made = self._join(sources, self._source(depth))
             sources.append(made[0])
-            if "RIGHT JOIN" in made[1] or "FULL JOIN" in made[1]:  # these do not reach over a comma
-                text = text.replace(", unnest(", " CROSS JOIN unnest(")
-            text += made[1]
-        return sources, text
+            if made[1].startswith((" RIGHT JOIN", " FULL JOIN")):  # these do not reach over a comma
+                parts = [part.replace(",", " CROSS JOIN", 1) if part.startswith(",") else part for part in parts]
+            parts.append(made[1])
+        return sources, "".join(parts)
 
     def _source(self, depth: int) -> Source:
+        if depth and self.draw.chance(0.04):
+            return values(self.draw, Source, Out)
+        source = self._plain_source(depth)
+        names = {c.name for c in source.columns}
+        return renamed(self.draw, source) if len(names) == len(source.columns) and self.draw.chance(0.07) else source
+
+    def _plain_source(self, depth: int) -> Source:
         alias = self.draw.alias()
         if self.ctes and self.draw.chance(0.8):
             return replace(self.rng.choice(self.ctes), alias=alias)
@@ -568,7 +590,7 @@ class Maker:
 
     @staticmethod
     def _written(source: Source) -> str:
-        return f"{source.sql} AS {source.alias}"
+        return f"{source.sql} AS {source.alias}{source.listed}"
 
     def _join(self, sources: list[Source], right: Source) -> tuple[Source, str]:
         kind = self.rng.choice(

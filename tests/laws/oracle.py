@@ -255,7 +255,7 @@ def _kind(node: exp.Expr) -> str | None:
     if isinstance(node, exp.Paren | exp.Neg):
         return _kind(node.this)
     if isinstance(node, exp.Column):
-        kind = TYPES.get(node.name)
+        kind = TYPES.get(node.name.rstrip("_0123456789"))  # a renamed column has a number behind its name
         return kind if kind in ("int", "num", "date") else None
     if isinstance(node, exp.Literal):
         return None if node.is_string else "num"

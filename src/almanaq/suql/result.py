@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -209,10 +211,20 @@ def python_rows(table: pa.Table | pa.RecordBatch) -> list[Row]:
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
 
 
+def _shortest(value: float | None) -> float | None:
+    """Give a number of single precision as the one with fewest digits that it stands for: 1.1."""
+    if value is None or not math.isfinite(value):
+        return value
+    texts = (f"{value:.{digits}g}" for digits in range(6, 10))
+    same = struct.Struct("f")
+    return next((float(t) for t in texts if same.unpack(same.pack(float(t)))[0] == value), value)
+
+
 def _python_values(name: str, column: pa.ChunkedArray | pa.Array) -> list[Any]:
     """Give the values of a column; raise DataError for dates that Python has none for, as infinity."""
     try:
-        return column.to_pylist()  # type: ignore[no-any-return]
+        values: list[Any] = column.to_pylist()
+        return [_shortest(value) for value in values] if pa.types.is_float32(column.type) else values
     except (OverflowError, ValueError) as error:
         raise DataError(
             f"the column {name!r} holds a date or time outside the years 1 to 9999: write {name}::text"

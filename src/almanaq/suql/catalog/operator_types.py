@@ -24,10 +24,11 @@ def check_operators(tree: exp.Query, text: str) -> None:
     """Check the operators of a typed query whose operands' types are certain; others are left to the database.
 
     Raises:
-        QueryTypeError: arithmetic on text, a number compared with a date, LIKE on a number, ANY of no array and the
-            like; points at it.
+        QueryTypeError: arithmetic on text, an average of dates, a number compared with a date, LIKE on a number, ANY
+            of no array and the like; points at it.
     """
     _check_arrays(tree, text)
+    _check_aggregates(tree, text)
     for node in tree.find_all(*_ARITHMETIC, *COMPARISONS, exp.Between, exp.Like, exp.ILike):
         others = [node.args[name] for name in ("expression", "low", "high") if node.args.get(name) is not None]
         for other in others:
@@ -38,6 +39,14 @@ def check_operators(tree: exp.Query, text: str) -> None:
                 start, end = _extent(node)
                 message = f"{name} does not take this: {', '.join(known)}; cast it if that is what you mean"
                 raise QueryTypeError(message, query=text, start=start, end=end)
+
+
+def _check_aggregates(tree: exp.Query, text: str) -> None:
+    for node in tree.find_all(exp.Avg, exp.Sum):
+        if _family(node.this) == "a date":
+            start, end = _extent(node.this)
+            message = f"{node.key} takes numbers: {_written(node.this)} is a date"
+            raise QueryTypeError(message, query=text, start=start, end=end)
 
 
 def _check_arrays(tree: exp.Query, text: str) -> None:

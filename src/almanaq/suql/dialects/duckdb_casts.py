@@ -27,6 +27,9 @@ def write_cast(node: exp.Expr) -> exp.Expr:
     inner, to = node.this, node.args["to"]
     if to.is_type(*exp.DataType.TEXT_TYPES):
         return _cast_to_text(node)
+    if to.is_type("double", "float") and to.expressions:  # float(24) is real there
+        bits = int(to.expressions[0].name)
+        node.set("to", exp.DataType.build("float" if bits <= 24 else "double"))
     if to.is_type("decimal") and not to.expressions:
         # There numeric has as many decimals as it needs; here DECIMAL has three. With fewer digits than 38 a whole
         # number leaves room for the decimals of others beside it.

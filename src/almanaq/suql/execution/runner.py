@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from almanaq.errors import BudgetExceeded, DeadlineExceeded
+from almanaq.errors import BudgetExceeded, DeadlineExceeded, OperationalError
 from almanaq.models.budget import Budget
 from almanaq.models.spending import spending
 from almanaq.suql.execution.guards import call_budget
@@ -56,6 +56,10 @@ class Runner:
             except TimeoutError as error:
                 session.interrupt()
                 raise DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s") from error
+            except MemoryError as error:  # Arrow's is one of these
+                session.interrupt()
+                message = "the rows do not fit into the memory that is there: ask for fewer, or for shorter ones"
+                raise OperationalError(message) from error
             except BaseException:
                 session.interrupt()
                 raise

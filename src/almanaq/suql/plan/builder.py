@@ -200,7 +200,7 @@ class _Builder:
             on, item = join.args.get("on"), join.this
             if on is None or not own_text_calls(on) or not joins.side_of(join):
                 continue
-            if not isinstance(item, exp.Table | exp.Subquery):
+            if not isinstance(item, exp.Table | exp.Subquery | exp.Values):
                 raise UnsupportedError("text functions in the ON of an outer join to a LATERAL item are not supported")
             self._decorrelate_laterals(block, before=join)
             left = self._materialize_rows(block, before=join)
