@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 import almanaq
+from almanaq.errors import QueryError
 from engines import PostgresServer
 
 TABLES = {
@@ -52,6 +53,8 @@ CLAUSES = (
     r"SELECT E'a\\b', length(E'a\\b'), 'x1' ~ E'\\d', E'it\'s', E'\xC3\xA9\u00e9', U&'\0041b'",
     "SELECT div(9.7, 2), div(-9.7, 2), div(7, 2), 7 / 2, -7 / 2",
     "SELECT exp(-123.456)",
+    "SELECT 1.1::real, 1.1::real + 2.2::real, 0.1::real = 0.1::float8, 16777217::float(24)::bigint",
+    "SELECT 0.1::float = 0.1::float8, 16777217::float(53)::bigint, avg(1.5::real)",
     "SELECT to_char(timestamp '2020-01-02 03:04:05', 'YYYY-MM-DD HH24:MI:SS')",
     "SELECT k, count(*) FROM t GROUP BY k, ROLLUP(k)",
     "SELECT count(*) FROM t GROUP BY c, ROLLUP(a), CUBE(k)",
@@ -184,3 +187,29 @@ def test_drawn(servers: Servers) -> None:
             continue
         assert_same(servers, sql)
     assert refused < 10
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("WITH RECURSIVE w(n) AS (SELECT 1 UNION ALL SELECT 1 FROM w) CYCLE n SET c USING p SELECT * FROM w", "CYCLE"),
+        (
+            "WITH RECURSIVE w(n) AS (SELECT 1 UNION ALL SELECT 1 FROM w) SEARCH DEPTH FIRST BY n SET o SELECT * FROM w",
+            "SEARCH",
+        ),
+        ("SELECT FROM r", "without columns"),
+        ("SELECT UNION SELECT", "without columns"),
+        ("SELECT answer(name, 'q')::text[] FROM p", "gives one value"),
+        ("WITH RECURSIVE w(t) AS (SELECT name FROM p UNION SELECT answer(t, 'q') FROM w) SELECT * FROM w", "RECURSIVE"),
+        ("SELECT avg(DATE '2020-01-01')", "avg takes numbers"),
+        ("SELECT rank() OVER v FROM t WINDOW w AS (ORDER BY k)", "no window named 'v'"),
+        ("SELECT * FROM r x, s x", "two items of FROM are called 'x'"),
+        ("SELECT * FROM r JOIN s USING (b)", "no column named 'b' on the left"),
+        ("SELECT * FROM r AS x(a, b, c)", "'x' has 2 columns, and 3 are named here"),
+        ("SELECT a FROM (SELECT 1 AS a, 2 AS a) x", "'a' is ambiguous"),
+    ],
+)
+def test_what_is_not_supported_or_wrong_is_refused_by_name(servers: Servers, sql: str, message: str) -> None:
+    for con in servers.ours:
+        with pytest.raises(QueryError, match=message):
+            con.sql(sql)

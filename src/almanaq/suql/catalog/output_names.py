@@ -13,15 +13,18 @@ APART = "\u2063"
 def name_of(item: exp.Expr) -> str:
     """Give the name of an expression in a SELECT list, or of a function in FROM."""
     at = item
-    while isinstance(at, exp.Cast | exp.Paren):
+    while isinstance(at, exp.Paren):
         at = at.this
+    if isinstance(at, exp.Cast):
+        inner = name_of(at.this)
+        return _type_name(at) if inner in ("?column?", "case") or _is_cast(at.this) else inner
     if isinstance(at, exp.Alias):
         return str(at.args["alias"].meta.get("spelled", at.alias))
     if isinstance(at, exp.Column):
         return at.name
     if isinstance(at, exp.Anonymous):
         return at.name.lower()
-    if isinstance(at, exp.Window | exp.Filter | exp.WithinGroup):
+    if isinstance(at, exp.Window | exp.Filter | exp.WithinGroup | exp.Bracket | exp.Collate):
         return name_of(at.this)
     if isinstance(at, exp.Case):
         return "case"
@@ -43,6 +46,38 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.GenerateSeries: "generate_series",
     exp.ExplodingGenerateSeries: "generate_series",
 }
+
+
+_TYPES = {
+    **{
+        "int": "int4",
+        "bigint": "int8",
+        "smallint": "int2",
+        "double": "float8",
+        "float": "float4",
+        "decimal": "numeric",
+    },
+    **{"boolean": "bool", "char": "bpchar", "varbinary": "bytea", "timestampntz": "timestamp"},
+}
+"""What PostgreSQL calls types that sqlglot calls otherwise."""
+
+
+def _type_name(cast: exp.Expr) -> str:
+    """Give the name of the type that a cast is to: an output that is nothing but a cast is called so."""
+    to = cast.args["to"]
+    if to.is_type("array") and to.expressions:
+        to = to.expressions[0]
+    if to.this == exp.DType.USERDEFINED:
+        return str(to.args["kind"].name)
+    name = str(to.this.value).lower()
+    return _TYPES.get(name, name)
+
+
+def _is_cast(node: exp.Expr) -> bool:
+    """Say whether an expression is called after the type that it is cast to."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return isinstance(node, exp.Cast) and name_of(node) == _type_name(node) and not isinstance(node.this, exp.Column)
 
 
 def _first_select(query: exp.Query) -> exp.Select:
