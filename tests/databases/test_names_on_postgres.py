@@ -197,8 +197,6 @@ def test_drawn(servers: Servers) -> None:
             "WITH RECURSIVE w(n) AS (SELECT 1 UNION ALL SELECT 1 FROM w) SEARCH DEPTH FIRST BY n SET o SELECT * FROM w",
             "SEARCH",
         ),
-        ("SELECT FROM r", "without columns"),
-        ("SELECT UNION SELECT", "without columns"),
         ("SELECT answer(name, 'q')::text[] FROM p", "gives one value"),
         ("WITH RECURSIVE w(t) AS (SELECT name FROM p UNION SELECT answer(t, 'q') FROM w) SELECT * FROM w", "RECURSIVE"),
         ("SELECT avg(DATE '2020-01-01')", "avg takes numbers"),
