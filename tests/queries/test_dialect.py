@@ -116,3 +116,9 @@ def test_an_aggregate_over_a_query_around_its_own(words: Asked, engine: str) -> 
     else:
         with pytest.raises(UnsupportedError, match="around its own"):
             words.rows(sql)
+
+
+def test_grouping_of_a_query_around(words: Asked) -> None:
+    inner = "SELECT grouping(t.id) FROM (VALUES (1)) v(c)"
+    sql = f"SELECT ({inner}) AS g, count(*) FROM t GROUP BY ROLLUP (t.id) ORDER BY 1, 2"
+    assert words.rows(sql) == [(0, 1)] * 5 + [(1, 5)]

@@ -30,6 +30,8 @@ def refuse_outer_aggregate(node: exp.Expr) -> None:
 
     In PostgreSQL it is an aggregate of that query; elsewhere it is one of the subquery's.
     """
+    if isinstance(node, exp.Grouping):
+        return  # of keys it is the same everywhere
     around_it = node.parent
     while isinstance(around_it, exp.Filter | exp.WithinGroup):
         around_it = around_it.parent
