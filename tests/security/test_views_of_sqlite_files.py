@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import almanaq
-from almanaq.corpus import readers
+from almanaq.corpus import readers, sqlite
 from almanaq.errors import SourceError, UnknownNameError
 
 ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c)"
@@ -43,7 +43,7 @@ def test_endless_views_are_left_out_and_named(file: Path) -> None:
 
 
 def test_an_endless_view_in_a_corpus_is_an_error_with_its_name(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "VIEW_SECONDS", 0.2)
+    monkeypatch.setattr(sqlite, "VIEW_SECONDS", 0.2)
     corpus = readers.read_corpus(file)
     (endless,) = [table for table in corpus.ids if table.table == "adding"]
     with pytest.raises(SourceError, match="the view 'adding' was not read within"):

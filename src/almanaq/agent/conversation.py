@@ -267,7 +267,11 @@ class Agent:
         try:
             tree = trees.read(suql)
             counting = cut_off(tree, found) if tree is not None else None
-            return None if counting is None else int(self._engine.run(trees.write(counting)).rows[0][0])
+            return (
+                None
+                if counting is None
+                else int(self._engine.run(trees.write(counting), options=self._options).rows[0][0])
+            )
         except (AlmanaqError, SqlglotError):
             return None
 
