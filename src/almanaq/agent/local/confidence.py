@@ -109,7 +109,7 @@ class Judged:
     Attributes:
         probability: that it gives what was asked.
         understood: the query, where every word of the question was understood; None for a guess.
-        unknown: the words that the query leaves out.
+        unknown: the words that the query leaves out; `missing` what else was not understood.
     """
 
     suql: str
@@ -117,6 +117,7 @@ class Judged:
     understood: str | None
     guess: Reading | None
     unknown: tuple[str, ...]
+    missing: str = ""
 
     def is_sure(self, confidence: float) -> bool:
         """Say whether the query may be run; a guess, which may leave words out, has to be surer."""
@@ -127,6 +128,8 @@ def not_sure(judged: Judged) -> str:
     """Say what was not understood, and give the nearest query to edit."""
     words = ", ".join(f"“{word}”" for word in dict.fromkeys(judged.unknown))
     why = f"I do not know what to make of {words}" if words else "I am not sure that I understood the question"
+    if judged.missing:
+        why = f"One thing is not clear to me: {judged.missing}"
     return (
         f"{why}, so I ran nothing. The nearest query that I could write is below; edit it, or ask again in the words "
         f"of the tables.\n\n    {judged.suql}"

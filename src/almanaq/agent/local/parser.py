@@ -89,7 +89,9 @@ class LocalParser:
         told = account(
             question, parse_tree(suql), index, understood, None if guess is None else parse_tree(guess.suql())
         )
-        return Judged(suql, told.probability, understood.suql, guess, (*understood.unknown, *told.unexplained))
+        unknown = (*understood.unknown, *told.unexplained)
+        missing = "" if understood.unknown else understood.missing
+        return Judged(suql, told.probability, understood.suql, guess, unknown, missing)
 
 
 def _is_reviewed(relation: Relation, index: SchemaIndex) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from almanaq.agent.local import sql
-from almanaq.agent.local.compose.state import NotUnderstood, State
+from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.schema_index import Place
@@ -163,6 +163,27 @@ def _shown(state: State, relation: Relation, first: Place | None = None) -> list
     return [Term("", place) for place in dict.fromkeys([*named, *facts(places, mentioned)])]
 
 
+def _sums_groups(state: State, texts: Sequence[Place], place: Place) -> bool:
+    own = [text for text in texts if text.relation == place.relation]
+    return bool(own) and not state.frame.nouns and not state.tells_rows(own[0]) and state.adds_up(place)
+
+
+def _rank_groups(
+    state: State, told: Superlative, function: str, kinds: Sequence[Place | None], numbers: Sequence[Place]
+) -> None:
+    """Rank groups by their number of rows, or by what their numbers come to."""
+    frame = state.frame
+    groups = [place for place in kinds if place is not None]
+    groups = groups or (state.ranked_names() if len(frame.nouns) > 1 or told.common or function else [])
+    one_relation = len({place.relation.name for place in groups}) == 1
+    if not one_relation or numbers or (state.aggregates and told.place is None):
+        raise NotUnderstood("what is ranked")
+    term = Term("COUNT", None) if told.place is None else Term(function, told.place)
+    frame.groups, frame.wanted = [Term("", place) for place in groups], [term]
+    frame.tests += [Test(Term("", place), "{} IS NOT NULL") for place in groups]
+    frame.order, frame.limit = [(term, told.down)], told.amount or 1
+
+
 def _ranked_outputs(state: State, columns: list[Place]) -> None:
     frame, told = state.frame, state.superlative
     assert told is not None
@@ -171,20 +192,10 @@ def _ranked_outputs(state: State, columns: list[Place]) -> None:
     numbers = [place for place in columns if place not in texts]
     kinds = [term.place for term in frame.groups] + texts
     frame.distinct = False
+    if told.place is not None and told.amount is not None and not function and _sums_groups(state, texts, told.place):
+        function = "SUM"  # "top 5 cities by profit": no single row is a city
     if told.common or told.counts or function:
-        groups = [p for p in kinds if p is not None]
-        groups = groups or (state.ranked_names() if len(frame.nouns) > 1 or told.common or function else [])
-        if (
-            not groups
-            or len({p.relation.name for p in groups}) > 1
-            or numbers
-            or (state.aggregates and told.place is None)
-        ):
-            raise NotUnderstood("what is ranked")
-        term = Term("COUNT", None) if told.place is None else Term(function, told.place)
-        frame.groups, frame.wanted = [Term("", place) for place in groups], [term]
-        frame.tests += [Test(Term("", place), "{} IS NOT NULL") for place in groups]
-        frame.order, frame.limit = [(term, told.down)], told.amount or 1
+        _rank_groups(state, told, function, kinds, numbers)
         return
     if told.place is None or state.counts or state.aggregates or frame.groups or frame.having:
         raise NotUnderstood("what is ranked")
