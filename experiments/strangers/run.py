@@ -117,7 +117,14 @@ def judge(response: almanaq.Response, gold: Iterable[Sequence[Any]] | None) -> s
     """Say whether a reply is right, declined or wrong; what is not there (no gold) can only be declined."""
     if response.status in DECLINED:
         return "declined"
-    return "right" if gold is not None and holds(response.rows, gold) else "wrong"
+    if gold is None:
+        return "wrong"
+    return "right" if holds(response.rows, gold) or holds(_known(response.rows), _known(gold)) else "wrong"
+
+
+def _known(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+    """Give rows of groups without those of what is missing, which may be shown or not."""
+    return [row for row in rows if len(row) < 2 or not any(value is None for value in row)]
 
 
 if __name__ == "__main__":

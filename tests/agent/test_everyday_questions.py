@@ -217,7 +217,7 @@ def test_a_text_question_forgets_the_noun_of_the_row(connections):
 def test_what_cannot_be_ordered_is_said_and_not_cut_down_to_one_row(connections):
     reply = connections["shop"].ask("Which product was delivered last?")
     assert (reply.status, reply.rows) == ("no_query", ())
-    assert "“last”" in reply.answer
+    assert "what the superlative is over" in reply.answer
 
 
 @pytest.mark.parametrize(

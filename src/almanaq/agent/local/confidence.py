@@ -110,6 +110,7 @@ class Judged:
         probability: that it gives what was asked.
         understood: the query, where every word of the question was understood; None for a guess.
         unknown: the words that the query leaves out; `missing` what else was not understood.
+        strange: the words of which nothing at all is known.
     """
 
     suql: str
@@ -118,10 +119,13 @@ class Judged:
     guess: Reading | None
     unknown: tuple[str, ...]
     missing: str = ""
+    strange: tuple[str, ...] = ()
 
     def is_sure(self, confidence: float) -> bool:
-        """Say whether the query may be run; a guess, which may leave words out, has to be surer."""
-        return self.probability >= (confidence if self.understood is not None else (1 + confidence) / 2)
+        """Say whether the query may be run; a guess has to know every word, and to be surer."""
+        if self.understood is not None or confidence < 0:
+            return self.probability >= confidence
+        return not self.strange and self.probability >= (1 + confidence) / 2
 
 
 def not_sure(judged: Judged) -> str:

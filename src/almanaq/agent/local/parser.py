@@ -8,15 +8,16 @@ from datetime import date
 from almanaq.agent.history import Turn
 from almanaq.agent.local.assemble import Assembler
 from almanaq.agent.local.confidence import CONFIDENCE, Judged, account, not_sure, parse_tree
-from almanaq.agent.local.lexicon import ENTITY_WORDS
+from almanaq.agent.local.lexicon import ADJECTIVES, ENTITY_WORDS, IGNORED, NEGATIONS
 from almanaq.agent.local.linker import link
 from almanaq.agent.local.links import Links
 from almanaq.agent.local.phrases import phrases
+from almanaq.agent.local.quantities import SUPERLATIVES, UNITS
 from almanaq.agent.local.reading import Reading
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.schema_index import SchemaIndex, Values
 from almanaq.agent.local.understand import understand
-from almanaq.agent.local.words import word_set
+from almanaq.agent.local.words import PAST, stem, word_set
 from almanaq.agent.parser import Failure, Parsed
 from almanaq.agent.small_talk import small_talk
 from almanaq.suql.catalog.relations import Catalog, Relation
@@ -24,6 +25,14 @@ from almanaq.suql.catalog.relations import Catalog, Relation
 _SEARCHES = word_set(
     """
     find recommend recommendation recommendations suggest suggestion suggestions search where looking eat which
+    """
+)
+
+
+_TIMES = word_set(
+    """
+    before after since until january february march april may june july august september october november december
+    jan feb mar apr jun jul aug sep oct nov dec
     """
 )
 
@@ -89,9 +98,30 @@ class LocalParser:
         told = account(
             question, parse_tree(suql), index, understood, None if guess is None else parse_tree(guess.suql())
         )
+        if understood.suql is None and guess is not None and _repeats(guess):
+            return Judged(suql, 0.0, None, guess, (), "of which rows the numbers are put together")
         unknown = (*understood.unknown, *told.unexplained)
         missing = "" if understood.unknown else understood.missing
-        return Judged(suql, told.probability, understood.suql, guess, unknown, missing)
+        strange = tuple(word for word in understood.unknown if not _is_familiar(word))
+        return Judged(suql, told.probability, understood.suql, guess, unknown, missing, strange)
+
+
+def _is_familiar(word: str) -> bool:
+    """Say whether the guess knows a word of no table: "earns" is about pay, "undelivered" denies a value."""
+    folded = word.casefold()
+    known = UNITS.keys() | SUPERLATIVES.keys() | IGNORED | ADJECTIVES | NEGATIONS
+    denied = folded.startswith("un") and (folded.endswith("ed") or folded[2:] in PAST)
+    return bool({folded, stem(folded)} & (known | _TIMES)) or denied
+
+
+def _repeats(guess: Reading) -> bool:
+    """Say whether an aggregate would count the numbers of another table as often as its rows are joined."""
+    computed = [item for item in guess.select if item.place is not None and "(" in item.template]
+    return any(
+        item.place is not None and item.place.relation != guess.main and guess.counted != item.place.relation
+        for item in computed
+        if not item.template.startswith(("answer", "summary", "COUNT"))
+    )
 
 
 def _is_reviewed(relation: Relation, index: SchemaIndex) -> bool:

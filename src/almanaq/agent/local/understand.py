@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from itertools import pairwise
 
 from almanaq.agent.local.compose import NotUnderstood, compose
 from almanaq.agent.local.frame import Frame, write
@@ -39,6 +40,7 @@ def understand(question: str, vocabulary: Vocabulary, today: date) -> Understand
     if unknown:
         return Understanding(None, unknown, "the words " + ", ".join(f"“{word}”" for word in unknown))
     try:
+        spans = _compounds(spans)
         mentioned = _mentioned(spans)
         composer = compose(spans, vocabulary, mentioned)
         frame = composer.frame
@@ -48,6 +50,10 @@ def understand(question: str, vocabulary: Vocabulary, today: date) -> Understand
         used = {relation.name for relation in (*relations, main, *frame.absent)}
         if any(not set(kin) & used for kin in composer.kin):
             raise NotUnderstood("what a verb speaks of")
+        if any(place.relation != main for _, place in composer.aggregates):
+            raise NotUnderstood(f"of which rows of {main.name} the numbers are put together")
+        if any(vocabulary.is_list(place) for place in _grouped(frame)):
+            raise NotUnderstood("whether lists or their items are grouped")
         if composer.counted_relation not in (None, main) and main in mentioned:
             raise NotUnderstood(f"how rows of {main.name} are counted")
         if any(term.place is not None and term.place.relation == composer.counted_relation for term in frame.groups):
@@ -70,6 +76,19 @@ def understand(question: str, vocabulary: Vocabulary, today: date) -> Understand
         return Understanding(write(frame, main, paths(vocabulary.index.hops, main)))
     except NotUnderstood as error:
         return Understanding(None, (), str(error.args[0]) if error.args else "")
+
+
+def _compounds(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Take "card" of "card count" for a part of the column's name, where the column is one of another table."""
+    named = [relation.name for span in spans if span.kind == "R" for relation in span.data]
+    found = list(spans)
+    for i, (span, after) in enumerate(pairwise(spans)):
+        if span.kind == "R" and after.kind == "C":
+            owners = {place.relation.name for place, _ in after.data}
+            own = {relation.name for relation in span.data}
+            if not owners & own and owners & {name for name in named if name not in own}:
+                found[i] = replace(span, kind="w", data="")
+    return tuple(found)
 
 
 def _mentioned(spans: Sequence[Span]) -> list[Relation]:
@@ -99,6 +118,10 @@ def _main(vocabulary: Vocabulary, relations: Sequence[Relation], nouns: Sequence
         raise NotUnderstood("how " + " and ".join(names) + " belong together")
     called = [relation for relation in fit if relation in nouns]
     return (called or fit)[0]
+
+
+def _grouped(frame: Frame) -> list[Place]:
+    return [term.place for term in frame.groups if term.place is not None]
 
 
 def _reaches(vocabulary: Vocabulary, relation: Relation, names: Iterable[str]) -> bool:

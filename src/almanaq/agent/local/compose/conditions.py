@@ -185,8 +185,11 @@ def denied(state: State, match: re.Match[str]) -> bool:
     rows = state.nouns_in_order()[:1] or [place.relation]
     if place.relation not in rows:
         raise NotUnderstood(f"whether one row of {place.relation.name} or all of them are meant")
-    template = "NOT {1} = ANY({0})" if place.column.array else "{0} <> {1}"
-    state.frame.tests.append(Test(Term("", place), template.format("{}", sql.text(spelled))))
+    if state.vocabulary.is_list(place):
+        template = f"NOT {list_test(spelled)}"
+    else:
+        template = ("NOT {1} = ANY({0})" if place.column.array else "{0} <> {1}").format("{}", sql.text(spelled))
+    state.frame.tests.append(Test(Term("", place), template))
     state.use(match, "x", "v")
     return True
 
@@ -255,6 +258,12 @@ def verb(state: State, match: re.Match[str]) -> bool:
     """A verb before what is counted says no more than that there is some: "placed the most orders"."""
     state.kinds[match.start()] = "w"
     return True
+
+
+def list_test(item: str) -> str:
+    """Write that a text which is a list, items set apart by commas, holds an item."""
+    pattern = item.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"(', ' || {{}} || ',') LIKE {sql.text(f'%, {pattern},%')}"
 
 
 def _is_year(numbers: Sequence[float]) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from almanaq.agent.local import sql
+from almanaq.agent.local.compose.conditions import list_test
 from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.recognize.spans import Span
@@ -56,6 +57,11 @@ def _values(state: State, spans: Sequence[Span]) -> None:
         place, value = state.meaning(span)
         if place.column.array:
             state.frame.tests.append(Test(Term("", place), f"{sql.text(value)} = ANY({{}})"))
+            continue
+        if state.vocabulary.is_list(place):
+            (state.frame.share if state.frame.share else state.frame.tests).append(
+                Test(Term("", place), list_test(value))
+            )
             continue
         by_column.setdefault((place.relation.name, place.column.name), (place, []))[1].append(value)
     for place, values in by_column.values():

@@ -145,7 +145,9 @@ class Vocabulary:
 
     def values_named(self, text: str, said: tuple[str, ...]) -> tuple[tuple[Meaning, float], ...]:
         """Give the values that words spell, whole, or in part where a column has few values."""
-        exact = [(m, 1.0) for m in self.index.meanings(said) if not self._is_foreign_code(m, text)]
+        items = [(m, 1.0) for m in self._items.get(said, ())]
+        whole = [m for m in self.index.meanings(said) if not self.is_list(m[0])]
+        exact = items + [(m, 1.0) for m in whole if not self._is_foreign_code(m, text)]
         as_written = [(m, quality) for m, quality in exact if m[1] == text]
         if exact:
             return tuple(as_written if len(as_written) < len(exact) and text != text.lower() else exact) or tuple(exact)
@@ -196,13 +198,38 @@ class Vocabulary:
                 found[place.relation.name, place.column.name].add(value)
         return found
 
+    def is_list(self, place: Place) -> bool:
+        """Say whether the texts of a column are lists: "Drama, Horror", of items that come again and again."""
+        return (place.relation.name, place.column.name) in self._lists
+
+    @cached_property
+    def _lists(self) -> dict[tuple[str, str], tuple[Place, frozenset[str]]]:
+        found = {}
+        for place in self.index.all_places():
+            values = self._values.get((place.relation.name, place.column.name), set())
+            lists = [value.split(", ") for value in values if ", " in value]
+            items = {item for items in lists for item in items}
+            if len(lists) >= max(3, 0.2 * len(values)) and len(items) <= 0.7 * sum(map(len, lists)):
+                alone = frozenset(value for value in values if ", " not in value)
+                found[place.relation.name, place.column.name] = (place, alone | items)
+        return found
+
+    @cached_property
+    def _items(self) -> dict[tuple[str, ...], list[Meaning]]:
+        """The items of columns that hold lists, by their words."""
+        found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
+        for place, items in self._lists.values():
+            for item in items:
+                found[stems(item)].append((place, item))
+        return found
+
     @cached_property
     def _parts(self) -> dict[tuple[str, ...], list[Meaning]]:
         """Words that stand in one value alone of a column with few values."""
         found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
         for place in self.index.all_places():
             values = self._values.get((place.relation.name, place.column.name), set())
-            if not 1 < len(values) <= _FEW:
+            if not 1 < len(values) <= _FEW or self.is_list(place):
                 continue
             holders: dict[tuple[str, ...], set[str]] = defaultdict(set)
             for value in values:
