@@ -108,3 +108,8 @@ def test_deep_values_of_parameters_are_refused_by_a_limit(con: Connection) -> No
         nested = [nested]
     with pytest.raises(ParameterError, match="6 dimensions"):
         con.sql("SELECT 1 WHERE 1 = ANY (?)", [nested])
+
+
+def test_casts_in_casts_are_looked_at_once_each(con: Connection) -> None:
+    """Looked at twice each, 40 of them would take days."""
+    assert con.sql("SELECT " + "CAST((" * 40 + "1" + ") AS integer)" * 40).columns == ("int4",)

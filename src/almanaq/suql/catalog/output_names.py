@@ -16,8 +16,7 @@ def name_of(item: exp.Expr) -> str:
     while isinstance(at, exp.Paren):
         at = at.this
     if isinstance(at, exp.Cast):
-        inner = name_of(at.this)
-        return _type_name(at) if inner in ("?column?", "case") or _is_cast(at.this) else inner
+        return _name_of_cast(at)[0]
     if isinstance(at, exp.Alias):
         return str(at.args["alias"].meta.get("spelled", at.alias))
     if isinstance(at, exp.Column):
@@ -73,11 +72,16 @@ def _type_name(cast: exp.Expr) -> str:
     return _TYPES.get(name, name)
 
 
-def _is_cast(node: exp.Expr) -> bool:
-    """Say whether an expression is called after the type that it is cast to."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return isinstance(node, exp.Cast) and name_of(node) == _type_name(node) and not isinstance(node.this, exp.Column)
+def _name_of_cast(cast: exp.Cast) -> tuple[str, bool]:
+    """Give the name of a cast, and whether it is that of its type; each cast inside is looked at once."""
+    inside = cast.this
+    while isinstance(inside, exp.Paren):
+        inside = inside.this
+    name, by_type = _name_of_cast(inside) if isinstance(inside, exp.Cast) else (name_of(inside), False)
+    own = _type_name(cast)
+    if by_type or name in ("?column?", "case"):
+        name = own
+    return name, name == own and not isinstance(cast.this, exp.Column)
 
 
 def _first_select(query: exp.Query) -> exp.Select:
