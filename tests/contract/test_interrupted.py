@@ -25,18 +25,19 @@ def test_rows_that_are_sure_are_printed(environment, tmp_path, query) -> None:
         more = ["--db", str(tmp_path), "--model", "openai:m", "--format", "csv", "--order", "table"]
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         command = str(Path(sys.executable).with_name("almanaq"))
-        process = subprocess.Popen(
-            [command, "sql", query, *more],
-            env=environment | keys,
-            text=True,
-            **streams,
-        )
-        while server.ledger.answered < ANSWERED or server.ledger.calls == ANSWERED:
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.05)
-        time.sleep(0.3)  # what was answered has to arrive
-        process.send_signal(signal.SIGINT)
-        said, told = process.communicate(timeout=60)
+        # A shell's background job ignores interrupts, and so would what it starts.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            process = subprocess.Popen([command, "sql", query, *more], env=environment | keys, text=True, **streams)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        with process:
+            while server.ledger.answered < ANSWERED or server.ledger.calls == ANSWERED:
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.05)
+            time.sleep(0.3)  # what was answered has to arrive
+            process.send_signal(signal.SIGINT)
+            said, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in told
     rows = said.splitlines()[1:]
