@@ -196,7 +196,7 @@ def test_every_quote_stands_where_it_is_said_to(passages: list[str], question: s
     for function in ("answer", "summary"):
         call = TextCall(function, tuple(passages), question, compared=("Yes",))  # type: ignore[arg-type]
         found = LocalReader().evaluate(call)
-        assert found == LocalReader().evaluate(call)
+        assert found == LocalReader().evaluate(call)  # another reader, which keeps nothing of the first
         assert all(passages[q.passage][q.start : q.start + len(q.text)] == q.text for q in found.quotes)
 
 

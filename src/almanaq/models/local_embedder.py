@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import threading
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from almanaq.models.minilm import MiniLM
 from almanaq.models.minilm_weights import checked_folder, weights_are_here
 
 _PACKAGES = ("tokenizers", "openvino")
+_LOCK = threading.Lock()
 
 
 def local_is_installed() -> bool:
@@ -26,13 +28,12 @@ def local_is_installed() -> bool:
 
 
 class LocalEmbedder:
-    """An Embedder on this machine, loaded at the first use; the vector of a text hangs on nothing but the text."""
+    """An Embedder on this machine; the vector of a text hangs on nothing but the text.
+
+    Its weights are loaded at the first use, once in a process: all connections share them.
+    """
 
     name = "local"
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._model: MiniLM | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Give unit vectors, shape (len(texts), dimensions).
@@ -43,10 +44,8 @@ class LocalEmbedder:
         """
         if not texts:
             return np.zeros((0, 0), np.float32)
-        with self._lock:
-            if self._model is None:
-                self._model = load_minilm()
-            return self._model.encode(texts)
+        with _LOCK:
+            return _shared_minilm().encode(texts)
 
 
 def load_minilm(*, precise: bool = False) -> MiniLM:
@@ -54,3 +53,8 @@ def load_minilm(*, precise: bool = False) -> MiniLM:
     if importlib.util.find_spec("tokenizers") is None:
         raise MissingExtraError("tokenizers", "local", "the local embedder")
     return MiniLM(checked_folder(), precise=precise)
+
+
+@functools.cache
+def _shared_minilm() -> MiniLM:
+    return load_minilm()
