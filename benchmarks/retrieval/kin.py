@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Table
 from almanaq.retrieval.kinship import Kinship, asked_words
-from almanaq.retrieval.words import Analyzer
+from almanaq.text.index_terms import Analyzer
 
 FEWEST_ASKED = 8  # questions that have a word that is learned
 FEWEST_NAMED = 5  # headers that have a word that is learned

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.table import Table, TableId
-from almanaq.retrieval.words import words
+from almanaq.text.index_terms import words
 
 
 class BagOfWords:

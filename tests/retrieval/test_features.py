@@ -7,7 +7,7 @@ from small_corpora import CORPUS, FILMS, RIVERS, table
 from almanaq.corpus.serialize import parse_fields
 from almanaq.retrieval.features import FEATURES, Featurizer
 from almanaq.retrieval.streams import CELL, ROW, StreamWriter
-from almanaq.retrieval.words import Analyzer
+from almanaq.text.index_terms import Analyzer
 
 ALL = parse_fields("title,section,header,cells,description,keys,database")
 

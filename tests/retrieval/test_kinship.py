@@ -8,7 +8,7 @@ from almanaq.corpus.serialize import parse_fields
 from almanaq.retrieval.features import FEATURES, Featurizer
 from almanaq.retrieval.kinship import Kinship, asked_words, kinship
 from almanaq.retrieval.streams import StreamWriter
-from almanaq.retrieval.words import Analyzer
+from almanaq.text.index_terms import Analyzer
 
 KIN = FEATURES.index("kin")
 RNG = np.random.default_rng(7)

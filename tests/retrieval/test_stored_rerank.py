@@ -15,7 +15,7 @@ from almanaq.retrieval.stored import StoredIndex, build_index, open_index, updat
 from almanaq.retrieval.stored_hybrid import StoredHybrid
 from almanaq.retrieval.stored_rerank import StoredRerank, candidate_streams
 from almanaq.retrieval.streams import StreamWriter
-from almanaq.retrieval.words import Analyzer
+from almanaq.text.index_terms import Analyzer
 
 FIELDS = "title,section,header,cells"
 ODD = table("odd", "", (), [])

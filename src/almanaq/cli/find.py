@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from almanaq.retrieval.protocols import Ranking
     from almanaq.retrieval.segments import Named
     from almanaq.retrieval.stored import StoredIndex
-    from almanaq.retrieval.words import Analyzer
+    from almanaq.text.index_terms import Analyzer
 
 DEFAULT_FIELDS = "title,section,header,cells"
 OWN_EMBEDDERS = ("lexical", "static", "local")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.models.vectors import normalised
-from almanaq.models.words import STOPWORDS, stem, words
+from almanaq.text.words import STOPWORDS, stem, words
 
 _LETTERS_WEIGHT = 0.25
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from almanaq.models.words import stems
+from almanaq.text.words import stems
 
 
 def trigrams(text: str) -> frozenset[str]:

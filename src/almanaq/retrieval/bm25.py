@@ -20,7 +20,7 @@ from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search
-from almanaq.retrieval.words import Analyzer
+from almanaq.text.index_terms import Analyzer
 
 WEIGHTS: Mapping[Field, float] = {
     Field.DATABASE: 2.0,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from almanaq.corpus.serialize import Field, field_text
 from almanaq.corpus.table import Table
-from almanaq.retrieval.words import Analyzer
+from almanaq.text.index_terms import Analyzer
 
 _CHARS = 160  # of a field's text that are shown
 _CELLS = 6  # matching cells that are shown

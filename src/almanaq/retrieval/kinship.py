@@ -15,7 +15,7 @@ from io import BytesIO
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.retrieval.words import Analyzer, words
+from almanaq.text.index_terms import Analyzer, words
 
 ASKING = frozenset("who whom whose when where which what why how".split())
 """Words that terms leave out, and that tell what is asked for."""

@@ -33,7 +33,7 @@ from almanaq.retrieval.checked import Checked, read_sums, write_sums
 from almanaq.retrieval.kept_texts import TextPacker, unpacked
 from almanaq.retrieval.pruning import Part
 from almanaq.retrieval.streams import LOWEST_MARK, StreamWriter
-from almanaq.retrieval.words import Analyzer
+from almanaq.text.index_terms import Analyzer
 
 DIGEST_BYTES = 16
 _RANGES = 10_000

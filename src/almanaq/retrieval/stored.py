@@ -35,8 +35,8 @@ from almanaq.retrieval.protocols import Hit, Ranking
 from almanaq.retrieval.pruning import Term, best_tables
 from almanaq.retrieval.ranking import check_k
 from almanaq.retrieval.segments import Named, Segment, SegmentWriter, count_terms, digest, open_segment
-from almanaq.retrieval.words import Analyzer
 from almanaq.retrieval.writing import alone
+from almanaq.text.index_terms import Analyzer
 
 _MOST_SEGMENTS = 16
 _MUCH = 0.25  # share of changed tables from which building anew is no dearer than keeping the dead

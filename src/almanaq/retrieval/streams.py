@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field, field_text
 from almanaq.corpus.table import Table
-from almanaq.retrieval.words import Analyzer
+from almanaq.text.index_terms import Analyzer
 
 CELL, ROW, FIRST_FIELD = -1, -2, -10
 FIELD_MARKS: Mapping[Field, int] = {name: FIRST_FIELD - number for number, name in enumerate(Field)}

@@ -27,7 +27,7 @@ from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search
-from almanaq.retrieval.words import STOPWORDS
+from almanaq.text.index_terms import STOPWORDS
 
 BUCKETS = 1 << 24
 K1, B = 1.5, 0.75

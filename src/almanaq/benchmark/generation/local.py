@@ -11,7 +11,7 @@ from almanaq.benchmark.generation.context import sqlite_dialect
 from almanaq.benchmark.generation.protocol import Asked, Reply
 from almanaq.corpus.table import Table
 from almanaq.errors import AlmanaqError
-from almanaq.models.words import stems
+from almanaq.text.words import stems
 
 _LEAST = 0.5
 """Share of a statement's words that title, header and best row must hold to settle it."""

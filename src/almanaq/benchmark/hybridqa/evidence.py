@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from almanaq.benchmark.hybridqa.relation import HybridRelation
-from almanaq.models.words import STOPWORDS, stem, words
+from almanaq.text.words import STOPWORDS, stem, words
 
 FEATURES = tuple(
     """cell cell_who cell_when cell_where cell_count cell_what

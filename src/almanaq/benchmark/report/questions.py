@@ -12,7 +12,7 @@ from almanaq.benchmark.score import measured
 from almanaq.corpus.table import Table, TableId
 from almanaq.evaluation.evaluate import PerQuery
 from almanaq.evaluation.measures import Measure
-from almanaq.retrieval.words import Analyzer
+from almanaq.text.index_terms import Analyzer
 
 ABOVE = 3
 """Tables that are named of those that ranked above a gold table."""

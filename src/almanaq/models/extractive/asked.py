@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from almanaq.models.extractive.tokens import STOPS, read_tokens
-from almanaq.models.words import stem
+from almanaq.text.words import stem
 
 _QUESTION_WORDS = ("who", "whom", "whose", "what", "which", "where", "when", "why", "how")
 _RELATIVE = ("who", "which", "whose", "where", "when")

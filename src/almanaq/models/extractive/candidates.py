@@ -11,7 +11,7 @@ from math import log
 from almanaq.models.extractive.asked import Asked
 from almanaq.models.extractive.shapes import INNER, UNITS, shape
 from almanaq.models.extractive.tokens import Token, Tokens, read_tokens
-from almanaq.models.words import stem
+from almanaq.text.words import stem
 
 Features = dict[str, float]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from almanaq.models.words import stem
+from almanaq.text.words import stem
 
 _SENTENCE = re.compile(r"[^.!?\n]*(?:(?:\.(?=\S)|[.!?](?=\d))[^.!?\n]*)*[.!?]*")
 _TURN = re.compile(

@@ -11,7 +11,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Literal
 
-from almanaq.models.words import stem, words
+from almanaq.text.words import stem, words
 
 CueKind = Literal["other", "no", "yes", "topic", "blame", "praise"]
 Cue = tuple[str, ...]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from almanaq.models.protocols import LinkRequest
 from almanaq.models.similar import similarity
-from almanaq.models.words import stems
+from almanaq.text.words import stems
 from almanaq.values import canonical
 
 _SAME = (

@@ -13,7 +13,7 @@ from almanaq.models.gathered import GatheredVectors
 from almanaq.models.local_embedder import LocalEmbedder, local_is_installed
 from almanaq.models.protocols import Embedder, Quote, TextCall, TextReply
 from almanaq.models.vector_store import Vectors, VectorStore
-from almanaq.models.words import stem
+from almanaq.text.words import stem
 from almanaq.values import canonical, parse_typed
 
 _MOST_CLAUSES = 100_000

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from almanaq.models.extractive.clauses import Clause, clauses
 from almanaq.models.protocols import Quote
-from almanaq.models.words import stems
+from almanaq.text.words import stems
 
 _SENTENCES = 3
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.errors import UsageError
-from almanaq.retrieval.words import Analyzer, words
+from almanaq.text.index_terms import Analyzer, words
 
 
 @pytest.mark.parametrize(
