@@ -239,19 +239,22 @@ class Connection(ErrorsAsAttributes):
         """
         return self.engine.why_not(suql, key, params)
 
-    def ask(self, question: str, history: Sequence[Turn] = ()) -> Response:
+    def ask(self, question: str, history: Sequence[Turn] = (), *, options: Options | None = None) -> Response:
         """Answer a question in plain words; the reply says which query was run and cites the evidence.
 
         A request that fails is a reply with the status `failed` and its error; nothing is raised for it.
 
         Args:
             history: the turns so far, the oldest first: `response.turn()` of each reply.
+            options: choices for the queries of this reply in place of the connection's.
         """
-        return self.agent.respond(question, history)
+        return self._agent_with(options).respond(question, history)
 
-    def ask_stream(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Event]:
+    def ask_stream(
+        self, question: str, history: Sequence[Turn] = (), *, options: Options | None = None
+    ) -> Iterator[Event]:
         """Yield what happens while a question is answered: tables, query, progress, rows, text; last, the Response."""
-        return self.agent.events(question, history)
+        return self._agent_with(options).events(question, history)
 
     def chat(self, history: Sequence[Turn] = ()) -> Chat:
         """Give a conversation, which remembers its turns: `chat.ask(…)`, `chat.stream(…)`, `chat.astream(…)`."""
@@ -268,6 +271,20 @@ class Connection(ErrorsAsAttributes):
             options = self.engine.options.for_agent()
             self._agent = Agent(self.engine, self._models, shots=self._shots, options=options)
         return self._agent
+
+    def _agent_with(self, options: Options | None) -> Agent:
+        return self.agent if options is None else self.agent.with_options(options.for_agent())
+
+    def public(self) -> Connection:
+        """Give a connection to the same source that knows nothing of its private columns, for clients from anywhere.
+
+        It is open as long as this one is, and has its models and options.
+        """
+        from almanaq.suql.databases.public import PublicDatabase
+
+        self.check_open()
+        database = PublicDatabase(self._database)
+        return Connection(self.engine.over(database), database, self._models, self._shots)
 
     def cursor(self) -> Cursor:
         """Give a DB-API 2.0 cursor."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -99,6 +100,12 @@ class Agent:
         self._parser: SemanticParser = parser or (PromptedParser(language, shots=shots) if language else local)
         self._relaxer = relaxer or (PromptedRelaxer(language) if language else LocalRelaxer())
         self._responder: Responder = responder or (PromptedResponder(language) if language else LocalResponder())
+
+    def with_options(self, options: Options) -> Agent:
+        """Give an agent that runs queries by other options, and shares with this one what it knows of the source."""
+        agent = copy(self)
+        agent._options = options
+        return agent
 
     def respond(self, question: str, history: Sequence[Turn] = ()) -> Response:
         """Give the reply to a question after the turns of `history`; a failure is a Response that says what failed."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
+from almanaq.suql.execution.loops import run_now
 
 _PACKAGE = "almanaq.agent.prompts"
 
@@ -19,12 +18,7 @@ def make(name: str, values: Mapping[str, object], schema: Mapping[str, object] |
 
 def complete(model: LanguageModel, prompt: Prompt) -> Completion:
     """Give the model's reply; works inside a running event loop as well as outside one."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(model.complete(prompt))
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(model.complete(prompt))).result()
+    return run_now(model.complete(prompt))
 
 
 def forget(model: LanguageModel, prompt: Prompt) -> None:

@@ -82,6 +82,17 @@ class Engine:
         """The choices for queries that are given none of their own."""
         return self._options
 
+    def over(self, database: Database) -> Engine:
+        """Give an engine with the same models, options and rules over another database."""
+        return Engine(
+            database,
+            self._models,
+            options=self._options,
+            similarity=self._similarity,
+            rules=self._rules,
+            query_rules=self._query_rules,
+        )
+
     @property
     def catalog(self) -> Catalog:
         """The relations of the source."""

@@ -14,6 +14,7 @@ from almanaq.errors import QueryError, QueryTypeError, UnknownNameError, suggest
 from almanaq.suql.catalog.grouping import write_decided_columns
 from almanaq.suql.catalog.names import find_names
 from almanaq.suql.catalog.operator_types import check_operators
+from almanaq.suql.catalog.privacy import refuse_withheld
 from almanaq.suql.catalog.relations import Catalog, Column
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_source, from_items
 from almanaq.suql.catalog.types import typed
@@ -43,8 +44,10 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
         UnknownNameError: no such relation or column, or an ambiguous one; points at the place and suggests.
         QueryTypeError: a text function over something that is not text, or with wrong arguments; an operator over
             values that it does not take.
+        RefusedQueryError: a column that no query may read.
     """
     tree = _lower_names(tree)
+    refuse_withheld(tree, catalog, text)
     names = find_names(tree, catalog, text)
     schema = _schema(tree, catalog)
     try:

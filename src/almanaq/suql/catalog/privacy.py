@@ -1,4 +1,4 @@
-"""Which private columns a query would show to a model: those that what a model sees is made of (semantics 16)."""
+"""Private columns (semantics 16): which of them what a model would see is made of, and those that no query may read."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
+from almanaq.errors import RefusedQueryError
 from almanaq.suql.catalog.lineage import Origin, origins, output_origins
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
@@ -31,6 +32,26 @@ def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
     if not _any_private(tree, catalog):
         return ()
     return tuple(dict.fromkeys((*_private(output_origins(tree, catalog)), *private_columns_read(tree, (), catalog))))
+
+
+def refuse_withheld(tree: exp.Query, catalog: Catalog, text: str) -> None:
+    """Raise RefusedQueryError for a name that can only mean a column that no query may read."""
+    named = [relation for table in tree.find_all(exp.Table) if (relation := catalog.find(table.name)) is not None]
+    withheld = {name.lower(): f"{relation.name}.{name}" for relation in named for name in relation.withheld}
+    if not withheld:
+        return
+    others = {column.name.lower() for relation in named for column in relation.columns}
+    others |= {alias.alias.lower() for alias in tree.find_all(exp.Alias)}
+    for column in tree.find_all(exp.Column):
+        name = column.name.lower()
+        if name in withheld and name not in others:
+            meta = column.this.meta
+            raise RefusedQueryError(
+                f"{withheld[name]} is private: no query here may read it; leave it out",
+                query=text,
+                start=meta.get("start"),
+                end=meta.get("end"),
+            )
 
 
 def _any_private(tree: exp.Query, catalog: Catalog) -> bool:

@@ -72,6 +72,7 @@ class Relation:
         unread: why the database could not show any rows of it, "" where it could.
         named_by: the column whose values name the rows, as people speak of them; "" where none is known to.
         origin: the file that it was read from and how that is written; "" for one of a database.
+        withheld: names of columns that are there, and that no query may read.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Relation:
     unread: str = ""
     named_by: str = ""
     origin: str = ""
+    withheld: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column | None:
         """Give the column of that name, folding case, or None."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextvars
 import os
 import signal
 import threading
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from types import FrameType
 from typing import Any, TypeVar
+
+from almanaq.stopping import Stop, stoppable
 
 T = TypeVar("T")
 _MOST_KEPT = 4
@@ -26,20 +29,32 @@ def run_now(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, also where an event loop runs already (a notebook): then in a thread of its own."""
     if not _loop_is_running():
         return _run(work)
-    outcome = _Outcome()
+    outcome, stop = _Outcome(), Stop()
 
     def run() -> None:
         try:
-            outcome.value = _run(work)
+            with stop.covering():
+                outcome.value = _run(work)
         except BaseException as error:  # handed to the caller
             outcome.error = error
 
-    thread = threading.Thread(target=run, name="almanaq")
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="almanaq")
     thread.start()
-    thread.join()
+    _wait(thread, stop, outcome)
     if outcome.error is not None:
         raise outcome.error
     return outcome.value  # type: ignore[no-any-return]
+
+
+def _wait(thread: threading.Thread, stop: Stop, outcome: _Outcome) -> None:
+    """Wait for a thread; Ctrl-C ends its work and then is a KeyboardInterrupt, as where there is no other loop."""
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        stop.now()
+        thread.join()
+        if not isinstance(outcome.error, KeyboardInterrupt):
+            raise
 
 
 @dataclass
@@ -62,7 +77,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     loop = runner.get_loop()
     try:
         task = loop.create_task(work)
-        with _cancelled_by_interrupts(loop, task):
+        with stoppable(task, loop), _cancelled_by_interrupts(loop, task):
             return loop.run_until_complete(task)
     finally:
         _put_back(runner)

@@ -144,6 +144,8 @@ class Renderer:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
         for part, name in zip(("catalog", "db", "this")[-len(place) :], place, strict=True):
             table.set(part, exp.to_identifier(name, quoted=True))
+        if relation is not None and relation.withheld:
+            _narrow(table, relation)
 
     def _written_out(self, table: exp.Table) -> exp.Values:
         """Give a table of row ids with a mark in their place."""
@@ -169,6 +171,14 @@ class Renderer:
                 column.set("this", exp.to_identifier(found.name, quoted=True))
                 if self._column_collation and found.type == "text":
                     collate_column(column, self._column_collation)
+
+
+def _narrow(table: exp.Table, relation: Relation) -> None:
+    """Read only the columns of a relation that the catalog has: neither its row nor a natural join knows others."""
+    inner = exp.Table(**{part: table.args.get(part) for part in ("this", "db", "catalog")})
+    shown: list[exp.Expr] = [exp.column(exp.to_identifier(column.name, quoted=True)) for column in relation.columns]
+    kept = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
+    table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=exp.From(this=inner)), **kept))
 
 
 def _types(relation: Relation) -> dict[str, str]:

@@ -276,7 +276,8 @@ class Run:
         """Say whether a stage that was interrupted, not by the deadline, is to give what it has."""
         deadline = self._options.deadline
         late = deadline is not None and time.perf_counter() - self._started >= deadline
-        return current_watch() is not None and not late and self._rows_are_sure(stage)
+        watch = current_watch()
+        return watch is not None and watch.keeps and not late and self._rows_are_sure(stage)
 
     def _rows_are_sure(self, stage: TextStage) -> bool:
         """Say whether each row that passed a stopped filter is in the full result: nothing above looks across rows."""

@@ -15,10 +15,12 @@ class Watch:
     Attributes:
         tell: takes how many rows are done, how many there are (None: not known), and how many passed.
         total: rows of the stage; None while they are not counted, or where a LIMIT ends it sooner.
+        keeps: whether a query that is interrupted gives its rows so far, as Interrupted.
     """
 
     tell: Callable[[int, int | None, int], None]
     total: int | None = None
+    keeps: bool = True
 
     def done(self, rows: int, passed: int) -> None:
         """Tell that so many rows of the stage are done, and so many of them passed."""
@@ -41,9 +43,13 @@ _watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
 @contextmanager
-def watched(tell: Callable[[int, int | None, int], None]) -> Iterator[None]:
-    """Have the queries that are run in this block tell how far they are, and raise Interrupted at Ctrl-C."""
-    token = _watch.set(Watch(tell))
+def watched(tell: Callable[[int, int | None, int], None], *, keeps: bool = True) -> Iterator[None]:
+    """Have the queries that are run in this block tell how far they are, and raise Interrupted at Ctrl-C.
+
+    Args:
+        keeps: False: who interrupts wants no rows, and what is cancelled ends as it would unwatched.
+    """
+    token = _watch.set(Watch(tell, keeps=keeps))
     try:
         yield
     finally:

@@ -1,0 +1,70 @@
+"""A database without its private columns, for clients that may be anywhere: what is not there cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.suql.databases.protocol import Database, Session
+
+
+class PublicDatabase:
+    """A Database whose catalog has no private columns. What a query reads of a table are the columns that are left.
+
+    Args:
+        database: the whole; it stays open when this is closed.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.name, self.dialect = database.name, database.dialect
+        self.typed, self.collation = database.typed, database.collation
+        self.reports = getattr(database, "reports", ())
+
+    def catalog(self) -> Catalog:
+        """Give the relations with the columns that are not private."""
+        return self._public
+
+    @cached_property
+    def _public(self) -> Catalog:
+        catalog = self._database.catalog()
+        private = {
+            (relation.name, column.name)
+            for relation in catalog.relations
+            for column in relation.columns
+            if column.private
+        }
+        if not private:
+            return catalog
+        return replace(catalog, relations=tuple(_without(relation, private) for relation in catalog.relations))
+
+    def session(self, deadline: float | None = None) -> Session:
+        """Open a session of the whole database."""
+        return self._database.session(deadline)
+
+    def close(self) -> None:
+        """Do nothing: whoever opened the database closes it."""
+
+
+def _without(relation: Relation, private: set[tuple[str, str]]) -> Relation:
+    """Give a relation without its private columns, and without what they are part of: keys, names, references."""
+    hidden = {column for table, column in private if table == relation.name}
+    references = tuple(
+        (own, other, theirs)
+        for own, other, theirs in relation.foreign_keys
+        if hidden.isdisjoint(own) and private.isdisjoint((other, column) for column in theirs)
+    )
+    return replace(
+        relation,
+        columns=tuple(
+            replace(column, vectors="" if column.vectors in hidden else column.vectors)
+            for column in relation.columns
+            if column.name not in hidden
+        ),
+        key=relation.key if hidden.isdisjoint(relation.key) else (),
+        foreign_keys=references,
+        named_by="" if relation.named_by in hidden else relation.named_by,
+        row_id=None if hidden else relation.row_id,
+        withheld=tuple(column.name for column in relation.columns if column.name in hidden),
+    )
