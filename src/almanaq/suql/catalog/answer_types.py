@@ -7,6 +7,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from almanaq.models.protocols import AnswerType
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import is_text_call
 
 _TYPES: dict[AnswerType, tuple[str, ...]] = {
@@ -56,10 +57,10 @@ def cast_answers(tree: exp.Query) -> exp.Query:
     `answer(t, q) > 3` becomes `answer(t, q)::bigint > 3`: what an answer may say is not bounded by what it is compared
     with; a `CASE answer(t, q) WHEN 'a' …` becomes comparisons.
     """
-    for case in list(tree.find_all(exp.Case)):
+    for case in nodes_of(tree, exp.Case):
         if case.this is not None and is_text_call(case.this.unnest()):
             _search_case(case)
-    for call in list(tree.find_all(exp.Anonymous)):
+    for call in nodes_of(tree, exp.Anonymous):
         if is_text_call(call) and call.name.lower() == "answer":
             wanted = _implied_type(call)
             kind = answer_type(wanted)

@@ -8,17 +8,17 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import OptimizeError
 from sqlglot.optimizer.qualify_columns import qualify_columns
-from sqlglot.schema import MappingSchema
 
 from almanaq.errors import QueryError, QueryTypeError, UnknownNameError, suggest
 from almanaq.suql.catalog.grouping import write_decided_columns
 from almanaq.suql.catalog.names import find_names
 from almanaq.suql.catalog.operator_types import check_operators
 from almanaq.suql.catalog.privacy import refuse_withheld
-from almanaq.suql.catalog.relations import Catalog, Column
-from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_source, from_items
-from almanaq.suql.catalog.types import typed
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_source, from_items, relations_in
+from almanaq.suql.catalog.types import schema_of, typed
 from almanaq.suql.syntax.keywords import RESERVED
+from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.syntax.text_functions import is_text_call
 
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
@@ -38,7 +38,7 @@ class BoundQuery:
 
 
 def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
-    """Resolve every name of a query against a catalog.
+    """Resolve every name of a query, whose tree is changed, against a catalog.
 
     Raises:
         UnknownNameError: no such relation or column, or an ambiguous one; points at the place and suggests.
@@ -46,10 +46,10 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
             values that it does not take.
         RefusedQueryError: a column that no query may read.
     """
-    tree = _lower_names(tree)
+    _lower_names(tree)
     refuse_withheld(tree, catalog, text)
     names = find_names(tree, catalog, text)
-    schema = _schema(tree, catalog)
+    schema = schema_of(relations_in(tree, catalog))
     try:
         tree = qualify_columns(tree, schema, dialect="postgres", allow_partial_qualification=True)
     except OptimizeError as error:
@@ -59,17 +59,18 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     _check_columns(tree, catalog, text)
     tree = typed(tree, schema)
     _mark_integer_divisions(tree)
-    _free_further_subscripts(tree)
-    for call in tree.find_all(exp.Anonymous):
-        if is_text_call(call):
-            _check_text_call(call, text)
-    check_operators(tree, text)
+    found = nodes(tree)
+    _free_further_subscripts(found)
+    for node in found:
+        if isinstance(node, exp.Anonymous) and is_text_call(node):
+            _check_text_call(node, text)
+    check_operators(found, text)
     return BoundQuery(tree, names)
 
 
 def _quote_odd_names(tree: exp.Query) -> None:
     """Quote names that cannot stand bare: those that a star was expanded to or an alias was made of are not."""
-    for identifier in tree.find_all(exp.Identifier):
+    for identifier in nodes_of(tree, exp.Identifier):
         bare = exp.SAFE_IDENTIFIER_RE.match(identifier.name) and identifier.name not in RESERVED
         if not identifier.quoted and not bare:
             identifier.set("quoted", True)
@@ -77,19 +78,19 @@ def _quote_odd_names(tree: exp.Query) -> None:
 
 def _mark_integer_divisions(tree: exp.Query) -> None:
     """Write PostgreSQL's divisions of integers as such while types are known; every engine writes them its own way."""
-    for node in reversed(list(tree.find_all(exp.Div))):  # what is divided comes before what it is divided in
+    for node in reversed(nodes_of(tree, exp.Div)):  # what is divided comes before what it is divided in
         if all(_is_integer(part) for part in (node.this, node.expression)):
             marked = exp.IntDiv(this=node.this, expression=node.expression)
             marked.type = node.this.type
             node.replace(marked)
 
 
-def _free_further_subscripts(tree: exp.Query) -> None:
+def _free_further_subscripts(found: list[exp.Expr]) -> None:
     """Forget the type of `a[1]` in `a[1][2]`: integer[] may have any number of dimensions, and only of an array, or of
     what may be one, are subscripts written with the first element where the engine has it.
     """
-    for subscript in tree.find_all(exp.Bracket):
-        inner = subscript.this.unnest()
+    for subscript in found:
+        inner = subscript.this.unnest() if isinstance(subscript, exp.Bracket) else None
         if isinstance(inner, exp.Bracket):
             inner.type = subscript.this.type = exp.DataType.build("unknown")
 
@@ -116,36 +117,18 @@ def _is_integer(node: exp.Expr) -> bool:
     return False
 
 
-def _lower_names(tree: exp.Query) -> exp.Query:
+def _lower_names(tree: exp.Query) -> None:
     """Fold the case of every identifier, and keep how it is spelled: names match whatever their case."""
-
-    def lower(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Identifier) and not isinstance(node.parent, exp.Collate):
-            node.meta["spelled"] = node.name
-            node.set("this", node.name.lower())
-            node.set("quoted", True)
-        return node
-
-    lowered = tree.copy().transform(lower, copy=False)
-    assert isinstance(lowered, exp.Query)
-    return lowered
-
-
-def _schema(tree: exp.Query, catalog: Catalog) -> MappingSchema:
-    """Give the columns of the relations that a query names: a source may have thousands of others."""
-
-    def sql_type(column: Column) -> str:
-        return column.type + ("[]" if column.array else "")
-
-    named = {table.name: catalog.find(table.name) for table in tree.find_all(exp.Table)}
-    relations = [relation for relation in named.values() if relation is not None]
-    mapping = {r.name.lower(): {c.name.lower(): sql_type(c) for c in r.columns} for r in relations}
-    return MappingSchema(mapping, dialect="postgres", normalize=False)  # type: ignore[arg-type]
+    for identifier in nodes_of(tree, exp.Identifier):
+        if not isinstance(identifier.parent, exp.Collate):
+            identifier.meta["spelled"] = identifier.name
+            identifier.set("this", identifier.name.lower())
+            identifier.set("quoted", True)
 
 
 def _check_columns(tree: exp.Query, catalog: Catalog, text: str) -> None:
     """Point at the first column that belongs to no item of FROM, or to several."""
-    for column in tree.find_all(exp.Column):
+    for column in nodes_of(tree, exp.Column):
         if isinstance(column.this, exp.Star) or _is_output_alias(column):
             continue
         block = column.find_ancestor(exp.Select)
@@ -199,7 +182,7 @@ def _reword(message: str) -> str:
 
 
 def _find_name(tree: exp.Query, message: str) -> dict[str, int | None]:
-    for identifier in tree.find_all(exp.Identifier):
+    for identifier in nodes_of(tree, exp.Identifier):
         if f"'{identifier.name}'" in message or message.endswith(f": {identifier.name}"):
             return {"start": identifier.meta.get("start"), "end": identifier.meta.get("end")}
     return {"start": None, "end": None}
@@ -215,7 +198,7 @@ def _check_text_call(call: exp.Anonymous, text: str) -> None:
     """Check the arguments of a text function; an error points at the document."""
     name, arguments = call.name.lower(), call.expressions
     least, most = (2, 3) if name == "answer" else (1, 1)
-    where = next((i.meta for i in call.find_all(exp.Identifier) if "start" in i.meta), None)
+    where = next((i.meta for i in nodes_of(call, exp.Identifier) if "start" in i.meta), None)
     start = where["start"] if where else text.lower().find(name)
     place: dict[str, Any] = {"query": text, "start": start, "end": where["end"] if where else start + len(name) - 1}
     if not least <= len(arguments) <= most:

@@ -11,6 +11,8 @@ from sqlglot import exp
 from almanaq.errors import QueryTypeError, suggest
 from almanaq.suql.catalog.enum_domains import OF_DOMAIN, Domain, Domains, is_open
 from almanaq.suql.catalog.relations import Catalog, ColumnKind
+from almanaq.suql.catalog.sources import relations_in
+from almanaq.suql.syntax.nodes import nodes
 from almanaq.suql.syntax.text_functions import is_text_call
 
 _COMPARED = (exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -27,13 +29,12 @@ def order_enums(tree: exp.Query, catalog: Catalog) -> tuple[exp.Query, tuple[str
     Raises:
         QueryTypeError: a literal that is compared is none of the values.
     """
-    named = {table.name: catalog.find(table.name) for table in tree.find_all(exp.Table)}
-    columns = [column for relation in named.values() if relation is not None for column in relation.columns]
+    columns = [column for relation in relations_in(tree, catalog) for column in relation.columns]
     if not any(column.kind is ColumnKind.ENUM for column in columns):
         return tree, ()
     holder = exp.Subquery(this=tree)  # gives the query a parent to be replaced in
     writer = _Writer(Domains(catalog))
-    for node in reversed(list(tree.walk())):
+    for node in reversed(nodes(tree)):
         writer.write(node)
     query = holder.this
     assert isinstance(query, exp.Query)

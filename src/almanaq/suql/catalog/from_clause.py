@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from almanaq.errors import UnknownNameError, UnsupportedError
 from almanaq.suql.catalog.scope import Item, Scope, Shown, place, within
+from almanaq.suql.syntax.nodes import nodes_of
 
 _KEEPING = ("RIGHT", "FULL")
 _KINDS = ("", "INNER", "CROSS", "OUTER")
@@ -218,7 +219,7 @@ class _Reader:
 def _check_apart(group: _Chain, before: _Chain) -> None:
     """Refuse joins that keep rows without a match and refer to what a comma stands between."""
     for join in group.joins:
-        for column in join.find_all(exp.Column):
+        for column in nodes_of(join, exp.Column):
             if column.table in before.aliases:
                 kept = "a RIGHT or FULL JOIN after a comma in FROM cannot refer to what is before the comma"
                 raise UnsupportedError(f"{kept}, as {column.table!r}: write CROSS JOIN for the comma")

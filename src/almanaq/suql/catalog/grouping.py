@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
+from almanaq.suql.syntax.nodes import nodes, nodes_of
 
 _SETS = ("rollup", "cube", "grouping_sets")
 _WHOLE = ("json", "xml", "point", "box", "circle", "line", "lseg", "path", "polygon")
@@ -18,7 +19,7 @@ def write_group_keys(block: exp.Select) -> None:
     outputs = {item.alias_or_name: item for item in reversed(block.expressions)}
     for key in _SETS:
         for sets in (group.args.get(key) or []) if group is not None else ():
-            for node in list(sets.walk()):
+            for node in nodes(sets):
                 found = None
                 if isinstance(node, exp.Column) and not node.table:
                     found = outputs.get(node.name)
@@ -33,7 +34,7 @@ def write_decided_columns(tree: exp.Query, catalog: Catalog) -> None:
 
     `SELECT p.name, count(*) … GROUP BY p.id` becomes `… GROUP BY p.id, p.name`, with the same groups.
     """
-    for block in tree.find_all(exp.Select):
+    for block in nodes_of(tree, exp.Select):
         group = block.args.get("group")
         if group is None:
             continue
@@ -47,7 +48,7 @@ def write_decided_columns(tree: exp.Query, catalog: Catalog) -> None:
                 continue
             kept = {column.name.lower() for column in relation.columns if column.type in _WHOLE}
             kept |= {
-                key.name for kind in _SETS for sets in group.args.get(kind) or [] for key in sets.find_all(exp.Column)
+                key.name for kind in _SETS for sets in group.args.get(kind) or [] for key in nodes_of(sets, exp.Column)
             }
             for column in _outside_aggregates(block, alias):
                 if column.name not in keys | kept:
@@ -62,7 +63,7 @@ def _outside_aggregates(block: exp.Select, alias: str) -> list[exp.Column]:
     found = []
     for part in parts:
         for node in part if isinstance(part, list) else [part]:
-            for column in node.find_all(exp.Column) if node is not None else ():
+            for column in nodes_of(node, exp.Column) if node is not None else ():
                 if column.table == alias and not _is_aggregated(column, block):
                     found.append(column)
     return found

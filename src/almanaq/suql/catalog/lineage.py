@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
 from almanaq.suql.catalog.sources import enclosing_selects, find_cte, find_source, from_items
+from almanaq.suql.syntax.nodes import nodes
 
 Origin = tuple[Relation, Column]
 _Seen = set[tuple[int, int | None]]
@@ -35,7 +36,7 @@ class _Lineage:
         self._seen: _Seen = set()
 
     def of(self, node: exp.Expr) -> Iterator[Origin]:
-        for part in node.walk():
+        for part in nodes(node):
             if isinstance(part, exp.TableColumn):
                 yield from self._row(part)
             elif isinstance(part, exp.Column):

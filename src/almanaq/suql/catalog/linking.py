@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.catalog.sources import origin
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind
+from almanaq.suql.catalog.sources import origin, relations_in
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.normal_forms import joined
 
 LINKED = "_linked"
@@ -51,9 +52,9 @@ class _Linker:
 def link_enums(tree: exp.Query, catalog: Catalog, *, link: bool = True) -> tuple[exp.Query, tuple[Link, ...]]:
     """Write comparisons with ENUM columns over text; give the tree and the links that it waits for."""
     linker = _Linker(catalog, link)
-    if not any(_has_enum(relation) for relation in map(catalog.find, {t.name for t in tree.find_all(exp.Table)})):
+    if not any(column.kind is ColumnKind.ENUM for r in relations_in(tree, catalog) for column in r.columns):
         return tree, ()
-    for column in list(tree.find_all(exp.Column)):
+    for column in nodes_of(tree, exp.Column):
         found = _enum_column(column, catalog)
         if found is not None and column.parent is not None:
             _rewrite(column, found[1], linker)
@@ -77,10 +78,6 @@ def resolve_links(tree: exp.Expr, linked: Mapping[str, Link], values: Mapping[st
 
 def _any(array: exp.Expr) -> exp.Any:
     return exp.Any(this=exp.paren(array, copy=False))
-
-
-def _has_enum(relation: Relation | None) -> bool:
-    return relation is not None and any(column.kind is ColumnKind.ENUM for column in relation.columns)
 
 
 def _enum_column(column: exp.Column, catalog: Catalog) -> tuple[str, Column] | None:

@@ -19,6 +19,7 @@ from almanaq.suql.catalog.output_names import APART, name_of
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.scope import Item, Scope, Shown, name_error, place, table_name, within
 from almanaq.suql.catalog.table_functions import columns_of_function, functions_in
+from almanaq.suql.syntax.nodes import nodes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ class _Query:
         if found is None:
             return
         node = found.node.copy()
-        for part in node.find_all(exp.Identifier):
+        for part in nodes_of(node, exp.Identifier):
             part.meta.update(column.this.meta)
         column.replace(node)
 
@@ -370,7 +371,7 @@ def _number_order(query: exp.Expr, outputs: tuple[Shown, ...], text: str) -> Non
 
 
 def _reads(query: exp.Expr, name: str) -> bool:
-    return any(table.name == name and not table.args.get("db") for table in query.find_all(exp.Table))
+    return any(table.name == name and not table.args.get("db") for table in nodes_of(query, exp.Table))
 
 
 def _label(name: str) -> exp.Identifier:

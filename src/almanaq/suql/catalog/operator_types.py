@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from almanaq.errors import QueryTypeError
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.normal_forms import COMPARISONS
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
@@ -20,45 +23,59 @@ _FAMILIES = {
 }
 
 
-def check_operators(tree: exp.Query, text: str) -> None:
+def check_operators(found: list[exp.Expr], text: str) -> None:
     """Check the operators of a typed query whose operands' types are certain; others are left to the database.
+
+    Args:
+        found: the query's nodes.
 
     Raises:
         QueryTypeError: arithmetic on text, an average of dates, a number compared with a date, LIKE on a number, ANY
             of no array and the like; points at it.
     """
-    _check_arrays(tree, text)
-    _check_aggregates(tree, text)
-    for node in tree.find_all(*_ARITHMETIC, *COMPARISONS, exp.Between, exp.Like, exp.ILike):
-        others = [node.args[name] for name in ("expression", "low", "high") if node.args.get(name) is not None]
-        for other in others:
-            left, right = _family(node.this), _family(other)
-            if _misfit(node, left, right):
-                known = [f"{_written(part)} is {kind}" for part, kind in ((node.this, left), (other, right)) if kind]
-                name = _NAMES.get(type(node), node.key.upper())
-                start, end = _extent(node)
-                message = f"{name} does not take this: {', '.join(known)}; cast it if that is what you mean"
-                raise QueryTypeError(message, query=text, start=start, end=end)
+    for kinds, check in _CHECKS:
+        for node in found:
+            if isinstance(node, kinds):
+                check(node, text)
 
 
-def _check_aggregates(tree: exp.Query, text: str) -> None:
-    for node in tree.find_all(exp.Avg, exp.Sum):
-        if _family(node.this) == "a date":
-            start, end = _extent(node.this)
-            message = f"{node.key} takes numbers: {_written(node.this)} is a date"
+def _check_operands(node: exp.Expr, text: str) -> None:
+    left = _family(node.this)
+    for name in ("expression", "low", "high"):
+        other = node.args.get(name)
+        right = _family(other) if other is not None else None
+        if other is not None and _misfit(node, left, right):
+            known = [f"{_written(part)} is {kind}" for part, kind in ((node.this, left), (other, right)) if kind]
+            start, end = _extent(node)
+            sign = _NAMES.get(type(node), node.key.upper())
+            message = f"{sign} does not take this: {', '.join(known)}; cast it if that is what you mean"
             raise QueryTypeError(message, query=text, start=start, end=end)
 
 
-def _check_arrays(tree: exp.Query, text: str) -> None:
-    for node in tree.find_all(*_OF_ARRAYS):
-        if isinstance(node, exp.Binary) and not any(part.is_type("array") for part in node.args.values()):
-            continue  # ranges, JSON and shapes have these operators too
-        for operand in [*node.args.values()] if isinstance(node, exp.Binary) else [node.this, *node.expressions]:
-            kind = _family(operand) if isinstance(operand, exp.Expr) else None
-            if kind is not None:
-                start, end = _extent(operand)
-                message = f"{_OF_ARRAYS[type(node)]} takes an array: {_written(operand.unnest())} is {kind}"
-                raise QueryTypeError(message, query=text, start=start, end=end)
+def _check_aggregate(node: exp.Expr, text: str) -> None:
+    if _family(node.this) == "a date":
+        start, end = _extent(node.this)
+        message = f"{node.key} takes numbers: {_written(node.this)} is a date"
+        raise QueryTypeError(message, query=text, start=start, end=end)
+
+
+def _check_array(node: exp.Expr, text: str) -> None:
+    if isinstance(node, exp.Binary) and not any(part.is_type("array") for part in node.args.values()):
+        return  # ranges, JSON and shapes have these operators too
+    for operand in [*node.args.values()] if isinstance(node, exp.Binary) else [node.this, *node.expressions]:
+        kind = _family(operand) if isinstance(operand, exp.Expr) else None
+        if kind is not None:
+            start, end = _extent(operand)
+            message = f"{_OF_ARRAYS[type(node)]} takes an array: {_written(operand.unnest())} is {kind}"
+            raise QueryTypeError(message, query=text, start=start, end=end)
+
+
+_CHECKS: tuple[tuple[tuple[type[exp.Expr], ...], Callable[[exp.Expr, str], None]], ...] = (
+    (tuple(_OF_ARRAYS), _check_array),
+    ((exp.Avg, exp.Sum), _check_aggregate),
+    ((*_ARITHMETIC, *COMPARISONS, exp.Between, exp.Like, exp.ILike), _check_operands),
+)
+"""What is checked, in this order."""
 
 
 _NAMES: dict[type[exp.Expr], str] = {
@@ -91,11 +108,11 @@ def _family(node: exp.Expr) -> str | None:
 
 def _written(node: exp.Expr) -> str:
     plain = node.copy()
-    for column in plain.find_all(exp.Column):
+    for column in nodes_of(plain, exp.Column):
         column.set("table", None)
     return plain.sql("postgres").replace('"', "")
 
 
 def _extent(node: exp.Expr) -> tuple[int | None, int | None]:
-    places = [i.meta for i in node.find_all(exp.Identifier) if "start" in i.meta]
+    places = [i.meta for i in nodes_of(node, exp.Identifier) if "start" in i.meta]
     return min((p["start"] for p in places), default=None), max((p["end"] for p in places), default=None)

@@ -10,6 +10,8 @@ from almanaq.errors import RefusedQueryError
 from almanaq.suql.catalog.lineage import Origin, origins, output_origins
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.sources import relations_in
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import is_text_call
 
 
@@ -23,7 +25,7 @@ def private_columns_read(tree: exp.Query, links: tuple[Link, ...], catalog: Cata
         for relation, link in zip(linked, links, strict=True)
         if (column := relation.column(link.column)) is not None
     ]
-    calls = [call for call in tree.find_all(exp.Anonymous) if is_text_call(call)]
+    calls = [call for call in nodes_of(tree, exp.Anonymous) if is_text_call(call)]
     return _private([*(origin for call in calls for origin in origins(call, catalog)), *found])
 
 
@@ -55,8 +57,7 @@ def refuse_withheld(tree: exp.Query, catalog: Catalog, text: str) -> None:
 
 
 def _any_private(tree: exp.Query, catalog: Catalog) -> bool:
-    relations = {table.name: catalog.find(table.name) for table in tree.find_all(exp.Table)}
-    return any(column.private for relation in relations.values() if relation is not None for column in relation.columns)
+    return any(column.private for relation in relations_in(tree, catalog) for column in relation.columns)
 
 
 def _private(found: Iterable[Origin]) -> tuple[str, ...]:

@@ -7,6 +7,13 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
+from almanaq.suql.syntax.nodes import nodes_of
+
+
+def relations_in(tree: exp.Expr, catalog: Catalog) -> list[Relation]:
+    """Give the relations that a query names: a source may have thousands of others."""
+    found = map(catalog.find, {table.name: None for table in nodes_of(tree, exp.Table)})
+    return [relation for relation in found if relation is not None]
 
 
 def from_items(select: exp.Select) -> Iterator[exp.Expr]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.schema import MappingSchema
+
+from almanaq.suql.catalog.relations import Column, Relation
 
 _WHOLE = frozenset(
     [
@@ -16,6 +20,23 @@ _WHOLE = frozenset(
     ]
 )
 """Functions without a class of sqlglot's own that give integers."""
+
+
+def schema_of(relations: Iterable[Relation]) -> MappingSchema:
+    """Give the columns of relations with their types, as sqlglot is told them."""
+    types: dict[str, exp.DataType] = {}
+
+    def type_of(column: Column) -> exp.DataType:
+        written = column.type + ("[]" if column.array else "")
+        return types.get(written) or types.setdefault(written, _read_type(written).copy())
+
+    mapping = {r.name.lower(): {c.name.lower(): type_of(c) for c in r.columns} for r in relations}
+    return MappingSchema(mapping, dialect="postgres", normalize=False)  # type: ignore[arg-type]
+
+
+@cache
+def _read_type(written: str) -> exp.DataType:
+    return exp.DataType.from_str(written, dialect="postgres", udt=True)
 
 
 def typed(tree: exp.Query, schema: MappingSchema) -> exp.Query:

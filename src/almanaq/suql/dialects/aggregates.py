@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.sources import from_items
+from almanaq.suql.syntax.nodes import nodes_of
 
 
 def in_order(node: exp.Expr) -> exp.Expr:
@@ -38,9 +39,9 @@ def refuse_outer_aggregate(node: exp.Expr) -> None:
     block = node.find_ancestor(exp.Select)
     if isinstance(around_it, exp.Window) or block is None or not isinstance(block.parent, exp.Expr):
         return
-    columns = list(node.find_all(exp.Column))
+    columns = nodes_of(node, exp.Column)
     around = {item.alias_or_name for item in from_items(block)}
-    nested = {item.alias_or_name for inner in node.find_all(exp.Select) for item in from_items(inner)}
+    nested = {item.alias_or_name for inner in nodes_of(node, exp.Select) for item in from_items(inner)}
     free = [column for column in columns if column.table and column.table not in nested]
     if free and not any(column.table in around for column in free):
         raise UnsupportedError(

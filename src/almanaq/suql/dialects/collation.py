@@ -8,6 +8,8 @@ from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.schema import MappingSchema
 
+from almanaq.suql.syntax.nodes import nodes
+
 _ORDERING = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.Min, exp.Max, exp.Greatest, exp.Least)
 
 
@@ -21,7 +23,7 @@ def compare_by_bytes(tree: exp.Expr, columns: Mapping[str, Mapping[str, str]]) -
     """
     schema = MappingSchema(dict(columns), dialect="postgres", normalize=False)
     annotate_types(tree, schema=schema, dialect="postgres")
-    for node in list(tree.walk()):
+    for node in nodes(tree):
         if isinstance(node, exp.Ordered):
             named = isinstance(node.this, exp.Column) and not node.this.table
             for target in list(_outputs(node, node.this.name)) if named else [*_same_output(node), node.this]:

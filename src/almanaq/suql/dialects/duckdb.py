@@ -32,6 +32,7 @@ from almanaq.suql.dialects.duckdb_text import (
     write_split,
     write_substring,
 )
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.normal_forms import COMPARISONS
 
 _FRACTIONS = {"second": "1e6", "seconds": "1e6", "millisecond": "1e3", "milliseconds": "1e3"}
@@ -67,7 +68,7 @@ def _query(node: exp.Expr) -> exp.Expr:
     if isinstance(node.args.get("limit"), exp.Fetch):
         return _with_ties(node)
     if node.args.get("limit") is not None and node.args.get("offset") is None:
-        if len(list(node.find_all(exp.Select, exp.Table))) > 2:
+        if len(nodes_of(node, exp.Select, exp.Table)) > 2:
             # DuckDB 2.0 forgets a LIMIT above an outer join or an OR with an aggregate over no rows, unless it skips.
             node.set("offset", exp.Offset(expression=exp.Literal.number(0)))
     return node

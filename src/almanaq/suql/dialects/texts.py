@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
+from almanaq.suql.syntax.nodes import nodes_of
 
 _BACKSLASH_IN_NAMES = ("bigquery", "clickhouse")
 """Engines that read a backslash in a quoted name as an escape, which sqlglot does not write."""
@@ -22,14 +23,14 @@ def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
     if dialect == "postgres":
         return _escaped(tree)
     if dialect in _BACKSLASH_IN_NAMES:
-        for name in tree.find_all(exp.Identifier):
+        for name in nodes_of(tree, exp.Identifier):
             if "\\" in name.name or (dialect == "bigquery" and "`" in name.name):
                 raise UnsupportedError(f"the name {name.name!r} cannot be written for {dialect}")
     return tree
 
 
 def _escaped(tree: exp.Expr) -> exp.Expr:
-    for text in [node for node in tree.find_all(exp.Literal) if node.is_string and "\\" in node.name]:
+    for text in [node for node in nodes_of(tree, exp.Literal) if node.is_string and "\\" in node.name]:
         if isinstance(text.parent, exp.Initcap):
             continue  # its delimiters, which are not printed
         written = exp.ByteString(this=text.name.replace("\\", "\\\\"))

@@ -16,6 +16,7 @@ from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.predicates import Computed
 from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, is_text_column
+from almanaq.suql.syntax.nodes import nodes_of
 
 _NUMBERS = itertools.count(1)
 
@@ -64,7 +65,7 @@ class ComputedAtoms:
 
     def _run(self, atom: Computed, rows: list[Mapping[str, Any]]) -> list[bool | None]:
         name = f"_computed_{next(_NUMBERS)}"
-        references = {c.name: c for c in atom.expression.find_all(exp.Column) if c.table in (FROM_ALIAS, TEXT_ALIAS)}
+        references = {c.name: c for c in nodes_of(atom.expression, exp.Column) if c.table in (FROM_ALIAS, TEXT_ALIAS)}
         arrays = {key: _array([row[key] for row in rows], key) for key in references}
         self._session.store(name, pa.table({"_i": pa.array(range(len(rows)), pa.int64()), **arrays}))
         self._renderer.add_table(name)

@@ -10,6 +10,7 @@ import re
 from sqlglot import exp
 
 from almanaq.errors import RefusedQueryError
+from almanaq.suql.syntax.nodes import nodes_of
 
 _BACKSLASHES = ("mysql", "clickhouse", "snowflake", "bigquery", "databricks")
 """Engines in whose texts a backslash is an escape."""
@@ -66,7 +67,7 @@ def check_emitted(text: str, tree: exp.Expr, dialect: str) -> None:
 
 def _check_texts(found: set[str], tree: exp.Expr, dialect: str) -> None:
     """Refuse texts that the tree does not have, but for those that a printer makes itself."""
-    nodes = list(tree.find_all(exp.Literal, exp.Identifier, exp.ByteString))
+    nodes = nodes_of(tree, exp.Literal, exp.Identifier, exp.ByteString)
     plain = {node.this for node in nodes}
     odd: set[str] | None = None
     for written in found:

@@ -24,6 +24,7 @@ from almanaq.suql.plan.stages import ROW
 from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
+from almanaq.suql.syntax.nodes import nodes_of
 
 _ROWS_WRITTEN_OUT = 100
 """Row ids that are written into SQL instead of a temporary table, which takes longer for so few."""
@@ -112,9 +113,9 @@ class Renderer:
             compare_by_bytes(tree, self._types)
         if self._dialect != "duckdb":
             self._spell_columns(tree)
-        for join in tree.find_all(exp.Join):
+        for join in nodes_of(tree, exp.Join):
             self._write_empty(join)
-        for table in list(tree.find_all(exp.Table)):
+        for table in nodes_of(tree, exp.Table):
             if table.name in self._rows:
                 table.replace(self._written_out(table))
             else:
@@ -163,7 +164,7 @@ class Renderer:
 
     def _spell_columns(self, tree: exp.Expr) -> None:
         """Write columns of relations as the catalog spells them, for engines that tell cases apart."""
-        for column in list(tree.find_all(exp.Column)):
+        for column in nodes_of(tree, exp.Column):
             item = find_source(column.table, column) if column.table else None
             relation = self._catalog.find(item.name) if isinstance(item, exp.Table) and find_cte(item) is None else None
             found = relation.column(column.name) if relation is not None else None

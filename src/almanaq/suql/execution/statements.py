@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from almanaq.suql.plan.stages import Materialize, Plan
+from almanaq.suql.syntax.nodes import nodes_of
 
 _MOST_TEXTS = 16
 """Texts of one tree that are kept: they differ in what links found, and in what became of the tables that it names."""
@@ -46,7 +47,7 @@ class Statements:
         if kept is None:
             return write()
         if not kept.texts:
-            kept.names = tuple(sorted({table.name for table in tree.find_all(exp.Table)}))
+            kept.names = tuple(sorted({table.name for table in nodes_of(tree, exp.Table)}))
         state = known(kept.names)
         found = kept.texts.get(state)
         if found is None:

@@ -12,6 +12,7 @@ from almanaq.suql.execution.run import Run, Sink
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.references import quoted
 from almanaq.suql.plan.stages import Materialize, Plan, Stage, TextStage
+from almanaq.suql.syntax.nodes import nodes_of
 
 
 async def run_in_batches(run: Run, plan: Plan, sink: Sink) -> tuple[pa.Table, tuple[Any, ...]]:
@@ -47,7 +48,7 @@ def _goes_on_row_by_row(plan: Plan, number: int) -> bool:
     if not isinstance(stage, TextStage) or stage.predicate is None or not isinstance(output.select, exp.Select):
         return False
     selects = [other.select if isinstance(other, Materialize) else other.source for other in rest]
-    selects += output.select.find_all(exp.Select)
+    selects += nodes_of(output.select, exp.Select)
     cut = any(select.args.get("offset") or (select.args.get("limit") and stage.enough is None) for select in selects)
     sorted_ = output.select.args.get("order") is not None and not stage.ordered
     blocks = {other.block for other in rest if isinstance(other, TextStage)} | {block for block, _ in output.evidence}

@@ -21,6 +21,7 @@ from almanaq.suql.optimizer.text_filter import text_filter
 from almanaq.suql.optimizer.unused_outputs import unused_outputs
 from almanaq.suql.optimizer.weakest_condition import weakest_condition
 from almanaq.suql.plan.stages import LogicalPlan, TextBlock
+from almanaq.suql.syntax.text_functions import has_text
 
 QueryRule = Callable[[exp.Query], exp.Query]
 Rule = Callable[[TextBlock], TextBlock]
@@ -47,8 +48,11 @@ RULES: tuple[Rule, ...] = (
 
 
 def rewrite(tree: exp.Query, rules: tuple[QueryRule, ...] = QUERY_RULES) -> exp.Query:
-    """Give the bound query with every rewrite applied, in order; its rows stay the same."""
-    for rule in rules:
+    """Give the bound query with every rewrite applied, in order; its rows stay the same.
+
+    A query without text functions is the database's to run, as it is.
+    """
+    for rule in rules if has_text(tree) else ():
         tree = rule(tree)
     return tree
 

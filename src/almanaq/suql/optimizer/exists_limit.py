@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from almanaq.suql.plan.blocks import is_cut_or_grouped
 from almanaq.suql.plan.references import is_correlated
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import has_text
 
 
@@ -17,7 +18,7 @@ def exists_limit(tree: exp.Query) -> exp.Query:
 
     EXISTS is true by one row as by many. Blocks that group, or have a LIMIT of their own, are left alone.
     """
-    for exists in tree.find_all(exp.Exists):
+    for exists in nodes_of(tree, exp.Exists):
         block = exists.this
         if isinstance(block, exp.Select) and has_text(block) and not is_cut_or_grouped(block):
             block.set("distinct", None)

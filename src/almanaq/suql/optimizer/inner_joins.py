@@ -8,6 +8,7 @@ from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.joins import has_outer_join, side_of
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import where_of
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import has_text, is_text_call
 
 _OF_BOTH_SIDES = (
@@ -29,7 +30,7 @@ def inner_joins(tree: exp.Query) -> exp.Query:
     JOIN may turn into a LEFT or RIGHT JOIN.
     """
     if has_text(tree) and has_outer_join(tree):
-        for block in tree.find_all(exp.Select):
+        for block in nodes_of(tree, exp.Select):
             while any(_narrow(block, place) for place in range(len(block.args.get("joins") or ()))):
                 pass
     return tree

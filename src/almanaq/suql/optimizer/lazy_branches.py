@@ -9,6 +9,7 @@ from sqlglot import exp
 from almanaq.suql.plan.sites import is_text_column, site_of, text_columns
 from almanaq.suql.plan.stages import TextBlock
 from almanaq.suql.plan.uses import any_of, looked_at_under
+from almanaq.suql.syntax.nodes import nodes_of
 
 
 def lazy_branches(block: TextBlock) -> TextBlock:
@@ -23,7 +24,7 @@ def lazy_branches(block: TextBlock) -> TextBlock:
     """
     uses: dict[str, list[list[exp.Expr]]] = {}
     for node in (*block.outputs, *block.order):
-        for column in node.find_all(exp.Column):
+        for column in nodes_of(node, exp.Column):
             if is_text_column(column):
                 uses.setdefault(site_of(column.name), []).append(looked_at_under(column))
     needed: dict[str, exp.Expr | None] = {}

@@ -7,6 +7,7 @@ from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
 from almanaq.suql.plan.blocks import drop_constant_keys, sets_in
 from almanaq.suql.plan.joins import has_outer_join
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import has_text, is_by_chance
 
 
@@ -21,17 +22,17 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
     not be if it were computed after the join. So are recursive ones, and those whose outputs make rows (`unnest`) or
     are by chance, which would be drawn wherever they are read.
     """
-    recursive = any(with_.args.get("recursive") for with_ in tree.find_all(exp.With))
-    blocks = list(tree.find_all(exp.Select))
+    recursive = any(with_.args.get("recursive") for with_ in nodes_of(tree, exp.With))
+    blocks = nodes_of(tree, exp.Select)
     sets = any(sets_in(block.expressions) for block in blocks)
     drawn = any(is_by_chance(item) for block in blocks if block is not tree for item in block.expressions)
     if recursive or sets or drawn or has_outer_join(tree) or not has_text(tree):
         return tree
     merged = merge_subqueries(tree)
     _drop_parentheses(merged)
-    for block in merged.find_all(exp.Select):
+    for block in nodes_of(merged, exp.Select):
         drop_constant_keys(block)
-    for key in merged.find_all(exp.Ordered):
+    for key in nodes_of(merged, exp.Ordered):
         _cast_constant(key)
     return merged
 
@@ -39,7 +40,7 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
 def _drop_parentheses(tree: exp.Query) -> None:
     """Drop the parentheses that merging puts around an output where they change nothing: a key of GROUP BY is found in
     the other clauses by its form."""
-    for paren in list(tree.find_all(exp.Paren)):
+    for paren in nodes_of(tree, exp.Paren):
         within = paren.parent
         alone = isinstance(within, exp.Alias | exp.Group | exp.Ordered | exp.Select | exp.Func | exp.Paren)
         if alone and not isinstance(within, exp.Binary):

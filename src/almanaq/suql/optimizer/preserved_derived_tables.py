@@ -8,6 +8,7 @@ from almanaq.suql.catalog.sources import find_cte, find_source, from_items
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.joins import has_outer_join, side_of
 from almanaq.suql.plan.references import own_columns
+from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.syntax.text_functions import has_text, nested_queries
 
 _CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
@@ -26,7 +27,7 @@ def preserved_derived_tables(tree: exp.Query) -> exp.Query:
     if not has_text(tree) or not has_outer_join(tree):
         return tree
     _read_once(tree)
-    for block in reversed(list(tree.find_all(exp.Select))):
+    for block in reversed(nodes_of(tree, exp.Select)):
         while _merge_first(block, tree):
             pass
     return tree
@@ -34,9 +35,9 @@ def preserved_derived_tables(tree: exp.Query) -> exp.Query:
 
 def _read_once(tree: exp.Query) -> None:
     """Put members of WITH with text that one block begins with, and nothing else reads, into that block."""
-    for with_ in list(tree.find_all(exp.With)):
+    for with_ in nodes_of(tree, exp.With):
         for cte in list(with_.expressions) if not with_.args.get("recursive") else ():
-            readers = [table for table in tree.find_all(exp.Table) if find_cte(table) is cte]
+            readers = [table for table in nodes_of(tree, exp.Table) if find_cte(table) is cte]
             renames = cte.args["alias"].args.get("columns") or cte.args.get("materialized") is not None
             if len(readers) != 1 or renames or not has_text(cte) or not isinstance(readers[0].parent, exp.From):
                 continue
@@ -63,8 +64,8 @@ def _merge_first(block: exp.Select, tree: exp.Query) -> bool:
     outputs = {output.alias_or_name: output.unalias() for output in inner.expressions}
     read = [c for c in own_columns(block) if find_source(c.table, c) is item]
     clauses = [block.args[name] for name in ("group", "distinct") if block.args.get(name) is not None]
-    orders = block.find_all(exp.Order)  # also those of aggregates
-    sorted_by = {id(c) for clause in (*clauses, *orders) for c in clause.find_all(exp.Column)}
+    orders = nodes_of(block, exp.Order)  # also those of aggregates
+    sorted_by = {id(c) for clause in (*clauses, *orders) for c in nodes_of(clause, exp.Column)}
     if any(id(c) in sorted_by and isinstance(outputs[c.name], _CONSTANTS) for c in read):
         return False
     for reference in read:
@@ -88,8 +89,8 @@ def _fits(inner: exp.Expr, block: exp.Select, item: exp.Expr, tree: exp.Query) -
     if block.args.get("laterals") or any(nested_queries(output) for output in inner.expressions):
         return False
     names = {source.alias_or_name for source in from_items(inner)}
-    within = {id(node) for node in inner.walk()}
-    outside = (select for select in tree.find_all(exp.Select) if id(select) not in within)
+    within = {id(node) for node in nodes(inner)}
+    outside = (select for select in nodes_of(tree, exp.Select) if id(select) not in within)
     others = {item.alias_or_name for select in outside for item in from_items(select)}
     return not names & (others - {item.alias_or_name})
 

@@ -9,6 +9,7 @@ from almanaq.suql.plan.blocks import is_aggregated, sets_in
 from almanaq.suql.plan.joins import keeps_rows, side_of
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import where_of
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import has_text, is_by_chance, own_nodes
 
 _CUTS = ("limit", "offset", "rollup", "cube", "grouping_sets")
@@ -23,13 +24,13 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
     A row that fails the condition outside is dropped there anyway, and no other row hangs on it. Below a LIMIT, a
     window or an aggregate one would, so conditions are pushed past grouping only where they are about its keys.
     """
-    for block in tree.find_all(exp.Select) if has_text(tree) else ():
+    for block in nodes_of(tree, exp.Select) if has_text(tree) else ():
         parts = [part for part in _conditions(block) if not (has_text(part) or part.find(exp.Query))]
         for item in from_items(block):
             inner = _read_only_by(item, tree)
             if inner is not None and has_text(inner) and keeps_rows(block, item.alias_or_name):
                 for part in (part for part in parts if not is_by_chance(part)):
-                    if {column.table for column in part.find_all(exp.Column)} == {item.alias_or_name}:
+                    if {column.table for column in nodes_of(part, exp.Column)} == {item.alias_or_name}:
                         _push(inner, part, [output.alias_or_name for output in inner.selects])
     return tree
 
@@ -45,7 +46,7 @@ def _read_only_by(item: exp.Expr, tree: exp.Query) -> exp.Query | None:
     holder: exp.Expr | None = item if isinstance(item, exp.Subquery) else None
     if isinstance(item, exp.Table):
         holder = find_cte(item)
-        readers = [table for table in tree.find_all(exp.Table) if holder is not None and find_cte(table) is holder]
+        readers = [table for table in nodes_of(tree, exp.Table) if holder is not None and find_cte(table) is holder]
         recursive = holder is not None and holder.parent is not None and holder.parent.args.get("recursive")
         holder = None if len(readers) != 1 or recursive else holder
     for node in (item, holder):
@@ -62,12 +63,12 @@ def _push(query: exp.Expr, part: exp.Expr, names: list[str]) -> None:
     if isinstance(query, exp.Subquery):
         _push(query.this, part, names)
     elif isinstance(query, exp.SetOperation):
-        if all(_has_one_type(query, names.index(column.name)) for column in part.find_all(exp.Column)):
+        if all(_has_one_type(query, names.index(column.name)) for column in nodes_of(part, exp.Column)):
             _push(query.this, part, names)
             _push(query.expression, part, names)
     elif isinstance(query, exp.Select):
         outputs = dict(zip(names, (item.unalias() for item in query.expressions), strict=False))
-        read = [outputs.get(column.name) for column in part.find_all(exp.Column)]
+        read = [outputs.get(column.name) for column in nodes_of(part, exp.Column)]
         if all(node is not None and _may_filter(node, query) for node in read) and _is_open(query):
             query.where(_over(part, outputs), copy=False)
 
@@ -104,7 +105,7 @@ def _may_filter(node: exp.Expr, block: exp.Select) -> bool:
 
 def _over(part: exp.Expr, outputs: dict[str, exp.Expr]) -> exp.Expr:
     holder = exp.paren(part.copy(), copy=False)
-    for column in list(holder.find_all(exp.Column)):
+    for column in nodes_of(holder, exp.Column):
         output = outputs[column.name].copy()
         column.replace(output if isinstance(output, exp.Column) else exp.paren(output, copy=False))
     return holder

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.plan.blocks import is_aggregated, sets_in
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import has_text, outermost_text_calls
 
 
@@ -26,11 +27,11 @@ def unused_outputs(tree: exp.Query) -> exp.Query:
 
 def _drop_unread_members(tree: exp.Query) -> bool:
     readers = _readers(tree)
-    for with_ in list(tree.find_all(exp.With)):
+    for with_ in nodes_of(tree, exp.With):
         for cte in list(with_.expressions):
             if not has_text(cte):
                 continue
-            inside = {id(table) for table in cte.find_all(exp.Table)}  # a recursive member reads itself
+            inside = {id(table) for table in nodes_of(cte, exp.Table)}  # a recursive member reads itself
             if not readers.get(id(cte), set()) - inside:
                 cte.pop()
                 if not with_.expressions:
@@ -42,7 +43,7 @@ def _drop_unread_members(tree: exp.Query) -> bool:
 def _readers(tree: exp.Query) -> dict[int, set[int]]:
     """Give the tables that name each member of WITH, all by their ids."""
     readers: dict[int, set[int]] = {}
-    for table in tree.find_all(exp.Table):
+    for table in nodes_of(tree, exp.Table):
         cte = find_cte(table)
         if cte is not None:
             readers.setdefault(id(cte), set()).add(id(table))
@@ -52,7 +53,7 @@ def _readers(tree: exp.Query) -> dict[int, set[int]]:
 def _columns(tree: exp.Query) -> dict[int, set[str]]:
     """Give the names of the columns that are read of each item of a FROM, by its id."""
     read: dict[int, set[str]] = {}
-    for column in tree.find_all(exp.Column):
+    for column in nodes_of(tree, exp.Column):
         item = find_source(column.table, column) if column.table else None
         if item is not None:
             read.setdefault(id(item), set()).add(column.name)
@@ -62,7 +63,7 @@ def _columns(tree: exp.Query) -> dict[int, set[str]]:
 def _drop_unread_outputs(tree: exp.Query) -> bool:
     changed = False
     readers, columns = _readers(tree), _columns(tree)
-    for block in list(tree.find_all(exp.Select)):
+    for block in nodes_of(tree, exp.Select):
         if not has_text(block):
             continue
         read = _outputs_read(block, readers, columns)
@@ -89,7 +90,7 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
 
 def _drop_nested(item: exp.Expr) -> bool:
     """Make NULL of an output that nobody reads where it has nested queries with text; say whether it had."""
-    if not any(has_text(query) for query in item.find_all(exp.Query)):
+    if not any(has_text(query) for query in nodes_of(item, exp.Query)):
         return False
     item.unalias().replace(exp.null())
     return True
@@ -116,5 +117,5 @@ def _renames(item: exp.Expr) -> bool:
 def _decides_rows(item: exp.Expr, block: exp.Select) -> bool:
     """Say whether ORDER BY or DISTINCT ON names an output."""
     clauses = [clause for clause in (block.args.get("order"), block.args.get("distinct")) if clause is not None]
-    names = [column for clause in clauses for column in clause.find_all(exp.Column)]
+    names = [column for clause in clauses for column in nodes_of(clause, exp.Column)]
     return any(not column.table and column.name == item.alias_or_name for column in names)

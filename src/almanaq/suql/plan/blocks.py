@@ -23,6 +23,7 @@ from almanaq.suql.plan.references import (
 from almanaq.suql.plan.sites import is_nested_call, text_unit
 from almanaq.suql.plan.stages import ORDINAL
 from almanaq.suql.plan.uses import ask_lazily
+from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.syntax.text_functions import (
     has_text,
     is_by_chance,
@@ -65,7 +66,7 @@ def keeps_each_row(block: exp.Select, made: set[str], *, cut: bool) -> bool:
     if not all(isinstance(query, exp.Select) and keeps_each_row(query, made, cut=cut) for query in inner):
         return False
     nested = [query for query in nested_queries(block) if id(query) not in items and id(query.unnest()) not in items]
-    return not any(table.name in made for query in nested for table in query.find_all(exp.Table))
+    return not any(table.name in made for query in nested for table in nodes_of(query, exp.Table))
 
 
 def is_aggregated(block: exp.Select) -> bool:
@@ -87,7 +88,7 @@ def expand_output_names(block: exp.Select) -> None:
     outputs = {item.alias_or_name: item.unalias() for item in block.expressions}
     clauses = [block.args.get("order"), block.args.get("distinct")]
     for clause in clauses:
-        for name in list(clause.find_all(exp.Column)) if clause is not None else ():
+        for name in nodes_of(clause, exp.Column) if clause is not None else ():
             if not name.table and name.name in outputs and name.find_ancestor(exp.Query) is block:
                 name.replace(outputs[name.name].copy())
     drop_constant_keys(block)
@@ -233,7 +234,7 @@ def split_groups(block: exp.Select, name: str) -> bool:
     """
     if not is_aggregated(block) or not _reads_groups(block):
         return False
-    keys = sorted(_group_keys(block), key=lambda key: -len(list(key.walk())))  # a key may be part of another
+    keys = sorted(_group_keys(block), key=lambda key: -len(nodes(key)))  # a key may be part of another
     having = block.args.get("having")
     group = block.args.get("group")
     block.set("having", None)
@@ -250,7 +251,7 @@ def split_groups(block: exp.Select, name: str) -> bool:
         node.replace(column(name, label))
     for i, key in enumerate(keys):
         outputs[f"g{i}"] = key.copy()
-        for node in [n for n in holder.walk() if n == key]:
+        for node in [n for n in nodes(holder) if n == key]:
             node.replace(column(name, f"g{i}"))
     inner = take_rows(block)
     inner.set("group", group)

@@ -42,6 +42,7 @@ from almanaq.suql.plan.stages import (
 )
 from almanaq.suql.plan.text_blocks import text_block
 from almanaq.suql.plan.uses import any_of, ask_lazily, matters_under
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 
 OUTER = "_outer"
@@ -347,7 +348,7 @@ class _Builder:
 def _qualified(expression: str, alias: str) -> exp.Expr:
     """Give a SQL expression over a relation (in PostgreSQL's dialect) with its columns qualified."""
     tree = _parsed(expression).copy()
-    for reference in tree.find_all(exp.Column):
+    for reference in nodes_of(tree, exp.Column):
         reference.set("table", quoted(alias))
     return tree
 

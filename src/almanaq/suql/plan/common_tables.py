@@ -11,6 +11,7 @@ from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.sources import find_cte
 from almanaq.suql.plan.references import quoted
 from almanaq.suql.plan.stages import LogicalStage, Materialize
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import has_text
 
 
@@ -37,7 +38,7 @@ class CommonTables:
             return
         self._recursive |= bool(with_.args.get("recursive"))
         references: dict[int, list[exp.Table]] = {}
-        for table in query.find_all(exp.Table):
+        for table in nodes_of(query, exp.Table):
             references.setdefault(id(find_cte(table)), []).append(table)
         for cte in list(with_.expressions):
             name = self._name(f"cte_{cte.alias}")
@@ -67,7 +68,7 @@ class CommonTables:
         needed: set[str] = set()
         pending = list(nodes)
         while pending:
-            for name in {t.name for t in pending.pop().find_all(exp.Table) if t.name in self._members} - needed:
+            for name in {t.name for t in nodes_of(pending.pop(), exp.Table) if t.name in self._members} - needed:
                 needed.add(name)
                 pending.append(self._members[name])
         members = [cte.copy() for name, cte in self._members.items() if name in needed]
@@ -77,7 +78,7 @@ class CommonTables:
 def _check_recursion(cte: exp.CTE, name: str) -> None:
     """Refuse text functions in the part of a recursive member that reads the member: each step would ask anew."""
     arms = [cte.this.this, cte.this.expression] if isinstance(cte.this, exp.SetOperation) else []
-    if any(has_text(arm) and any(table.name == name for table in arm.find_all(exp.Table)) for arm in arms):
+    if any(has_text(arm) and any(table.name == name for table in nodes_of(arm, exp.Table)) for arm in arms):
         raise UnsupportedError(
             "text functions in the part of WITH RECURSIVE that refers to itself are not supported: answer them in a "
             "member of WITH before it, which that part may join"

@@ -10,6 +10,7 @@ from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import aliased, column, is_of_block, own_columns, quoted, where_of
 from almanaq.suql.plan.sites import text_unit
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import has_text, nested_queries, outermost_text_calls, own_text_calls
 
 
@@ -89,7 +90,7 @@ def _has_partner(alias: str, other: exp.Expr, parts: list[exp.Expr]) -> list[exp
 
 
 def _tables(part: exp.Expr) -> set[str]:
-    return {reference.table for reference in part.find_all(exp.Column)}
+    return {reference.table for reference in nodes_of(part, exp.Column)}
 
 
 def push_joining_answers(block: exp.Select) -> None:
@@ -152,7 +153,7 @@ def push_to_item(
         if not has_text(part) and _tables(part) == {alias} and not part.find(exp.Query)
     ]
     keep += partners
-    inner_alias = f"{alias}_{len(list(block.find_all(exp.Subquery)))}"
+    inner_alias = f"{alias}_{len(nodes_of(block, exp.Subquery))}"
     outputs: dict[str, exp.Expr] = {}
     for unit in units:
         label = f"u{len(outputs)}_{inner_alias}"
@@ -180,7 +181,7 @@ def keeps_rows(block: exp.Select, alias: str) -> bool:
 
 def has_outer_join(tree: exp.Expr) -> bool:
     """Say whether a query, or one in it, keeps rows without a match."""
-    return any(side_of(join) for join in tree.find_all(exp.Join))
+    return any(side_of(join) for join in nodes_of(tree, exp.Join))
 
 
 def side_of(join: exp.Join) -> str:

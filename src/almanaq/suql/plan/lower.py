@@ -22,6 +22,7 @@ from almanaq.suql.plan.stages import (
     TextBlock,
     TextStage,
 )
+from almanaq.suql.syntax.nodes import nodes_of
 
 
 def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
@@ -50,7 +51,7 @@ def _with_last_inside(plan: Plan) -> Plan:
     if not isinstance(last, Materialize):
         return plan
     select = plan.output.select.copy()
-    readers = [reader for reader in select.find_all(exp.Table) if reader.name == last.name]
+    readers = [reader for reader in nodes_of(select, exp.Table) if reader.name == last.name]
     if len(readers) != 1:
         return plan
     alias = exp.TableAlias(this=exp.to_identifier(readers[0].alias_or_name, quoted=True))
@@ -244,7 +245,7 @@ class _Lowering:
         """Give the columns of FROM that the outputs and some sites refer to."""
         nodes = [*self._block.outputs, *(node for site in sites for node in (site.document, site.question))]
         nodes += [site.needed for site in sites if site.needed is not None]
-        used = {c.name for node in nodes for c in node.find_all(exp.Column) if c.table == FROM_ALIAS}
+        used = {c.name for node in nodes for c in nodes_of(node, exp.Column) if c.table == FROM_ALIAS}
         used |= {name for source in self._block.evidence for name in source.key}
         return [name for name in self._columns if name in used]
 
@@ -284,7 +285,7 @@ class _Lowering:
                 select.append("expressions", aliased(self._resolve(atom.expression), atom.column))
             elif isinstance(atom, Computed):
                 expression = atom.expression.copy()
-                for reference in list(expression.find_all(exp.Column)):
+                for reference in nodes_of(expression, exp.Column):
                     if reference.table == FROM_ALIAS:
                         label = carried.setdefault(reference.name, f"x{len(carried)}")
                         reference.replace(column(FROM_ALIAS, label))

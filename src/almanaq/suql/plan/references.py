@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from almanaq.suql.catalog.sources import find_source, from_items
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import has_text, nested_queries
 
 CLAUSES_OF_ROWS = ("from_", "joins", "laterals", "where")
@@ -36,14 +37,14 @@ def aliased(node: exp.Expr, name: str) -> exp.Alias:
 def own_columns(block: exp.Select, *parts: exp.Expr) -> list[exp.Column]:
     """Give the columns in parts of a block (all of it by default), nested queries included, that belong to its FROM."""
     items = {id(item) for item in from_items(block)}
-    found = [c for part in (parts or (block,)) for c in part.find_all(exp.Column)]
+    found = [c for part in (parts or (block,)) for c in nodes_of(part, exp.Column)]
     return [c for c in found if c.table and id(find_source(c.table, c)) in items]
 
 
 def outer_columns(query: exp.Expr) -> list[exp.Column]:
     """Give the columns of a nested query that belong to a FROM outside of it."""
     found = []
-    for c in query.find_all(exp.Column):
+    for c in nodes_of(query, exp.Column):
         item = find_source(c.table, c) if c.table else None
         if item is not None and not _within(item, query):
             found.append(c)
@@ -70,7 +71,7 @@ def references_from_above(block: exp.Select, cut: int) -> list[exp.Column]:
     items = list(from_items(block))[: cut + 1]
     kept = {id(item) for item in items}
     before = [*items, *(block.args.get("joins") or [])[:cut]]
-    inside = {id(c) for item in before for c in item.find_all(exp.Column)}
+    inside = {id(c) for item in before for c in nodes_of(item, exp.Column)}
     return [c for c in own_columns(block) if id(find_source(c.table, c)) in kept and id(c) not in inside]
 
 
@@ -111,7 +112,7 @@ def hand_down(block: exp.Select, inner: exp.Select, rows: str) -> None:
     """Let the nested queries of a block find the columns of the rows around it in its derived table, its only FROM."""
     derived = block.args["from_"].this
     nested = [query for query in nested_queries(block) if query is not derived and has_text(query)]
-    references = [c for query in nested for c in query.find_all(exp.Column) if c.table == rows]
+    references = [c for query in nested for c in nodes_of(query, exp.Column) if c.table == rows]
     carried = {carried_name(reference): reference.copy() for reference in references}
     repoint(references, lambda reference: column(derived.alias, carried_name(reference)))
     for name, reference in carried.items():

@@ -10,6 +10,7 @@ from sqlglot import exp
 from almanaq.errors import QueryTypeError
 from almanaq.models.protocols import AnswerType
 from almanaq.suql.catalog.answer_types import answer_type, bound_of
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import SUMMARY_QUESTION, is_text_call, own_text_calls
 
 TEXT_ALIAS = "_text"
@@ -57,7 +58,7 @@ def is_text_column(node: object) -> bool:
 
 def text_columns(node: exp.Expr) -> set[str]:
     """Give the names of the computed columns that an expression refers to."""
-    return {column.name for column in node.find_all(exp.Column) if is_text_column(column)}
+    return {column.name for column in nodes_of(node, exp.Column) if is_text_column(column)}
 
 
 def site_of(column: str) -> str:

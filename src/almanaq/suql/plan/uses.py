@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from almanaq.suql.plan.references import is_of_block
 from almanaq.suql.plan.sites import is_nested_call, text_columns
+from almanaq.suql.syntax.nodes import nodes
 from almanaq.suql.syntax.text_functions import has_text, is_by_chance, nested_queries, own_nodes, own_text_calls
 
 _MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Cast, exp.Func)
@@ -114,7 +115,7 @@ def _all_in_turn(conditions: list[exp.Expr]) -> exp.Expr:
     if not rest:
         return first
     following = _all_in_turn(rest)
-    if any(isinstance(node, _MAY_FAIL) and not isinstance(node, exp.Connector) for node in following.walk()):
+    if any(isinstance(node, _MAY_FAIL) and not isinstance(node, exp.Connector) for node in nodes(following)):
         return exp.Case(ifs=[exp.If(this=first, true=following)], default=exp.false())
     return exp.and_(first, following)
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 from almanaq.errors import QueryTypeError, RefusedQueryError, UnknownNameError, UnsupportedError, suggest
 from almanaq.suql.syntax.arguments import check_arguments
 from almanaq.suql.syntax.functions import CLASSES, functions_of, is_allowed
+from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import TEXT_FUNCTIONS, is_text_call
 
 ANSWER_TYPES = ("text", "integer", "bigint", "numeric", "double precision", "date", "timestamp", "time", "boolean")
@@ -48,19 +49,19 @@ _STATEMENT_NAMES = {"Command": "command"}
 _NAME = re.compile(r'"?(\w+)"?')
 
 
-def check_allowed(tree: exp.Expr, query: str, engine: str | None = None) -> None:
+def check_allowed(found: list[exp.Expr], query: str, engine: str | None = None) -> None:
     """Raise QueryError unless a tree is a SELECT made of allowed parts; point at the faulty place.
 
     Args:
+        found: the tree's nodes, the first that of the whole.
         query: the text that the tree was read from.
         engine: the dialect of the engine that is to run it; None takes what any engine may run.
     """
-    if isinstance(tree, exp.Subquery):
-        tree = tree.unnest()
+    tree = found[0].unnest() if isinstance(found[0], exp.Subquery) else found[0]
     if not isinstance(tree, exp.Query):
         kind = _STATEMENT_NAMES.get(type(tree).__name__, type(tree).__name__.upper())
         raise RefusedQueryError(f"only a SELECT may run here; this is a {kind} statement")
-    for node in tree.walk():
+    for node in found:
         _check_node(node, query, engine)
 
 
@@ -189,7 +190,7 @@ _SPECIAL = {"Table": _check_table, "Window": _check_window, "Cast": _check_cast,
 
 def _position(node: exp.Expr, name: str, query: str) -> tuple[int | None, int | None]:
     """Find where a node stands: functions carry no position, so look for their name followed by a parenthesis."""
-    for child in node.find_all(exp.Identifier):
+    for child in nodes_of(node, exp.Identifier):
         if "start" in child.meta and child.name == name:
             return child.meta["start"], child.meta["end"]
     found = re.search(rf"\b{re.escape(name)}\s*\(|::\s*(?P<type>{re.escape(name)})\b", query, re.IGNORECASE)

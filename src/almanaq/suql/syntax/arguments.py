@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from almanaq.errors import QueryTypeError, RefusedQueryError, suggest
+from almanaq.suql.syntax.nodes import nodes
 
 _UNIT_NAMES = "microsecond millisecond second minute hour day week month quarter year decade century millennium"
 UNITS = frozenset(
@@ -116,6 +117,7 @@ def _extract(node: exp.Expr) -> None:
     field = node.this
     if isinstance(field, exp.Literal) and field.is_string:
         node.set("this", exp.Var(this=field.name))
+        _word(node.this)
     elif not isinstance(field, exp.Var):
         raise QueryTypeError("extract takes the name of a field that is written out: extract(year FROM day)")
 
@@ -146,7 +148,7 @@ def _type(node: exp.Expr) -> None:
     kind = node.args.get("kind")
     if not isinstance(node.this, exp.DType | exp.Interval):
         raise QueryTypeError("no type of that name")
-    named = list(kind.walk()) if isinstance(kind, exp.Expr) else []
+    named = nodes(kind) if isinstance(kind, exp.Expr) else []
     if kind is not None and not (named and all(isinstance(part, exp.Identifier | exp.Dot) for part in named)):
         raise QueryTypeError("the name of a type is one word, or schema.word")
     for part in node.expressions:

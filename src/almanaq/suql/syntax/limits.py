@@ -60,18 +60,20 @@ def check_tokens(tokens: Sequence[Token]) -> None:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
 
 
-def check_tree(tree: exp.Expr) -> None:
-    """Raise UnsupportedError for a tree that would take too long to plan."""
-    nodes, levels, queries = 0, 0, 0
-    level: list[exp.Expr] = [tree]
-    while level:
-        nodes, levels = nodes + len(level), levels + 1
-        queries += sum(isinstance(node, exp.Select) for node in level)
-        level = [child for node in level for child in node.iter_expressions()]
-        if levels > MOST_LEVELS or nodes > MOST_NODES:
-            break
-    _refuse_above(MOST_NODES, nodes, "names, operators and values", "put a long list into a table, and join it")
+def check_tree(found: Sequence[exp.Expr]) -> None:
+    """Raise UnsupportedError for a tree that would take too long to plan.
+
+    Args:
+        found: its nodes, the first that of the whole.
+    """
+    if len(found) <= min(MOST_LEVELS, MOST_QUERIES):
+        return
+    _refuse_above(MOST_NODES, len(found), "names, operators and values", "put a long list into a table, and join it")
+    levels, level = 0, [found[0]]
+    while level and levels <= MOST_LEVELS:
+        levels, level = levels + 1, [child for node in level for child in node.iter_expressions()]
     _refuse_above(MOST_LEVELS, levels, "levels of operators within each other", "write parts of it as members of WITH")
+    queries = sum(isinstance(node, exp.Select) for node in found)
     _refuse_above(MOST_QUERIES, queries, "SELECTs", "write it in several queries")
 
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.syntax.limits import check_row
+from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.syntax.templates import shown_template
 
 _NEGATED: dict[type[exp.Expr], type[exp.Binary]] = {
@@ -34,7 +35,7 @@ def write_normal_forms(tree: exp.Expr) -> exp.Expr:
 
 def rewritten(tree: exp.Expr, write: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """Give a tree, which is changed, with each node as `write` gives it, after what it is made of."""
-    for node in reversed(list(tree.walk())):
+    for node in reversed(nodes(tree)):
         written = write(node)
         if written is node:
             continue
@@ -121,7 +122,7 @@ def balanced(parts: Sequence[exp.Expr], kind: type[exp.Connector]) -> exp.Expr:
 
 def balance_chains(tree: exp.Expr) -> exp.Expr:
     """Give a tree, which is changed, in which no long `a AND b AND c …` or OR is as deep as it is long."""
-    for top in list(tree.find_all(exp.And, exp.Or)):
+    for top in nodes_of(tree, exp.And, exp.Or):
         kind = type(top)
         if type(top.parent) is kind:
             continue

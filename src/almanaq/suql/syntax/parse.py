@@ -15,6 +15,7 @@ from almanaq.suql.syntax.allowlist import check_allowed
 from almanaq.suql.syntax.dialect import MISREAD, suql_dialect
 from almanaq.suql.syntax.limits import check_length, check_tokens, check_tree
 from almanaq.suql.syntax.literals import literal
+from almanaq.suql.syntax.nodes import nodes
 from almanaq.suql.syntax.normal_forms import LONG_CHAIN, balance_chains, rewritten, write_normal_forms
 from almanaq.suql.syntax.placeholders import number_placeholders
 from almanaq.suql.syntax.plain_texts import write_plain_texts
@@ -123,15 +124,17 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
     if len(trees) > 1:
         raise RefusedQueryError(f"the text holds {len(trees)} statements; give one SELECT at a time")
     tree = balance_chains(trees[0]) if len(tokens) > LONG_CHAIN else trees[0]
-    _refuse_missing_arguments(tree, text)
-    _fetch_as_limit(tree)
+    found = nodes(tree)
+    _refuse_missing_arguments(found, text)
+    _fetch_as_limit(found, tree)
     tree = write_plain_texts(tree, text)
     if parameters:
         tree = _fill(tree, parameters)
     write_named_windows(tree)
     tree = write_normal_forms(tree)
-    check_tree(tree)
-    check_allowed(tree, text, engine)
+    found = nodes(tree)
+    check_tree(found)
+    check_allowed(found, text, engine)
     assert isinstance(tree, exp.Query)
     return tree
 
@@ -200,19 +203,19 @@ def _fill(tree: exp.Expr, parameters: Sequence[object]) -> exp.Expr:
     return rewritten(tree, fill)
 
 
-def _refuse_missing_arguments(tree: exp.Expr, text: str) -> None:
+def _refuse_missing_arguments(found: list[exp.Expr], text: str) -> None:
     """Point at a function that lacks arguments, where the parser did not."""
-    for node in tree.find_all(exp.Func, exp.Binary):
-        args = node.args
-        if any(needed and args.get(name) is None for name, needed in node.arg_types.items()):
+    for node in found:
+        args = node.args if isinstance(node, exp.Func | exp.Binary) else None
+        if args is not None and any(needed and args.get(name) is None for name, needed in node.arg_types.items()):
             name = node.sql_name().lower() if isinstance(node, exp.Func) else node.key
             start, end = node.meta.get("start"), node.meta.get("end")
             raise QuerySyntaxError(f"not a SUQL query: {name} lacks an argument", query=text, start=start, end=end)
 
 
-def _fetch_as_limit(tree: exp.Expr) -> None:
+def _fetch_as_limit(found: list[exp.Expr], tree: exp.Expr) -> None:
     """Write FETCH FIRST n ROWS ONLY as LIMIT n; WITH TIES stays where no model is asked."""
-    for fetch in list(tree.find_all(exp.Fetch)):
+    for fetch in [node for node in found if isinstance(node, exp.Fetch)]:
         options = fetch.args.get("limit_options")
         if options is not None and options.args.get("percent"):
             raise UnsupportedError("FETCH takes a number of ROWS here: write a subquery with percent_rank()")

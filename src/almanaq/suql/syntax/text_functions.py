@@ -5,9 +5,9 @@ sqlglot reads them as anonymous functions; nothing here subclasses its nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from sqlglot import exp
+
+from almanaq.suql.syntax.nodes import nodes
 
 TEXT_FUNCTIONS = ("answer", "summary")
 _DRAWN = ("clock_timestamp", "nextval", "random_normal", "timeofday")
@@ -21,7 +21,7 @@ def is_text_call(node: object) -> bool:
 
 def has_text(node: exp.Expr) -> bool:
     """Say whether a text function stands anywhere in a tree, nested queries included."""
-    return any(is_text_call(child) for child in node.find_all(exp.Anonymous))
+    return any(map(is_text_call, nodes(node)))
 
 
 def is_drawn(node: exp.Expr) -> bool:
@@ -32,22 +32,19 @@ def is_drawn(node: exp.Expr) -> bool:
 
 def is_by_chance(node: exp.Expr) -> bool:
     """Say whether an expression must not be computed at two places: it would be true at one and false at the other."""
-    return any(map(is_drawn, node.walk()))
+    return any(map(is_drawn, nodes(node)))
 
 
-def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Walk an expression or a SELECT block in pre-order; nested queries are given, but not gone into."""
-    yield node
-    if not isinstance(node, exp.Subquery):
-        for child in node.iter_expressions():
-            yield from _nodes_of_part(child)
-
-
-def _nodes_of_part(node: exp.Expr) -> Iterator[exp.Expr]:
-    yield node
-    if not isinstance(node, exp.Query):
-        for child in node.iter_expressions():
-            yield from _nodes_of_part(child)
+def own_nodes(node: exp.Expr) -> list[exp.Expr]:
+    """Give the nodes of an expression or a SELECT block in pre-order; nested queries are given, but not gone into."""
+    found: list[exp.Expr] = []
+    pending = [node]
+    while pending:
+        at = pending.pop()
+        found.append(at)
+        if not isinstance(at, exp.Query) or (at is node and not isinstance(at, exp.Subquery)):
+            pending += at.iter_expressions(reverse=True)
+    return found
 
 
 def own_text_calls(node: exp.Expr) -> list[exp.Anonymous]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from almanaq.errors import UnknownNameError, suggest
+from almanaq.suql.syntax.nodes import nodes, nodes_of
 
 _PARTS = ("partition_by", "order", "spec")
 
@@ -15,7 +16,10 @@ def write_named_windows(tree: exp.Expr) -> None:
     Raises:
         UnknownNameError: no window is called so.
     """
-    for block in list(tree.find_all(exp.Select)):
+    found = nodes(tree)
+    if not any(isinstance(node, exp.Window) for node in found):
+        return
+    for block in [node for node in found if isinstance(node, exp.Select)]:
         named: dict[str, exp.Window] = {}
         for window in block.args.get("windows") or ():
             _fill(window, named)
@@ -28,7 +32,7 @@ def write_named_windows(tree: exp.Expr) -> None:
 def _used(block: exp.Select) -> list[exp.Window]:
     clauses = ("expressions", "order", "distinct", "qualify")
     parts = [part for clause in clauses for part in _list(block.args.get(clause))]
-    windows = [window for part in parts for window in part.find_all(exp.Window)]
+    windows = [window for part in parts for window in nodes_of(part, exp.Window)]
     return [window for window in windows if window.find_ancestor(exp.Select) is block]
 
 
