@@ -45,6 +45,7 @@ test: $(VENV)/.installed-test ## all tests: under ten minutes
 nightly: $(VENV)/.installed-test ## install into a bare environment; compare 20,000 generated queries with the database itself, and make 20,000 attacks: about an hour
 	$(BIN)/python -m pytest -s --allow-hosts='*' tests/install/bare_environment.py
 	$(BIN)/python -m tests.laws.run --count 20000 --jobs $(JOBS) --out tests/laws/results.json
+	$(BIN)/python -m tests.laws.run --count 500 --jobs $(JOBS) --rules each
 	$(BIN)/python benchmarks/faults/index.py 1000
 	$(BIN)/python benchmarks/faults/cache.py 100
 	$(BIN)/python -m tests.security.run --count 20000 --out tests/security/results.json

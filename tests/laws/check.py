@@ -145,7 +145,7 @@ def connect_exactly(
 
 
 class RuleSet:
-    """Which rules of the optimizer a connection uses: `all`, `none`, or the name of the only one."""
+    """Which rules of the optimizer a connection uses: `all`, `none`, the name of the only one, or all `until` one."""
 
     NAMES = tuple(rule.__name__ for rule in (*QUERY_RULES, *RULES))
 
@@ -156,6 +156,15 @@ class RuleSet:
         self.rules = tuple(rule for rule in RULES if name in ("all", rule.__name__))
         self.query_rules = tuple(rule for rule in QUERY_RULES if name in ("all", rule.__name__))
 
+    @classmethod
+    def until(cls, name: str, open_tables: Callable[[Any], Database] = open_database) -> RuleSet:
+        """Give the rules before one, and itself."""
+        chosen = cls("none", open_tables)
+        names = cls.NAMES[: cls.NAMES.index(name) + 1]
+        chosen.rules = tuple(rule for rule in RULES if rule.__name__ in names)
+        chosen.query_rules = tuple(rule for rule in QUERY_RULES if rule.__name__ in names)
+        return chosen
+
     def connect(self, tables: dict[str, pa.Table], model: FunctionModel, **options: object) -> Any:
         """Connect as `connect_exactly` does, with these rules alone."""
         chosen = {"speculation": 1, "order": "table", "link": False, "max_calls": 10**9} | options
@@ -163,6 +172,30 @@ class RuleSet:
         wanted = Options(**chosen)  # type: ignore[arg-type]
         engine = Engine(database, models, options=wanted, rules=self.rules, query_rules=self.query_rules)
         return almanaq.Connection(engine, database, models)
+
+
+def rules_that_change(ready: Ready) -> frozenset[str]:
+    """Give the names of the rules that change the plan of a case, each after those before it."""
+    changing: set[str] = set()
+
+    def watched(rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def watching(before: Any) -> Any:
+            kept = before.copy() if isinstance(before, exp.Expr) else before
+            after = rule(before)
+            changing.update([rule.__name__] if after != kept else [])
+            return after
+
+        return watching
+
+    watch = RuleSet("all", open_in_one_instance)
+    watch.rules, watch.query_rules = tuple(map(watched, watch.rules)), tuple(map(watched, watch.query_rules))
+    sql, params = ready.case.prepared
+    con = watch.connect(ready.case.world.tables(), LinkingModel(ready.case.world.model.reply), link=ready.case.link)
+    try:
+        con.explain(sql, params or ())
+    finally:
+        con.close()
+    return frozenset(changing)
 
 
 # --- many at once ----------------------------------------------------------------------------------------------------
