@@ -3,7 +3,8 @@
 It knows where the data traces an answer to, and nothing else: a query asks for that cell or passage, under conditions
 that the question's words support, as a model writes them. It does what the prompt says: `LIMIT 1` is written only where
 the prompt asks for it. Of a passage that is not the right one it says "no information" two times in three, as a strong
-model was seen to do, else "No", or a wrong value.
+model was seen to do, else "No", or a wrong value. Of several rows it takes the right one,
+else the first.
 """
 
 from __future__ import annotations
@@ -84,8 +85,9 @@ class Truthful:
             asks_one = ONE_ROW.search(str(request["messages"][0]["content"])) is not None
             return {"reasoning": "", "suql": known.limited if asks_one else known.suql}
         if name == "short_answer":
-            first = re.search(r"^\[row 1\] (.*)$", user, re.MULTILINE)
-            return {"answer": _first_value(first[1]) if first else None}
+            values = [_value(row) for row in re.findall(r"^\[row \d+\] (.*)$", user, re.MULTILINE)]
+            gold = next(each.answer for text, each in self._known.items() if text in user)
+            return {"answer": gold if gold in values else values[0]}
         return self._read(request)
 
     def read(self, text: str, question: str) -> str | None:
@@ -99,8 +101,8 @@ class Truthful:
         return " ".join(text.split()[:2]) if question.startswith(_VALUE) else "No"
 
 
-def _first_value(row: str) -> str:
-    """Give the value of a row as it is shown: bare, or in a JSON object under its first name or `value`."""
+def _value(row: str) -> str:
+    """Give the value of a row as it is shown: bare, or in a JSON object as `value`."""
     try:
         shown = json.loads(row)
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from almanaq.benchmark.generation.expected import WRITTEN_ANSWER, WRITTEN_QUERY, of_prompt, of_text_call, times
+from almanaq.benchmark.hybridqa.best_rows import FoundRow
 from almanaq.benchmark.hybridqa.pipeline import Asked
 from almanaq.benchmark.hybridqa.prompted import PromptedProposer, shorten_prompt
 from almanaq.benchmark.hybridqa.relation import HybridRelation, open_relations
@@ -17,4 +18,8 @@ def expected_usage(question: str, relation: HybridRelation, proposer: PromptedPr
     columns = [relation.arrow.column(name).to_pylist() for name in relation.info_columns]
     read = sum((of_text_call(texts, question) for column in columns for texts in column if texts), Usage())
     reading = times(read, 1 / len(columns)) if columns else Usage()
-    return of_prompt(query, WRITTEN_QUERY) + reading + of_prompt(shorten_prompt(question, ""), WRITTEN_ANSWER)
+    return (
+        of_prompt(query, WRITTEN_QUERY)
+        + reading
+        + of_prompt(shorten_prompt(question, (FoundRow("", {}),)), WRITTEN_ANSWER)
+    )

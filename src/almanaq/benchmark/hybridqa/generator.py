@@ -9,6 +9,7 @@ from functools import cached_property
 
 from almanaq.benchmark.generation.protocol import Asked, Reply
 from almanaq.benchmark.hybridqa.analysis import find_stage
+from almanaq.benchmark.hybridqa.best_rows import BestRows
 from almanaq.benchmark.hybridqa.choose import MOST, choose_table
 from almanaq.benchmark.hybridqa.expected import expected_usage
 from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
@@ -29,7 +30,9 @@ def open_pipeline(models: Models, tries: int = TRIES) -> HybridPipeline:
     """Give the pipeline of these models; `local` asks for twice as many places and weighs so many readings."""
     if models.language is None:
         return HybridPipeline(models, LocalProposer(), tries=2 * tries, readings=tries)
-    return HybridPipeline(models, PromptedProposer(models.language), PromptedShortener(models.language), tries=tries)
+    language = models.language
+    rows = BestRows(models.embedder)
+    return HybridPipeline(models, PromptedProposer(language), PromptedShortener(language), tries=tries, rows=rows)
 
 
 class HybridGenerator:

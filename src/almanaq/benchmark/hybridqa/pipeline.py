@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Protocol
 
+from almanaq.benchmark.hybridqa.best_rows import AllRows, Found, FoundRow, RowFinder
 from almanaq.benchmark.hybridqa.relation import HybridRelation, open_relations
-from almanaq.benchmark.hybridqa.short_answer import short_answer
 from almanaq.connection import connect
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError, QueryError
 from almanaq.models.protocols import Models, Reader, TextCall, TextReply
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.result import Result
 
 TRIES = 3
 """Queries written for a question: the first, and two more where it gives no rows or is refused (as in the paper)."""
@@ -70,8 +69,8 @@ class Shortener(Protocol):
 
     name: str
 
-    def shorten(self, question: str, rows: Result, asked: Asked) -> str:
-        """Give the short answer, "" where the rows hold none."""
+    def shorten(self, question: str, rows: Sequence[FoundRow], asked: Asked) -> str:
+        """Give the short answer, "" where the rows, of which there is at least one, hold none."""
 
 
 class FirstValue:
@@ -79,9 +78,9 @@ class FirstValue:
 
     name = "first"
 
-    def shorten(self, question: str, rows: Result, asked: Asked) -> str:  # noqa: ARG002
+    def shorten(self, question: str, rows: Sequence[FoundRow], asked: Asked) -> str:  # noqa: ARG002
         """Give the first value that is not NULL."""
-        return short_answer(rows.rows, rows.columns, asked.relation)
+        return rows[0].value
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class Prediction:
         answer: "" where nothing was found.
         suql: the query that the answer rests on; None where none gave rows.
         tried: every query, in order.
-        rows: the first rows of the last query, as text.
+        rows: the first rows of the query that the answer rests on: the value, and the other cells where they were read.
         warnings: of the table and of the queries.
     """
 
@@ -117,7 +116,7 @@ class HybridPipeline:
 
     Args:
         models: read the passages.
-        proposer: writes the queries; shortener: makes the short answer.
+        proposer: writes the queries; shortener: makes the short answer; rows: runs the queries.
         tries: most queries for a question.
         readings: so many queries with answers are weighed, and the surest answer is taken; 1 takes the first.
     """
@@ -130,9 +129,10 @@ class HybridPipeline:
         *,
         tries: int = TRIES,
         readings: int = 1,
+        rows: RowFinder | None = None,
     ) -> None:
         self._models, self._proposer, self._tries, self._readings = models, proposer, tries, readings
-        self._shortener = shortener or FirstValue()
+        self._shortener, self._rows = shortener or FirstValue(), rows or AllRows()
 
     def answer(self, question: str, relation: HybridRelation) -> Prediction:
         """Give the short answer. What fails for one question is told in `tried`.
@@ -145,7 +145,7 @@ class HybridPipeline:
         with connect(open_relations([relation]), model=models) as connection:
             asked = Asked(relation, connection.catalog)
             tried: list[Tried] = []
-            results: dict[str, Result] = {}
+            results: dict[str, Found] = {}
             while len(tried) < self._tries and sum(each.outcome == "rows" for each in tried) < self._readings:
                 proposal: Proposal | None = Proposal("")
                 try:
@@ -153,8 +153,8 @@ class HybridPipeline:
                     if proposal is None:
                         break
                     sure.confidences.clear()
-                    results[proposal.suql] = connection.sql(proposal.suql)
-                    tried.append(self._tried(question, proposal, results[proposal.suql], asked, sure))
+                    found = results[proposal.suql] = self._rows.find(connection, proposal.suql, question, relation)
+                    tried.append(self._tried(question, proposal, found, asked, sure))
                 except AlmanaqError as error:
                     if isinstance(error, ModelError | BudgetExceeded) and not isinstance(error, ModelCallError):
                         raise
@@ -162,10 +162,10 @@ class HybridPipeline:
                     tried.append(Tried(suql, "refused" if isinstance(error, QueryError) else "failed", str(error)))
             return _prediction(tried, results, relation)
 
-    def _tried(self, question: str, proposal: Proposal, result: Result, asked: Asked, sure: SureReader) -> Tried:
-        holds = any(value is not None for row in result.rows for value in row)
-        answer = self._shortener.shorten(question, result, asked) if holds else ""
-        sureness = proposal.chance * (sure.sureness() if result.trace.text_calls else CELL_SURENESS)
+    def _tried(self, question: str, proposal: Proposal, found: Found, asked: Asked, sure: SureReader) -> Tried:
+        answer = self._shortener.shorten(question, found.rows, asked) if found.rows else ""
+        read = any(result.trace.text_calls for result in found.results)
+        sureness = proposal.chance * (sure.sureness() if read else CELL_SURENESS)
         return Tried(proposal.suql, "rows" if answer else "empty", "", answer, round(sureness, 4))
 
 
@@ -192,15 +192,15 @@ class SureReader:
         return math.sqrt(min(self.confidences, default=1.0))
 
 
-def _prediction(tried: Sequence[Tried], results: Mapping[str, Result], relation: HybridRelation) -> Prediction:
+def _prediction(tried: Sequence[Tried], results: Mapping[str, Found], relation: HybridRelation) -> Prediction:
     best = max((each for each in tried if each.outcome == "rows"), key=lambda each: each.sureness, default=None)
-    traces = [result.trace for result in results.values()]
-    rows = results[best.suql].rows[:_ROWS_KEPT] if best is not None else []
+    traces = [result.trace for found in results.values() for result in found.results]
+    rows = results[best.suql].rows[:_ROWS_KEPT] if best is not None else ()
     return Prediction(
         best.answer if best is not None else "",
         best.suql if best is not None else None,
         tuple(tried),
-        tuple(tuple("" if value is None else str(value) for value in row) for row in rows),
+        tuple((row.value, *row.cells.values()) for row in rows),
         sum(trace.text_calls for trace in traces),
         sum(trace.cached_calls for trace in traces),
         sum(trace.unknown_calls for trace in traces),

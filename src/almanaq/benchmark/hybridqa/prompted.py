@@ -9,13 +9,12 @@ from typing import Any
 
 from almanaq.agent.prompting import complete, forget
 from almanaq.agent.schema_text import schema_text
+from almanaq.benchmark.hybridqa.best_rows import FoundRow
 from almanaq.benchmark.hybridqa.pipeline import Asked, Proposal, Tried
-from almanaq.benchmark.hybridqa.short_answer import short_answer
 from almanaq.errors import ModelCallError
 from almanaq.models.prompts import prompt_file
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel, Prompt
-from almanaq.suql.result import Result
 
 QUERY_SCHEMA = {
     "type": "object",
@@ -26,6 +25,11 @@ QUERY_SCHEMA = {
 _PACKAGE = "almanaq.benchmark.hybridqa.prompts"
 _ATTEMPTS = 2
 _LONGEST = 2000
+_SHORT_WORDS = 6
+_SENTENCE = re.compile(
+    r"[.;!?]\s|\b(?:is|was|were|are|which|who|that|about|over|nearly|approximately)\b", re.IGNORECASE
+)
+"""What a value has that is no name, number or date as the document writes it."""
 
 
 def prompt_versions() -> Mapping[str, str]:
@@ -63,7 +67,7 @@ class PromptedProposer:
 
 
 class PromptedShortener:
-    """Cuts the first value of the rows to a short answer.
+    """Cuts the value of one of the rows to a short answer; a single short value is one already, and costs no call.
 
     Args:
         model: completes the prompt `short_answer`.
@@ -74,19 +78,29 @@ class PromptedShortener:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
-    def shorten(self, question: str, rows: Result, asked: Asked) -> str:
-        """Give the short answer, "" where the model finds none in the first value."""
-        found = short_answer(rows.rows, rows.columns, asked.relation)
-        if not found:
-            return ""
-        prompt = shorten_prompt(question, found)
+    def shorten(self, question: str, rows: Sequence[FoundRow], asked: Asked) -> str:  # noqa: ARG002
+        """Give the short answer, "" where the model finds none in the rows."""
+        values = {row.value for row in rows}
+        if len(values) == 1 and is_short(rows[0].value):
+            return rows[0].value
+        prompt = shorten_prompt(question, rows)
         reply = _ask(self._model, prompt, lambda value: isinstance(value.get("answer", 0), str | None))
         return (reply["answer"] or "").strip()
 
 
-def shorten_prompt(question: str, value: str) -> Prompt:
-    """Give the request that cuts a value to a short answer."""
-    return task_prompt("short_answer", {"question": question[:_LONGEST], "rows": [value[:_LONGEST]]})
+def is_short(value: str) -> bool:
+    """Say whether a value needs no shortening: a name, a number or a date rather than a sentence."""
+    return len(value.split()) <= _SHORT_WORDS and _SENTENCE.search(value) is None
+
+
+def shorten_prompt(question: str, rows: Sequence[FoundRow]) -> Prompt:
+    """Give the request that chooses among rows, and cuts the value of one to a short answer."""
+    shown: list[Mapping[str, object]] = []
+    for row in rows:
+        told: dict[str, object] = {"value": row.value[:_LONGEST]}
+        told |= {"cells": row.cells} if row.cells else {}
+        shown.append(told | ({"quotes": row.quotes} if row.quotes else {}))
+    return task_prompt("short_answer", {"question": question[:_LONGEST], "rows": shown})
 
 
 def _ask(model: LanguageModel, prompt: Prompt, is_good: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:

@@ -18,12 +18,15 @@ def short_answer(rows: Sequence[Sequence[Any]], columns: Sequence[str], relation
     """
     for row in rows:
         for name, value in zip(columns, row, strict=True):
-            if value is not None and (text := _written(name, value, relation)):
+            if text := written(name, value, relation):
                 return text
     return ""
 
 
-def _written(name: str, value: Any, relation: HybridRelation | None) -> str:
+def written(name: str, value: Any, relation: HybridRelation | None) -> str:
+    """Give a value as the table writes it, "" for none."""
+    if value is None:
+        return ""
     if relation is not None and not isinstance(value, list):
         written = relation.spelled.get(name, {}).get(value) or relation.named.get(name, {}).get(value)
         if written:

@@ -1,0 +1,143 @@
+"""The rows that a short answer is chosen among, over HTTP: what is read, passed over, handed on and skipped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from small_hybrid import HEADER, LINKS, PASSAGES, ROWS
+
+from almanaq.benchmark.hybridqa.best_rows import AllRows, BestRows, FoundRow
+from almanaq.benchmark.hybridqa.generator import open_pipeline
+from almanaq.benchmark.hybridqa.pipeline import Prediction
+from almanaq.benchmark.hybridqa.prompted import is_short
+from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
+from almanaq.connection import connect
+from almanaq.corpus.linked import LinkedTable
+from almanaq.corpus.table import Table, TableId
+from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.registry import ModelSettings, open_models
+from almanaq.testing import FunctionModel, StandInServer, replies_from
+
+
+def relation() -> HybridRelation:
+    table = Table(TableId("0", "race_0"), tuple(HEADER), tuple(map(tuple, ROWS)), title="Race", section="Results")
+    links = tuple(tuple(tuple(cell) for cell in row) for row in LINKS)
+    return make_relation(LinkedTable(table, links, PASSAGES))
+
+
+def read(text: str, question: str) -> str | None:
+    if "trained" in question:
+        return "Liv Dahl" if "Liv Dahl" in text else None
+    if "runner" in question:
+        return "Yes" if "runner" in text else None
+    return "Oslo" if "Oslo" in text else "Stockholm"
+
+
+def answered(suql: str, question: str = "Who is it ?") -> tuple[Prediction, list[tuple[str, str]]]:
+    """Give the prediction of the whole pipeline over HTTP, and (prompt, what it says to the model) of every request."""
+    asked: list[tuple[str, str]] = []
+    reading = replies_from(read)
+
+    def reply(request: Mapping[str, Any]) -> Mapping[str, object] | str:
+        name = request["response_format"]["json_schema"]["name"]
+        asked.append((name, request["messages"][1]["content"]))
+        if name == "write":
+            return {"reasoning": "", "suql": suql}
+        return {"answer": "chosen"} if name == "short_answer" else reading(request)
+
+    with StandInServer(reply) as server:
+        settings = ModelSettings(base_url=server.url, api_key="key", hedge=False)
+        models = open_models("openai:any", embedder="lexical", cache=False, settings=settings)
+        return open_pipeline(models).answer(question, relation()), asked
+
+
+def test_a_row_whose_answer_is_no_information_is_passed_over() -> None:
+    found, asked = answered("SELECT answer(\"Athlete_Info\", 'who trained the best of all?') FROM race_0 LIMIT 1")
+    assert found.answer == "Liv Dahl"
+    texts = [text for name, text in asked if name == "answer"]
+    assert len(texts) == len(set(texts)) <= 3
+
+
+def test_one_short_value_costs_no_call_to_shorten_it() -> None:
+    found, asked = answered('SELECT "Athlete" FROM race_0 WHERE "Rank" = 2 LIMIT 1')
+    assert (found.answer, [name for name, _ in asked]) == ("Bo Lund", ["write"])
+
+
+def test_rows_that_cost_nothing_are_handed_on_with_their_cells() -> None:
+    found, asked = answered("""SELECT "Athlete" FROM race_0 WHERE "Country" = 'Norway' LIMIT 1""")
+    assert [name for name, _ in asked] == ["write", "short_answer"]
+    shown = [json.loads(line.partition("] ")[2]) for line in asked[1][1].splitlines() if line.startswith("[row")]
+    assert [row["value"] for row in shown] == ["Ada Berg", "Cy Rask"]
+    assert shown[1]["cells"] == {"Rank": "3", "Country": "Norway", "Time": "2:15.90"}
+    assert found.answer == "chosen"
+
+
+def test_reading_stops_soon_after_the_row_that_passes() -> None:
+    condition = "answer(\"Athlete_Info\", 'is it a runner?') = 'Yes'"
+    _, asked = answered(f'SELECT "Time" FROM race_0 WHERE {condition} LIMIT 1')
+    assert sum(name == "answer" for name, _ in asked) == 2
+    _, asked = answered(f'SELECT "Time" FROM race_0 WHERE {condition}')
+    assert sum(name == "answer" for name, _ in asked) == 3
+
+
+class Quoting(FunctionModel):
+    """Reads as a function does, and quotes the passage that it read."""
+
+    async def read(self, call: Any) -> Any:
+        from dataclasses import replace
+
+        from almanaq.models.protocols import Quote
+
+        reply = await super().read(call)
+        return replace(reply, quotes=(Quote(0, 0, call.passages[0]),))
+
+
+def test_the_row_whose_quote_is_nearest_to_the_question_comes_first() -> None:
+    suql = "SELECT \"Time\" FROM race_0 WHERE answer(\"Athlete_Info\", 'is it a runner?') = 'Yes' LIMIT 1"
+    with connect(open_relations([relation()]), model=Quoting(read), embedder="lexical", cache=False) as connection:
+        found = BestRows(LexicalEmbedder()).find(connection, suql, "Time of the runner called The Moose", relation())
+    quotes = [row.quotes[0] for row in found.rows]
+    assert len(quotes) == 2
+    words = [len({"runner", "moose", "the"} & set(quote.lower().split())) for quote in quotes]
+    assert words == sorted(words, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "suql",
+    [
+        "SELECT count(*) FROM race_0 LIMIT 1",
+        'SELECT DISTINCT "Country" FROM race_0 LIMIT 1',
+        'SELECT "Country" FROM race_0 GROUP BY 1 LIMIT 1',
+        'SELECT "Athlete" FROM race_0 ORDER BY "Rank" DESC',
+    ],
+)
+def test_what_counts_groups_or_lists_runs_as_it_is(suql: str) -> None:
+    with connect(open_relations([relation()]), model=FunctionModel(read), cache=False) as connection:
+        best = BestRows(LexicalEmbedder()).find(connection, suql, "?", relation())
+        assert best.rows == AllRows().find(connection, suql, "?", relation()).rows
+        assert [result.suql for result in best.results] == [suql]
+
+
+def test_an_order_says_which_row_is_first() -> None:
+    suql = 'SELECT "Athlete" FROM race_0 ORDER BY "Rank" DESC LIMIT 1'
+    with connect(open_relations([relation()]), model=FunctionModel(read), cache=False) as connection:
+        (row,) = BestRows(LexicalEmbedder()).find(connection, suql, "?", relation()).rows
+    assert row == FoundRow("Cy Rask", {"Rank": "3", "Country": "Norway", "Time": "2:15.90"})
+
+
+@pytest.mark.parametrize(
+    ("value", "short"),
+    [
+        ("Liv Dahl", True),
+        ("15 February 1968", True),
+        ("4,500", True),
+        ("over 4,500", False),
+        ("She was trained by Liv Dahl", False),
+        ("a town in the north of the island of Rhodes", False),
+    ],
+)
+def test_what_is_a_name_a_number_or_a_date_is_short(value: str, short: bool) -> None:
+    assert is_short(value) is short
