@@ -1,8 +1,8 @@
 """The rows that a short answer is chosen among: rows that answer nothing are passed over, a few more are looked at.
 
 A query that asks for one row reads as few texts as that takes; but the first row that passes need not be the one that
-was meant. Rows that cost no call are therefore handed on in small number, with their cells, and of those that cost calls
-the next most similar ones are read as well.
+was meant. Rows that cost no call are therefore handed on in small number, with their cells, and of those that cost
+calls the next most similar ones are read as well.
 """
 
 from __future__ import annotations
