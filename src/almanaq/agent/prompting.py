@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from almanaq.event_loops import run_sync
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
-from almanaq.suql.execution.loops import run_now
 
 _PACKAGE = "almanaq.agent.prompts"
 
@@ -18,7 +18,7 @@ def make(name: str, values: Mapping[str, object], schema: Mapping[str, object] |
 
 def complete(model: LanguageModel, prompt: Prompt) -> Completion:
     """Give the model's reply; works inside a running event loop as well as outside one."""
-    return run_now(model.complete(prompt))
+    return run_sync(model.complete(prompt))
 
 
 def forget(model: LanguageModel, prompt: Prompt) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from almanaq.errors import DatabaseError, UnknownNameError, suggest
+from almanaq.event_loops import run_sync
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.answer_types import cast_answers
@@ -20,7 +21,6 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.guards import check_privacy
-from almanaq.suql.execution.loops import run_now
 from almanaq.suql.execution.run import Means
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
@@ -104,7 +104,7 @@ class Engine:
         Raises:
             QueryError: the query is at fault; DatabaseError, ModelError, BudgetExceeded: running it failed.
         """
-        return run_now(self.arun(query, parameters, options=options))
+        return run_sync(self.arun(query, parameters, options=options))
 
     async def arun(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Result:
         """Run a query from asynchronous code; cancelling stops the database and every call under way."""
@@ -143,7 +143,7 @@ class Engine:
             known.plan, chosen, suql=query, statements=known.statements, sink=sink, row_by_row=False
         )
         try:
-            return run_now(work)[0]
+            return run_sync(work)[0]
         except DatabaseError as error:
             raise placed(error, query) from error.__cause__
 
@@ -214,7 +214,7 @@ class Engine:
         chosen = options or self._options
         plan = self.plan(query, parameters, options=chosen)
         runner = self._runner()
-        result, report = run_now(runner.run(plan, chosen, suql=query))
+        result, report = run_sync(runner.run(plan, chosen, suql=query))
         actual = report.figures(result.trace.spending)
         actual["result"] = {
             "rows": len(result.rows),
@@ -252,7 +252,7 @@ class Engine:
         with within_limits():
             plan, _ = why_not_plan(self.logical_plan(query, parameters, options=chosen), key)
         runner = self._runner()
-        result, _ = run_now(runner.run(self._lowered(plan), chosen, suql=query))
+        result, _ = run_sync(runner.run(self._lowered(plan), chosen, suql=query))
         return why_not(result)
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:

@@ -25,7 +25,7 @@ _inherited: list[asyncio.Runner] = []
 """Runners of the process that this one was forked from: to close them would disturb it."""
 
 
-def run_now(work: Coroutine[Any, Any, T]) -> T:
+def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, also where an event loop runs already (a notebook): then in a thread of its own."""
     if not _loop_is_running():
         return _run(work)
