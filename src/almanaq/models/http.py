@@ -8,7 +8,6 @@ library's own work on it costs several times as much as the rest of a call does 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import re
@@ -164,18 +163,6 @@ def _proxy_of(scheme: str, netloc: str, host: str) -> str | None:
         if proxy_bypass(netloc) or host in ("localhost", "127.0.0.1", "::1"):
             return None
     return getproxies().get(scheme)
-
-
-def run_apart(work: Any) -> Any:
-    """Run a coroutine to its end for code that is not asynchronous; in a thread of its own where a loop runs."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result()
 
 
 def address_error(address: str, example: str) -> ModelError:

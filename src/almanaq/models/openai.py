@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import ModelCallError, ModelError
+from almanaq.event_loops import run_sync
 from almanaq.models.address import identity_of, secrets_in, shown_address
 from almanaq.models.failure import LONGEST_WAIT, FailedCall
-from almanaq.models.http import JsonServer, NoReply, Reply, address_error, run_apart
+from almanaq.models.http import JsonServer, NoReply, Reply, address_error
 from almanaq.models.openai_errors import (
     connection_failure,
     decoded,
@@ -185,7 +186,7 @@ class OpenAIEmbedder:
         """Give unit vectors, shape (len(texts), dimensions)."""
         if not texts:
             return np.zeros((0, 0), np.float32)
-        vectors: NDArray[np.float32] = run_apart(self._all(texts))
+        vectors: NDArray[np.float32] = run_sync(self._all(texts))
         return vectors
 
     async def _all(self, texts: Sequence[str]) -> NDArray[np.float32]:

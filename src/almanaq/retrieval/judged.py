@@ -10,9 +10,9 @@ from typing import Protocol
 
 from almanaq.corpus.serialize import parse_fields, table_text
 from almanaq.corpus.table import Corpus, TableId
+from almanaq.event_loops import run_sync
 from almanaq.models.cross_encoder import CrossEncoder
 from almanaq.models.failure import UnusableReply
-from almanaq.models.http import run_apart
 from almanaq.models.prompted import asked
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel
@@ -125,7 +125,7 @@ class LanguageModelJudge:
         async def all_orders() -> list[Verdict]:
             return await asyncio.gather(*map(self._scores, questions, texts))
 
-        return list(run_apart(all_orders()))
+        return list(run_sync(all_orders()))
 
     async def _scores(self, question: str, texts: Sequence[str]) -> Verdict:
         if len(texts) < 2:

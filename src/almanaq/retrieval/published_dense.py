@@ -15,8 +15,8 @@ import numpy as np
 
 from almanaq.corpus.table import Corpus, Table, distinct
 from almanaq.errors import ModelCallError, SourceError
+from almanaq.event_loops import run_sync
 from almanaq.models.cached import request_key
-from almanaq.models.http import run_apart
 from almanaq.models.prompted import asked
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel, Prompt
@@ -90,7 +90,7 @@ class Summaries:
         ids, prompts = zip(*tables, strict=True)
         new = ["\n".join(m.content for m in prompt.messages) for prompt in prompts if not self._is_kept(prompt)]
         self.foreseen.replies(f"summaries of {len(new):,} tables", self.language.name, new, _SUMMARY_TOKENS)
-        texts: list[str] = run_apart(self._texts(prompts))
+        texts: list[str] = run_sync(self._texts(prompts))
         self.foreseen.vectors(self.store, texts)
         return DenseIndex(ids, self.store.vectors(texts), np.arange(len(ids)), self.store)
 

@@ -29,6 +29,7 @@ from almanaq.corpus.confined import is_plain_name
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, Table
 from almanaq.errors import AlmanaqError
+from almanaq.event_loops import run_sync
 from almanaq.models.protocols import Usage
 from almanaq.retrieval.paid import Foreseen
 
@@ -108,7 +109,7 @@ class Generation:
         if todo:
             context = self._contexts(todo, corpus)
             self._foresee(todo, context)
-            asyncio.run(self._ask(todo, context))
+            run_sync(self._ask(todo, context))
 
     def _foresee(self, todo: Sequence[Question], context: Callable[[Question], Asked]) -> None:
         """Tell what the replies are expected to cost, by a sample of the questions."""
