@@ -19,10 +19,11 @@ from typing import Any
 from almanaq.corpus.confined import confined
 from almanaq.corpus.dataset import Question, distinct, question_of
 from almanaq.corpus.readers import SourceTables, read_corpus
-from almanaq.corpus.sqlite import SQLITE, connect_sqlite, quote, sqlite_tables
+from almanaq.corpus.sqlite import SQLITE, connect_sqlite, sqlite_tables
 from almanaq.corpus.table import TableId
 from almanaq.corpus.tabular import find_path, read_rows
 from almanaq.errors import MissingExtraError, SourceError, UsageError, suggest
+from almanaq.text.sql_literals import quote
 
 CARD_SUFFIXES = (".yaml", ".yml")
 _KEYS = ("name", "about", "licence", "citation", "corpus", "queries", "columns", "separator", "counts")

@@ -23,7 +23,6 @@ from almanaq.corpus.sqlite import (
     connect_sqlite,
     is_sqlite,
     not_read,
-    quote,
     sqlite_keys,
     sqlite_tables,
     sqlite_views,
@@ -32,6 +31,7 @@ from almanaq.corpus.table import Table, TableId
 from almanaq.corpus.tabular import clean_header, find_path, read_parts, read_rows
 from almanaq.errors import MissingExtraError, SourceError
 from almanaq.sample import load as load_sample
+from almanaq.text.sql_literals import quote
 
 DUCKDB = (".duckdb", ".ddb")
 _SAMPLE = "sample:"

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from almanaq.errors import SourceError
+from almanaq.text.sql_literals import quote
 
 VIEW_SECONDS = 30.0
 _OPERATIONS = 20_000
@@ -93,11 +94,6 @@ def unreadable_views(connection: sqlite3.Connection) -> dict[str, str]:
         except sqlite3.DatabaseError as error:
             found[name] = str(error)
     return found
-
-
-def quote(name: str) -> str:
-    """Give a name as a quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def sqlite_keys(connection: sqlite3.Connection, table: str) -> tuple[tuple[str, ...], list[tuple[str, str, str]]]:

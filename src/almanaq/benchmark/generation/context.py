@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.retrieval.protocols import Ranking
+from almanaq.text.sql_literals import quote
 
 BUDGET = 24_000
 """Characters of a context: about 6,000 tokens."""
@@ -94,7 +95,7 @@ def _strings(value: object) -> tuple[str, ...]:
 
 
 def _quoted(name: str) -> str:
-    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
+    return name if name.isidentifier() else quote(name)
 
 
 def _line(cells: Iterable[str]) -> str:

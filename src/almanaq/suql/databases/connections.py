@@ -11,6 +11,7 @@ from typing import Any
 from almanaq.errors import SourceError, UsageError
 from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.databases.protocol import Database
+from almanaq.text.sql_literals import quote
 
 OpenPath = Callable[[Path, Schema | None], Database]
 OpenURL = Callable[[str, Schema | None], Database]
@@ -119,7 +120,7 @@ def adbc_tables(connection: Any) -> Mapping[str, Any]:
         found = {}
         for place, table in places:
             name = table if names.count(table.casefold()) == 1 or not place else f"{place}.{table}"
-            quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (place, table) if part)
+            quoted = quote(*filter(None, (place, table)))
             with connection.cursor() as cursor:
                 cursor.execute(f"SELECT * FROM {quoted}")
                 found[name] = cursor.fetch_arrow_table()

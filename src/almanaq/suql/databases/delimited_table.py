@@ -23,9 +23,10 @@ from almanaq.corpus.files.reading import Reading
 from almanaq.corpus.files.sniff import Dialect
 from almanaq.corpus.inference import ColumnReport, Told, infer_column
 from almanaq.corpus.tabular import Header
-from almanaq.suql.databases.duckdb_session import file_literal, quote
+from almanaq.suql.databases.duckdb_session import file_literal
 from almanaq.suql.databases.plausible import WORDS
 from almanaq.suql.databases.typed_columns import ARROW_TYPES, type_column, typed_cells
+from almanaq.text.sql_literals import quote
 
 _LONGEST = 320
 """No number or moment is written in more bytes."""

@@ -11,8 +11,8 @@ import pyarrow as pa
 from almanaq.corpus.files.records import Opened, open_records
 from almanaq.suql.catalog.schema_file import RelationSchema
 from almanaq.suql.databases.duckdb import load_table
-from almanaq.suql.databases.duckdb_session import quote
 from almanaq.suql.databases.typed_columns import value_column
+from almanaq.text.sql_literals import quote
 
 _LOOKED_AT = 20
 

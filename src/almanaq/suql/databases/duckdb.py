@@ -18,8 +18,9 @@ from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.databases import leaving
 from almanaq.suql.databases.duckdb_catalog import CatalogReader
-from almanaq.suql.databases.duckdb_session import DuckDBSession, first_line, quote
+from almanaq.suql.databases.duckdb_session import DuckDBSession, first_line
 from almanaq.suql.databases.frames import as_arrow
+from almanaq.text.sql_literals import quote, string_literal
 
 _MOST_ENUM_VALUES = 10_000
 _LOCK = (
@@ -205,7 +206,7 @@ def _enum_cast(name: str, column: Any) -> str:
     values = dict.fromkeys(v for v in column.unify_dictionaries().chunk(0).dictionary.to_pylist() if v is not None)
     if not values:
         return quote(name)
-    listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    listed = ", ".join(map(string_literal, values))
     return f"CAST({quote(name)} AS ENUM({listed})) AS {quote(name)}"
 
 

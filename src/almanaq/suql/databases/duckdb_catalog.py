@@ -14,7 +14,8 @@ from almanaq.suql.catalog.infer import ENUM_VALUES, ColumnSample, infer_kind
 from almanaq.suql.catalog.reading import SAMPLE_ROWS, declared_column, flat, relation_names, shown_samples
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey
-from almanaq.suql.databases.duckdb_session import first_line, quote
+from almanaq.suql.databases.duckdb_session import first_line
+from almanaq.text.sql_literals import quote
 
 _SAMPLE_CHARACTERS = 400
 _LOOK_SECONDS = 2.0

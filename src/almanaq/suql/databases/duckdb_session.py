@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from almanaq.errors import DatabaseError, DeadlineExceeded, NotSupportedError, OperationalError, engine_error
 from almanaq.suql.databases.leaving import end
+from almanaq.text.sql_literals import quote, string_literal
 
 _PATTERN = re.compile(r"[*?\[]")
 _INSIST_SECONDS = 0.02
@@ -251,14 +252,9 @@ def first_line(error: Exception) -> str:
     return str(error).strip().split("\n", 1)[0]
 
 
-def quote(*names: str) -> str:
-    """Give a qualified name of quoted identifiers."""
-    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
-
-
 def file_literal(path: object) -> str:
     """Give a file's path as a string of SQL that names this file only, as no pattern of files."""
-    return "'" + _PATTERN.sub(r"[\g<0>]", str(path)).replace("'", "''") + "'"
+    return string_literal(_PATTERN.sub(r"[\g<0>]", str(path)))
 
 
 def plain(data: Any) -> Any:

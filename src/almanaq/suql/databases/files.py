@@ -29,11 +29,11 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.suql.databases.delimited_table import load_delimited
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
-from almanaq.suql.databases.duckdb_session import quote
 from almanaq.suql.databases.inferred_keys import infer_keys
 from almanaq.suql.databases.kept import KeptTables, fingerprint
 from almanaq.suql.databases.parquet_tables import load_parquet, lock_paths
 from almanaq.suql.databases.typed_columns import value_column
+from almanaq.text.sql_literals import quote, string_literal
 
 DATABASE = "files"
 _NOTHING = Reading()
@@ -107,7 +107,7 @@ def open_files(
     connection = duckdb.connect()
     try:
         connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
-        connection.execute(f"SET GLOBAL temp_directory = '{_spill_folder()}'")
+        connection.execute(f"SET GLOBAL temp_directory = {string_literal(_spill_folder())}")
         loaded = _load(connection, listing, said, name)
         lock_paths(connection, listing)
         save = kept.prepare(connection, key, loaded) if kept is not None and key else None
@@ -139,7 +139,7 @@ def _database(
 
 def _spill_folder() -> str:
     """Give where DuckDB writes what the memory has no room for, out of the sight of others; made only then."""
-    return str(own_temporary() / str(os.getpid())).replace("'", "''")
+    return str(own_temporary() / str(os.getpid()))
 
 
 def read_table(path: Path) -> tuple[Any, LoadReport]:

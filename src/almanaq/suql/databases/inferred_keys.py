@@ -9,7 +9,7 @@ import duckdb
 
 from almanaq.suql.catalog.naming import singular, words_of
 from almanaq.suql.catalog.schema_file import RelationSchema
-from almanaq.suql.databases.duckdb_session import quote
+from almanaq.text.sql_literals import quote
 
 Place = tuple[str, str]
 """A schema and a table."""

@@ -25,6 +25,7 @@ from almanaq.errors import DeadlineExceeded
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.suql.databases.duckdb import Loaded
+from almanaq.text.sql_literals import string_literal
 
 VERSION = 1
 """Of what readers decide: a change makes every kept file stale."""
@@ -59,7 +60,7 @@ class KeptTables:
             return None
         connection = duckdb.connect()
         try:
-            connection.execute(f"ATTACH '{_quoted(path)}' AS files (READ_ONLY)")
+            connection.execute(f"ATTACH {string_literal(path)} AS files (READ_ONLY)")
             decided = _decoded(json.loads(_whole(self._beside(key).read_text(encoding="utf-8"))))
             os.utime(path)
             return connection, decided
@@ -75,7 +76,7 @@ class KeptTables:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.folder.chmod(0o700)
-            connection.execute(f"ATTACH '{_quoted(temporary)}' AS kept")
+            connection.execute(f"ATTACH {string_literal(temporary)} AS kept")
             temporary.chmod(0o600)
         except (duckdb.Error, OSError):
             return None
@@ -186,10 +187,6 @@ def _whole(summed: str) -> str:
     if _summed(text) != summed:
         raise ValueError("it does not hold what was written")
     return text
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,8 @@ from almanaq.corpus.files.kinds import Format, kind_of, total_bytes
 from almanaq.corpus.files.listing import FoundFile, Listing
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import SourceError
-from almanaq.suql.databases.duckdb_session import file_literal, quote
+from almanaq.suql.databases.duckdb_session import file_literal
+from almanaq.text.sql_literals import quote, string_literal
 
 VIEW_BYTES = 64 << 20
 """Files that are larger together are read in place: opening them costs nothing, and no memory holds them."""
@@ -54,7 +55,7 @@ def lock_paths(connection: duckdb.DuckDBPyConnection, listing: Listing) -> None:
     paths = [found.path.resolve() for found in read if found.root is None]
     for setting, places in (("allowed_directories", folders), ("allowed_paths", paths)):
         # What is read is checked as it is written in the view, too.
-        both = dict.fromkeys((*map(_literal, places), *map(file_literal, places)))
+        both = dict.fromkeys((*map(string_literal, places), *map(file_literal, places)))
         connection.execute(f"SET GLOBAL {setting} = {_list(both)}")
 
 
@@ -79,10 +80,6 @@ def _source(found: FoundFile) -> str:
     files = _list(file_literal(path.resolve()) for path in found.paths)
     parted = ", hive_partitioning = true" if found.root is not None else ""
     return f"read_parquet({files}, union_by_name = {str(len(found.paths) > 1).lower()}{parted})"
-
-
-def _literal(path: object) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
 
 
 def _list(literals: Iterable[str]) -> str:

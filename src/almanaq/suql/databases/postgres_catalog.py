@@ -13,7 +13,7 @@ from almanaq.suql.catalog.reading import declared_column, flatten, relation_name
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey
 from almanaq.suql.databases.postgres_driver import driver, first_line
-from almanaq.suql.databases.postgres_session import quote
+from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:
     from almanaq.suql.databases.postgres_driver import Connection

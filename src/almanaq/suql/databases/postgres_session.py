@@ -36,6 +36,7 @@ from almanaq.suql.databases.leaving import end
 from almanaq.suql.databases.postgres_driver import driver, first_line, has_settled_texts
 from almanaq.suql.databases.postgres_types import sql_type, to_batch
 from almanaq.suql.syntax.dialect import MISREAD
+from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:
     from almanaq.suql.databases.postgres_driver import Connection
@@ -358,11 +359,6 @@ class PostgresSession:
         elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in said:
             said = "a read-only standby makes no temporary tables, in which many rows between steps are kept"
         return engine_error(said, type(error))
-
-
-def quote(*names: str) -> str:
-    """Give a qualified name of quoted identifiers."""
-    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 def _bare(sql: str) -> str:

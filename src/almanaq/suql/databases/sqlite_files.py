@@ -18,7 +18,6 @@ from almanaq.corpus.sqlite import (
     ViewTime,
     connect_sqlite,
     not_read,
-    quote,
     sqlite_files,
     sqlite_keys,
     sqlite_tables,
@@ -32,6 +31,7 @@ from almanaq.suql.catalog.schema_file import ForeignKey, RelationSchema, Schema
 from almanaq.suql.databases.documents import open_documents
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
 from almanaq.suql.databases.typed_columns import SQL_TYPES, type_column
+from almanaq.text.sql_literals import quote
 
 _BATCH_ROWS = 20_000
 _TABLES_OF = "SELECT table_name FROM duckdb_tables() WHERE database_name = 'memory' AND schema_name = ?"
