@@ -234,8 +234,8 @@ def _kept_relation(entry: dict[str, Any]) -> Relation:
         for c in entry["columns"]
     )
     keys = tuple((tuple(own), other, tuple(theirs)) for own, other, theirs in entry["foreign_keys"])
-    told = {"location": tuple(entry["location"]), "key": tuple(entry["key"]), "foreign_keys": keys}
-    return Relation(**{**entry, **told, "columns": columns})
+    lists = {name: tuple(value) for name, value in entry.items() if isinstance(value, list)}
+    return Relation(**{**entry, **lists, "foreign_keys": keys, "columns": columns})
 
 
 def _relation(entry: dict[str, Any]) -> RelationSchema:
