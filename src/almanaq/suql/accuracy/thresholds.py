@@ -1,0 +1,130 @@
+"""Choosing the thresholds of audited tails: the cheapest pair, as far as a few labels tell."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from almanaq.suql.accuracy.regression import Floats, fitted, margins, probabilities
+from almanaq.suql.accuracy.targets import Accuracy
+
+_CUTS = 40
+_SHARES = np.array([0, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.0])
+"""Shares of a tail that its audit may take, as they are weighed against each other."""
+_PRIOR_STRENGTH = 4.0
+"""Rows that the expected share of errors in a tail is worth beside those that its audit asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTail:
+    """The rows of a tail, and what is expected of its audit.
+
+    Attributes:
+        rows: which rows lie in it.
+        prior: of a beta-binomial distribution over the number of errors there.
+        audit: rows that its audit is expected to ask.
+    """
+
+    rows: NDArray[np.intp]
+    prior: tuple[float, float]
+    audit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What is to be rejected and accepted unasked, and the rows that are expected to be asked in all."""
+
+    low: PlannedTail
+    high: PlannedTail
+    calls: float
+
+
+def choose_thresholds(scores: Floats, labels: Mapping[int, bool], accuracy: Accuracy) -> Thresholds:
+    """Give the thresholds with the least expected calls, from the labels that are there and nothing else."""
+    chances = chances_of(scores, labels)
+    unasked = np.ones(len(scores), bool)
+    unasked[list(labels)] = False
+    rows = np.flatnonzero(unasked)
+    rows = rows[np.argsort(chances[rows], kind="stable")]
+    costs = _Costs(chances[rows], labels, accuracy)
+    pairs = itertools.combinations_with_replacement(range(len(costs.cuts)), 2)
+    first, last = 0, len(costs.cuts) - 1
+    everything = (float(len(rows)), first, last, 0.0, 0.0)
+    calls, i, j, low_audit, high_audit = min(
+        [everything, *(costs.of(i, j) for i, j in pairs)], key=lambda found: found[0]
+    )
+    low = PlannedTail(rows[: costs.cuts[i]], _prior(costs.low_rate[i]), low_audit)
+    high = PlannedTail(rows[costs.cuts[j] :], _prior(costs.high_rate[j]), high_audit)
+    return Thresholds(low, high, len(labels) + calls)
+
+
+def chances_of(scores: Floats, labels: Mapping[int, bool]) -> Floats:
+    """Give each row's probability of passing, as its score and the labels tell; what is no number counts as lowest."""
+    finite = np.isfinite(scores)
+    lowest = float(scores[finite].min()) if finite.any() else 0.0
+    filled = np.where(finite, scores, lowest)
+    spread = float(filled.std())
+    scaled = ((filled - filled.mean()) / spread if spread > 0 else np.zeros(len(filled)))[:, None]
+    asked = np.array(list(labels), np.intp)
+    said = np.array(list(labels.values()), bool)
+    return probabilities(margins(scaled, fitted(scaled[asked], said, ridge=0.1)))
+
+
+class _Costs:
+    """The expected calls of every pair of thresholds over rows in ascending order of their chances.
+
+    Attributes:
+        cuts: how many rows may lie below a threshold.
+        low_rate, high_rate: the expected share of errors below and above each cut.
+    """
+
+    def __init__(self, chances: Floats, labels: Mapping[int, bool], accuracy: Accuracy) -> None:
+        size = len(chances)
+        self.cuts = np.unique(np.linspace(0, size, _CUTS + 1).round().astype(int))
+        self._found, self._accuracy = sum(labels.values()), accuracy
+        self._passing = np.concatenate([[0.0], np.cumsum(chances)])[self.cuts]
+        self._high = size - self.cuts
+        least = 0.5 / max(1, len(labels))  # so few labels cannot tell that there is none
+        failing_above = self._high - (self._passing[-1] - self._passing)
+        self.low_rate = np.maximum(self._passing / np.maximum(1, self.cuts), least)
+        self.high_rate = np.maximum(failing_above / np.maximum(1, self._high), least)
+        self._missed = _errors_left(self.cuts, self.low_rate, accuracy.delta / 2)
+        self._wrong = _errors_left(self._high, self.high_rate, accuracy.delta / 2)
+
+    def of(self, i: int, j: int) -> tuple[float, int, int, float, float]:
+        """Give the expected calls with thresholds at cuts i and j, these, and the rows that each audit takes."""
+        below, above = (self.cuts[i] * _SHARES)[:, None], (self._high[j] * _SHARES)[None, :]
+        passing = self._found + self._passing[j] - self._passing[i]
+        passing = passing + self.low_rate[i] * below + (1 - self.high_rate[j]) * above
+        returned = passing + self._high[j] - above
+        right = returned - self._wrong[j][None, :]
+        precise = right >= self._accuracy.precision * returned
+        complete = right >= self._accuracy.recall * (right + self._missed[i][:, None])
+        asked = np.where(precise & complete, below + above, np.inf)
+        a, b = np.unravel_index(int(np.argmin(asked)), asked.shape)
+        middle = float(self.cuts[j] - self.cuts[i])
+        return float(asked[a, b]) + middle, i, j, float(below[a, 0]), float(above[0, b])
+
+
+def _errors_left(size: NDArray[np.int_], rate: Floats, alpha: float) -> Floats:
+    """Give the bound on the errors left in tails, [tail, share], where each share is audited and errs at the rate.
+
+    It stands in for the audit's own bound, which is dearer to compute, where only the cost is weighed.
+    """
+    audited = size[:, None] * _SHARES[None, :]
+    left = size[:, None] - audited
+    with np.errstate(divide="ignore", invalid="ignore"):
+        doubt = (np.log(1 / alpha) + 0.5 * np.log1p(audited)) / audited * (left / np.maximum(1, size[:, None]))
+        above = np.sqrt(2 * rate[:, None] * (1 - rate[:, None]) * doubt) + 0.7 * doubt
+        bound = np.minimum(left, left * (rate[:, None] + above))
+    found: Floats = np.where(audited >= 1, bound, left)
+    return found
+
+
+def _prior(rate: float) -> tuple[float, float]:
+    likely = min(0.95, max(0.005, float(rate)))
+    return max(0.15, _PRIOR_STRENGTH * likely), max(0.15, _PRIOR_STRENGTH * (1 - likely))
