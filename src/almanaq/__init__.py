@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         Warning,
     )
     from almanaq.models.protocols import Embedder, LanguageModel, Reader
+    from almanaq.suql.accuracy.targets import Accuracy
     from almanaq.suql.databases.protocol import Database
     from almanaq.suql.databases.sources import Source
     from almanaq.suql.options import Options
@@ -126,6 +127,7 @@ _HOMES = {
         "LanguageModel",
         "Reader",
     ),
+    "almanaq.suql.accuracy.targets": ("Accuracy",),
     "almanaq.suql.databases.protocol": ("Database",),
     "almanaq.suql.databases.sources": ("Source",),
     "almanaq.suql.options": ("Options",),
@@ -151,6 +153,7 @@ __all__ = [
     "NUMBER",
     "ROWID",
     "STRING",
+    "Accuracy",
     "AlmanaqError",
     "BenchmarkError",
     "Binary",

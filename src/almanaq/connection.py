@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache as cached
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from almanaq.cursor import Cursor, ErrorHandler, Row
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from almanaq.agent.shots import Examples
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.models.registry import ModelSettings
+    from almanaq.suql.accuracy.targets import Accuracy
     from almanaq.suql.catalog.relations import Catalog
     from almanaq.suql.databases.protocol import Database
     from almanaq.suql.databases.sources import Source
@@ -48,6 +50,7 @@ def connect(
     batch: int | None = None,
     max_rows: int | None = None,
     max_result_mb: int | None = None,
+    accuracy: Accuracy | None = None,
     allow_http: bool = False,
     options: Options | None = None,
 ) -> Connection:
@@ -98,6 +101,7 @@ def connect(
         concurrency=concurrency,
         max_rows=max_rows,
         max_result_mb=max_result_mb,
+        accuracy=accuracy,
     )
     settings = batch_settings(batch, model)
     shots = find_examples(source) if examples is None else read_examples(examples)
@@ -111,7 +115,11 @@ def connect(
     if embedder is not None:
         vectors = VectorStore(default_cache_folder() if cache else None, models.embedder).vectors
         similarity = EmbedderSimilarity(vectors, remote=bool(getattr(models.embedder, "remote", False)))
-    engine = Engine(database, models, options=chosen, similarity=similarity)
+
+    def proxy_models(name: str) -> Models:
+        return open_models(name, embedder=models.embedder, cache=cache)
+
+    engine = Engine(database, models, options=chosen, similarity=similarity, proxy_models=cached(proxy_models))
     return Connection(engine, database, bounded(models, chosen.deadline), shots)
 
 
@@ -202,12 +210,21 @@ class Connection(ErrorsAsAttributes):
         loaded = tuple(message for report in reports for message in report.messages)
         return loaded + tuple(f"the view {name!r} is left out: {why}" for name, why in self._database.catalog().broken)
 
-    def sql(self, suql: str, params: Sequence[Any] = (), *, options: Options | None = None) -> Result:
+    def sql(
+        self,
+        suql: str,
+        params: Sequence[Any] = (),
+        *,
+        options: Options | None = None,
+        accuracy: Accuracy | None = None,
+    ) -> Result:
         """Run a SUQL query and give its rows, the evidence for them and a trace.
 
         Args:
             params: values for the `?` in the query, in order.
             options: choices for this query in place of the connection's.
+            accuracy: targets that a text filter need only reach: fewer calls, and rows that are inferred. None: as the
+                options say, which is exact unless they name targets.
 
         Raises:
             QueryError: the query is at fault; the message points at the place.
@@ -215,6 +232,8 @@ class Connection(ErrorsAsAttributes):
             BudgetExceeded: too many calls were expected, or were made; `.partial` holds rows that are sure.
             DataError, OperationalError: a value cannot be computed; the database failed, or the model.
         """
+        if accuracy is not None:
+            options = replace(options or self.engine.options, accuracy=accuracy)
         return self.engine.run(suql, params, options=options)
 
     def stream(self, suql: str, params: Sequence[Any] = ()) -> AsyncIterator[Row]:

@@ -69,7 +69,7 @@ def result_record(result: Result) -> dict[str, Any]:
         "rows": plain(result.rows),
         "evidence": [[evidence_record(e) for e in row] for row in result.evidence],
         "trace": trace_record(result.trace),
-    }
+    } | ({"inferred": list(result.inferred)} if result.inferred else {})
 
 
 def response_record(response: Response) -> dict[str, Any]:
@@ -103,6 +103,8 @@ def trace_record(trace: Trace) -> dict[str, Any]:
     record["links"] = [
         {"column": column, "literal": literal, "values": list(values)} for column, literal, values in trace.links
     ]
+    if trace.inference is None:
+        del record["inference"]
     record["columns_sent"] = [{"column": column, "cells": cells} for column, cells in trace.columns_sent]
     assert isinstance(record, dict)
     return record

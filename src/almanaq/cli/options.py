@@ -107,6 +107,7 @@ class Request:
     examples: str | None = None
     allow_http: bool = False
     max_result_mb: int | None = None
+    accuracy: str | None = None
 
 
 @contextmanager
@@ -116,6 +117,7 @@ def connected(request: Request) -> Iterator[Connection]:
     from almanaq.cli.terminal import warn_of_source
     from almanaq.connection import connect
     from almanaq.settings import read_settings
+    from almanaq.suql.accuracy.targets import read_accuracy
 
     settings = read_settings(
         model=request.model,
@@ -148,6 +150,7 @@ def connected(request: Request) -> Iterator[Connection]:
         examples=request.examples,
         allow_http=request.allow_http,
         max_result_mb=settings.max_result_mb,
+        accuracy=None if request.accuracy is None else read_accuracy(request.accuracy),
     ) as connection:
         warn_of_source(connection.warnings)
         yield connection

@@ -79,6 +79,14 @@ def sql(
         int | None,
         typer.Option("--candidates", metavar="K", min=1, help="Approximate: try the K most similar rows only."),
     ] = None,
+    accuracy: Annotated[
+        str | None,
+        typer.Option(
+            "--accuracy",
+            metavar="TARGETS",
+            help="Approximate: ask about fewer rows, as recall=0.9,precision=0.9[,delta=0.1][,proxy=local][,seed=0].",
+        ),
+    ] = None,
     batch: Batch = None,
     no_cache: NoCache = False,
     no_link: NoLink = False,
@@ -107,6 +115,7 @@ def sql(
     request = Request(
         db, model, embedder, schema, max_calls, speculation, order, strict, deadline,
         not no_cache, not no_link, passages, candidates, batch, allow_http=allow_http, max_result_mb=max_result_mb,
+        accuracy=accuracy,
     )  # fmt: skip
     with connected(request) as connection:
         for query in wanted:

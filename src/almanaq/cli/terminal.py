@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from almanaq.suql.accuracy.targets import Inference
     from almanaq.suql.result import Evidence, Result, Trace
 
 QUOTE = 300
@@ -147,10 +149,24 @@ def summary_line(rows: int, trace: Trace) -> str:
         parts.append(f"{trace.input_tokens:,} + {trace.output_tokens:,} tokens")
     parts.append(f"{trace.seconds:.2f} s")
     if not trace.exact:
-        parts.append("approximate")
+        parts.append("approximate" if trace.inference is None else inference_line(trace.inference))
     if trace.partial:
         parts.append("partial")
     return " · ".join(parts)
+
+
+def inference_line(inference: Inference) -> str:
+    """Say what was inferred, and what surely holds of it."""
+    known = inference.certificate
+    inferred = f"{known.asked:,} of {inference.rows:,} rows asked, {known.accepted:,} accepted unasked"
+    if not known.certified:
+        return f"{inferred}, not certified"
+    sure = f"recall at least {_floor(known.recall)}, precision at least {_floor(known.precision)}"
+    return f"{inferred}: {sure}, with probability {1 - inference.targets.delta:g}"
+
+
+def _floor(share: float) -> str:
+    return f"{math.floor(1000 * share) / 1000:g}"
 
 
 def _count(number: int, noun: str) -> str:

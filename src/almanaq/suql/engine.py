@@ -20,7 +20,7 @@ from almanaq.suql.catalog.reading import distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database
 from almanaq.suql.execution.candidates import Similarity
-from almanaq.suql.execution.guards import check_privacy
+from almanaq.suql.execution.guards import check_accuracy, check_privacy
 from almanaq.suql.execution.run import Means
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
@@ -59,6 +59,7 @@ class Engine:
 
     Args:
         similarity: scores passages for the order of similarity; None takes the words they share, which needs no model.
+        proxy_models: opens the cheaper model that a query names as its proxy.
         rules, query_rules: the optimizer's rules; for tests of each alone.
     """
 
@@ -71,10 +72,12 @@ class Engine:
         similarity: Similarity | None = None,
         rules: tuple[Rule, ...] = RULES,
         query_rules: tuple[QueryRule, ...] = QUERY_RULES,
+        proxy_models: Callable[[str], Models] | None = None,
     ) -> None:
         self._database, self._options, self._rules = database, options or Options(), rules
         self._models, self._query_rules = models, query_rules
         self._plans: dict[tuple[object, ...], _Prepared] = {}
+        self._proxy_models = proxy_models
         self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder().embed)
 
     @property
@@ -159,10 +162,11 @@ class Engine:
     def _prepare(self, query: str, parameters: Sequence[object], options: Options) -> _Prepared:
         """Give a query's plan with what earlier runs of it wrote; the plan of a known text is kept."""
         key = (query, *(literal(value).sql() for value in parameters), options.link)
+        key = (*key, options.accuracy and options.accuracy.proxy)
         known = self._plans.get(key)
         if known is None:
             with within_limits():
-                plan = self._lowered(self.logical_plan(query, parameters, options=options))
+                plan = self._lowered(self.logical_plan(query, parameters, options=options), options)
             known = _Prepared(plan, Statements(plan))
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.pop(next(iter(self._plans)), None)
@@ -180,7 +184,15 @@ class Engine:
         tree = rewrite(tree, self._query_rules)
         plan = replace(build_plan(tree, bound.names, self.catalog, links), private_columns=private, notes=notes)
         check_privacy(plan, self._models, similarity_is_remote=getattr(self._similarity, "remote", False))
+        accuracy = (options or self._options).accuracy
+        if accuracy is not None:
+            proxy = self._proxy(accuracy.proxy)
+            check_privacy(plan, proxy, similarity_is_remote=getattr(proxy.embedder, "remote", False))
         return plan
+
+    def _proxy(self, name: str) -> Models:
+        """Give the models that score rows under the name of a proxy."""
+        return self._models if ":" not in name or self._proxy_models is None else self._proxy_models(name)
 
     def explain(
         self,
@@ -198,7 +210,7 @@ class Engine:
         chosen = options or self._options
         with within_limits():
             logical = self.logical_plan(query, parameters, options=chosen)
-            plan = self._lowered(logical)
+            plan = self._lowered(logical, chosen)
             shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
             return explain_plan(
                 plan,
@@ -245,14 +257,15 @@ class Engine:
             key: values of columns that name the row, as `{"id": 7}`.
         """
         chosen = options or self._options
+        exact = replace(chosen, accuracy=None)
         known = [column.name for relation in self.catalog.relations for column in relation.columns]
         for name in key:
             if name.lower() not in {column.lower() for column in known}:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         with within_limits():
-            plan, _ = why_not_plan(self.logical_plan(query, parameters, options=chosen), key)
+            plan, _ = why_not_plan(self.logical_plan(query, parameters, options=exact), key)
         runner = self._runner()
-        result, _ = run_sync(runner.run(self._lowered(plan), chosen, suql=query))
+        result, _ = run_sync(runner.run(self._lowered(plan, exact), exact, suql=query))
         return why_not(result)
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:
@@ -282,11 +295,14 @@ class Engine:
             return None
         return lambda expected: None if price is None else round(price.of(expected.tokens, expected.output_tokens), 6)
 
-    def _lowered(self, plan: LogicalPlan) -> Plan:
-        return lower(optimize(plan, self._rules), bring=self._database.typed)
+    def _lowered(self, plan: LogicalPlan, options: Options) -> Plan:
+        lowered = lower(optimize(plan, self._rules), bring=self._database.typed)
+        if options.accuracy is not None:
+            check_accuracy(lowered)
+        return lowered
 
     def _runner(self) -> Runner:
-        return Runner(Means(self._database, self.catalog, self._models, self._similarity))
+        return Runner(Means(self._database, self.catalog, self._models, self._similarity, self._proxy_models))
 
     def _bind(self, query: str, parameters: Sequence[object]) -> BoundQuery:
         text = listing(query, self.catalog) or query
@@ -294,4 +310,4 @@ class Engine:
 
 
 def _approximate(options: Options) -> bool:
-    return options.candidates is not None or options.passages is not None
+    return options.candidates is not None or options.passages is not None or options.accuracy is not None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from almanaq.suql.accuracy.targets import Accuracy
+
 MAX_RESULT_MB = 256
 AGENT_DEADLINE = 120.0
 """Seconds that a query of the agent may take where no deadline was given."""
@@ -25,6 +27,7 @@ class Options:
         passages: read only the best k passages of each document (approximate); None reads all.
         candidates: verify only the k most similar rows (approximate); None considers all.
         concurrency: most text calls under way at once.
+        accuracy: targets that a text filter need only reach (approximate); None asks about every row.
         max_rows: most rows of a result; what lies beyond is not read, and the trace says so. None: all.
         max_result_mb: most memory that the rows of a result may take, in megabytes of Arrow; None: any.
     """
@@ -38,6 +41,7 @@ class Options:
     passages: int | None = None
     candidates: int | None = None
     concurrency: int = 64
+    accuracy: Accuracy | None = None
     max_rows: int | None = None
     max_result_mb: int | None = MAX_RESULT_MB
 

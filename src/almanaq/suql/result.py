@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from almanaq.errors import DataError, MissingExtraError
 from almanaq.models.spending import Line
+from almanaq.suql.accuracy.targets import Inference
 
 Row = tuple[Any, ...]
 
@@ -52,6 +53,7 @@ class Trace:
         columns_sent: (column, number of cells) that left the machine.
         physical_calls: requests that the server got, repeated ones and those that read parts of a text included.
         dropped_quotes: quotes of replies that do not stand in the text, and are no evidence.
+        inference: what was inferred under targets of recall and precision; None where nothing was.
         spending: calls (asked for, cached, physical), tokens and money for each stage of the plan and model.
     """
 
@@ -71,6 +73,7 @@ class Trace:
     physical_calls: int = 0
     spending: tuple[Line, ...] = ()
     dropped_quotes: int = 0
+    inference: Inference | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,6 +87,8 @@ class Result:
         table: the rows as Arrow.
         evidence: for each row, the quotes its text answers rest on; up to 3 for an aggregate row.
         suql: the query as it was given.
+        inferred: for each row, whether it rests on a row that was not asked about, by the caller's choice (`accuracy`);
+            () where none does.
 
     >>> import almanaq
     >>> result = almanaq.connect({"t": {"n": [1, 2, 3], "s": ["a", "b", None]}}).sql("SELECT s, n FROM t ORDER BY n")
@@ -101,6 +106,7 @@ class Result:
     evidence: tuple[tuple[Evidence, ...], ...]
     trace: Trace
     suql: str = ""
+    inferred: tuple[bool, ...] = ()
 
     @property
     def columns(self) -> Sequence[str]:
@@ -166,7 +172,7 @@ class Result:
             table = self.table.slice(chosen.start, len(chosen))
         else:
             table = self.table.take(pa.array(chosen, pa.int64()))
-        return replace(self, table=table, evidence=self.evidence[index])
+        return replace(self, table=table, evidence=self.evidence[index], inferred=self.inferred[index])
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Give the rows by Arrow's protocol of streams."""

@@ -11,40 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.suql.accuracy.counts import CountBound
-from almanaq.suql.accuracy.targets import Accuracy
+from almanaq.suql.accuracy.targets import Accuracy, Certificate
 from almanaq.suql.accuracy.thresholds import PlannedTail, Thresholds, choose_thresholds
 
 Rows = NDArray[np.intp]
 _BATCH = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """What is known of a filter's rows at some moment.
-
-    Attributes:
-        asked: rows that the model was asked about; accepted, rejected: rows that the proxy decided.
-        found: rows that passed when asked.
-        wrongly_accepted, wrongly_rejected: the most errors among the rows that the proxy decided.
-        recall, precision: what the rows surely reach, with the probability asked for.
-        certified: both targets are reached.
-    """
-
-    asked: int
-    found: int
-    accepted: int
-    rejected: int
-    wrongly_accepted: int
-    wrongly_rejected: int
-    recall: float
-    precision: float
-    certified: bool
 
 
 class AuditedTails:

@@ -1,10 +1,11 @@
-"""What a caller asks of an approximate filter."""
+"""What a caller asks of an approximate filter, and what is told of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from almanaq.errors import UsageError
+from almanaq.errors import UsageError, suggest
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +35,64 @@ class Accuracy:
                 raise UsageError(f"{name} is {getattr(self, name)}: it must be above 0 and at most 1")
         if not 0 < self.delta < 1:
             raise UsageError(f"delta is {self.delta}: it must be between 0 and 1")
+
+
+def read_accuracy(text: str) -> Accuracy:
+    """Give the targets that a text like `recall=0.9,precision=0.9,proxy=local` names; the others have their defaults.
+
+    Raises:
+        UsageError: a part is no `name=value`, its name is unknown, or its value is none for it.
+    """
+    known: dict[str, type] = {"recall": float, "precision": float, "delta": float, "proxy": str, "seed": int}
+    given: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals or name not in known:
+            raise UsageError(
+                f"accuracy: {part.strip()!r} is not understood{suggest(name, list(known))}; "
+                "write recall=0.9,precision=0.9 and, if need be, delta=0.1, proxy=local, seed=0"
+            )
+        try:
+            given[name] = known[name](value)
+        except ValueError as error:
+            raise UsageError(f"accuracy: {name} is {value!r}, which is no number") from error
+    return Accuracy(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What is known of a filter's rows at some moment.
+
+    Attributes:
+        asked: rows that the model was asked about; accepted, rejected: rows that the proxy decided.
+        found: rows that passed when asked.
+        wrongly_accepted, wrongly_rejected: the most errors among the rows that the proxy decided.
+        recall, precision: what the rows surely reach, with the probability asked for.
+        certified: both targets are reached.
+    """
+
+    asked: int
+    found: int
+    accepted: int
+    rejected: int
+    wrongly_accepted: int
+    wrongly_rejected: int
+    recall: float
+    precision: float
+    certified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """What an approximate filter did.
+
+    Attributes:
+        targets: what the caller asked for.
+        rows: rows that only the model could decide.
+        expected: rows that were expected to be asked, once the thresholds were chosen.
+    """
+
+    targets: Accuracy
+    rows: int
+    expected: int
+    certificate: Certificate

@@ -197,7 +197,7 @@ class MostSimilarFirst:
     def _found(self, number: int) -> tuple[list[Candidate], NDArray[np.float64]]:
         """Give the next so many rows with their similarity."""
         rows = self._source.pull(number)
-        return rows, _totals(rows, self._inputs, self._similarity)
+        return rows, totals(rows, self._inputs, self._similarity)
 
     async def aclose(self) -> None:
         """Stop the database."""
@@ -209,11 +209,11 @@ async def similar_candidates(
 ) -> list[Candidate]:
     """Give the most similar rows of a SELECT, however many it has: approximate, by the user's choice."""
     candidates = [candidate async for candidate in CandidateStream(session, sql)]
-    totals = await in_thread(_totals, candidates, inputs, similarity)
-    return [candidates[i] for i in np.argsort(-totals, kind="stable")[:most]]
+    scores = await in_thread(totals, candidates, inputs, similarity)
+    return [candidates[i] for i in np.argsort(-scores, kind="stable")[:most]]
 
 
-def _totals(candidates: list[Candidate], inputs: Sequence[SiteInput], similarity: Similarity) -> NDArray[np.float64]:
+def totals(candidates: Sequence[Candidate], inputs: Sequence[SiteInput], similarity: Similarity) -> NDArray[np.float64]:
     """Give the similarity of rows: the sum over text constraints of the best passage's score."""
     totals = np.zeros(len(candidates), dtype=np.float64)
     for item in inputs:
@@ -229,7 +229,7 @@ def constraint_of(item: SiteInput) -> str | None:
     return " ".join([item.site.question.name, *literals])
 
 
-def _best_scores(item: SiteInput, candidates: list[Candidate], similarity: Similarity) -> NDArray[np.float64]:
+def _best_scores(item: SiteInput, candidates: Sequence[Candidate], similarity: Similarity) -> NDArray[np.float64]:
     constraint = constraint_of(item)
     best = np.zeros(len(candidates), dtype=np.float64)
     if constraint is None:

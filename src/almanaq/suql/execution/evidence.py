@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
+
+import pyarrow as pa
 
 from almanaq.suql.execution.text_stage import SiteQuote, StageRow
 from almanaq.suql.result import Evidence
@@ -16,9 +19,12 @@ class EvidenceBook:
 
     def __init__(self) -> None:
         self._quotes: dict[tuple[str, object], list[Evidence]] = defaultdict(list)
+        self._inferred: set[tuple[str, object]] = set()
 
     def add(self, block: str, row: StageRow) -> None:
-        """Keep the quotes of a row that passed or was read."""
+        """Keep the quotes of a row that passed or was read, or that it was inferred."""
+        if row.inferred:
+            self._inferred.add((block, row.row))
         kept = self._quotes[block, row.row]
         for quote in row.quotes:
             evidence = _evidence(quote, row)
@@ -27,12 +33,30 @@ class EvidenceBook:
 
     def of(self, block: str, rows: object) -> tuple[Evidence, ...]:
         """Give the evidence of one row, or a few examples for the rows behind an aggregate."""
-        if isinstance(rows, str) and rows.startswith("["):
-            rows = json.loads(rows)  # where there are no arrays the rows come as JSON
-        if not isinstance(rows, list):
-            return tuple(self._quotes.get((block, rows), ()))
-        found = (evidence for row in rows for evidence in self._quotes.get((block, row), ()))
+        behind = _rows_behind(rows)
+        found = (evidence for row in behind for evidence in self._quotes.get((block, row), ()))
+        if not isinstance(rows, list) and behind == [rows]:
+            return tuple(found)
         return tuple(evidence for evidence, _ in zip(found, range(_MOST_PER_AGGREGATE), strict=False))
+
+    def inferred(self, sources: Sequence[tuple[str, str]], hidden: Sequence[pa.ChunkedArray]) -> tuple[bool, ...]:
+        """Say of each row of a result whether a row behind it was inferred.
+
+        Args:
+            sources: (block, column) pairs; hidden: these columns, which hold the row ids behind each row.
+        """
+        flags = [
+            [any((block, row) in self._inferred for row in _rows_behind(rows)) for rows in column.to_pylist()]
+            for (block, _), column in zip(sources, hidden, strict=False)
+        ]
+        return tuple(map(any, zip(*flags, strict=True)))
+
+
+def _rows_behind(rows: object) -> list[object]:
+    """Give the row ids behind a row of a result, which is one id or a list of them."""
+    if isinstance(rows, str) and rows.startswith("["):
+        rows = json.loads(rows)  # where there are no arrays the rows come as JSON
+    return rows if isinstance(rows, list) else [rows]
 
 
 def _evidence(found: SiteQuote, row: StageRow) -> Evidence:

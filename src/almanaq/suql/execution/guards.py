@@ -36,6 +36,30 @@ def check_privacy(plan: LogicalPlan, models: Models, *, similarity_is_remote: bo
             )
 
 
+def may_infer(stage: TextStage) -> bool:
+    """Say whether a stage is a filter that decides all of its rows: one that LIMIT or EXISTS stops is exact."""
+    return stage.predicate is not None and stage.enough is None and stage.one_per is None
+
+
+def check_accuracy(plan: Plan) -> None:
+    """Raise RefusedQueryError where targets of recall and precision would have no meaning, or no guarantee."""
+    texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
+    shown = [item.site.function for stage in texts if stage.predicate is None for item in stage.inputs]
+    if shown:
+        raise RefusedQueryError(
+            f"accuracy: {shown[0]}() outside WHERE is never inferred: leave it out of the output, or leave accuracy out"
+        )
+    if any(stage.ordered and stage.enough is not None for stage in texts):
+        raise RefusedQueryError(
+            "accuracy: which rows ORDER BY with LIMIT returns is never inferred: leave the LIMIT, the ORDER BY, or "
+            "accuracy out"
+        )
+    if sum(map(may_infer, texts)) > 1:
+        raise RefusedQueryError(
+            "accuracy: the query has several text filters, and targets hold for one: ask them one after another"
+        )
+
+
 def expected_calls(
     plan: Plan, stage: TextStage, catalog: Catalog, rows: Mapping[str, int], distinct: int | None
 ) -> int:

@@ -18,6 +18,7 @@ from almanaq.models.protocols import Models, Usage
 from almanaq.models.spending import Line, Spending, operator
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database, Session
+from almanaq.suql.execution.approximate_filter import ApproximateFilter
 from almanaq.suql.execution.bounds import limited, refuse_if_larger
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import (
@@ -29,7 +30,6 @@ from almanaq.suql.execution.candidates import (
     similar_candidates,
 )
 from almanaq.suql.execution.columns import boolean_column, id_column, text_column
-from almanaq.suql.execution.computed import ComputedAtoms
 from almanaq.suql.execution.evidence import EvidenceBook
 from almanaq.suql.execution.guards import (
     call_budget,
@@ -40,6 +40,7 @@ from almanaq.suql.execution.guards import (
 )
 from almanaq.suql.execution.linker import link_literals
 from almanaq.suql.execution.render import Renderer
+from almanaq.suql.execution.stage_runs import StageRuns
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
 from almanaq.suql.execution.threads import in_thread
@@ -66,6 +67,7 @@ class Means:
     catalog: Catalog
     models: Models
     similarity: Similarity
+    proxy_models: Callable[[str], Models] | None = None
 
 
 @dataclass
@@ -107,6 +109,9 @@ class Run:
         self._selection: PassageSelection | None = None
         if options.passages is not None:
             self._selection = PassageSelection(means.similarity, options.passages)
+        self._stage_runs = StageRuns(
+            means.models, means.proxy_models, session, self._renderer, options, self.calls, self._selection
+        )
         self._shown: pa.Table | None = None
         self._stopped: BudgetExceeded | None = None
         self._started = time.perf_counter()
@@ -116,6 +121,8 @@ class Run:
         self._sent: Counter[str] = Counter()
         self._candidates = 0
         self._links: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+        self._approximate: ApproximateFilter | None = None
+        self.inferred: tuple[bool, ...] = ()
         self._warnings: list[str] = list(plan.notes)
         self.report = RunReport()
 
@@ -223,9 +230,9 @@ class Run:
         finally:
             await found.aclose()  # type: ignore[attr-defined]
 
-    async def _batches(self, stage: TextStage, run: StageRun) -> AsyncIterator[list[StageRow]]:
+    async def _batches(self, stage: TextStage, run: StageRun | ApproximateFilter) -> AsyncIterator[list[StageRow]]:
         """Yield the rows of a text stage as they pass; closing the iterator leaves nothing under way."""
-        if not self._asked and self._budget is not None:
+        if not self._asked and self._budget is not None and isinstance(run, StageRun):
             distinct = None
             if stage.enough is None:
                 distinct = await in_thread(count_distinct_texts, stage, self._session, self._renderer)
@@ -246,18 +253,10 @@ class Run:
             self._candidates += run.counts.candidates
             self._sent.update(run.counts.cells)
 
-    def _stage_run(self, stage: TextStage) -> StageRun:
-        run = StageRun(
-            stage,
-            self.calls,
-            ComputedAtoms(self._session, self._renderer, stage.source.args.get("with_")),
-            rows_at_once=2 * self._options.concurrency,
-            speculation=max(1.0, self._options.speculation),
-            selection=self._selection,
-            # A call that costs nothing may be waited for, so that the same query gives the same rows.
-            steady=not self._means.models.reader.paid,
-            watch=current_watch(),
-        )
+    def _stage_run(self, stage: TextStage) -> StageRun | ApproximateFilter:
+        run = self._stage_runs.of(stage)
+        if isinstance(run, ApproximateFilter):
+            self._approximate = run
         self.report.text[stage.name] = run.counts
         return run
 
@@ -332,6 +331,8 @@ class Run:
         for i, (block, _) in enumerate(output.evidence):
             hidden = table.column(len(output.names) + i).to_pylist()
             evidence = [(*e, *self._evidence.of(block, rows)) for e, rows in zip(evidence, hidden, strict=True)]
+        if self._approximate is not None:
+            self.inferred = self._evidence.inferred(output.evidence, table.columns[len(output.names) :])
         return visible, tuple(evidence)
 
     def trace(self, seconds: float, account: Spending) -> Trace:
@@ -346,6 +347,7 @@ class Run:
         if self._selection is not None:
             self._warnings.append(f"approximate: read {self._selection.read} of {self._selection.total} passages")
         remote = self._means.models.reader.remote
+        inference = None if self._approximate is None else self._approximate.inference
         return Trace(
             text_calls=self.calls.made,
             cached_calls=self.calls.cached,
@@ -359,7 +361,8 @@ class Run:
             spending=account.lines,
             dropped_quotes=account.dropped_quotes,
             partial=self._stopped is not None or self.interrupted or self._cut,
-            exact=self._options.candidates is None and self._options.passages is None,
+            exact=self._options.candidates is None and self._options.passages is None and inference is None,
+            inference=inference,
             links=self._links,
             columns_sent=tuple(sorted(self._sent.items())) if remote else (),
             warnings=tuple(self._warnings),

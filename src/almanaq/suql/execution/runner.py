@@ -65,7 +65,7 @@ class Runner:
                 raise
             finally:
                 await run.calls.cancel()
-        result = Result(table, evidence, run.trace(time.perf_counter() - started, account), suql)
+        result = Result(table, evidence, run.trace(time.perf_counter() - started, account), suql, run.inferred)
         if run.interrupted:
             raise Interrupted(result)
         if run.stopped is not None:

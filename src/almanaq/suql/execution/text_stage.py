@@ -36,7 +36,7 @@ class SiteQuote:
 class StageRow:
     """A row that passed: its id, the computed columns known of it, the quotes they rest on, and its key columns.
 
-    `brought` is that of its candidate.
+    `brought` is that of its candidate. An `inferred` row was kept without asking about it, by the caller's choice.
     """
 
     number: int
@@ -45,6 +45,7 @@ class StageRow:
     quotes: list[SiteQuote] = field(default_factory=list)
     key: dict[str, Any] = field(default_factory=dict)
     brought: tuple[pa.RecordBatch, int] | None = None
+    inferred: bool = False
 
 
 @dataclass
@@ -115,8 +116,7 @@ class StageRun:
                     if self._one_per.holds_back(candidate):
                         continue
                     self.counts.candidates += 1
-                    if self._decided(candidate):
-                        passes = self._passes(candidate)
+                    if (passes := self.decided(candidate)) is not None:
                         if passes:
                             passed.append(StageRow(candidate.number, candidate.row, {}, brought=candidate.brought))
                         self._one_per.done(candidate.number, passes=passes)
@@ -201,13 +201,12 @@ class StageRun:
 
     # One row
 
-    def _decided(self, candidate: Candidate) -> bool:
-        predicate = self._stage.predicate
-        return predicate is not None and _is_decided(possible(predicate, self._structured(candidate)))
-
-    def _passes(self, candidate: Candidate) -> bool:
-        assert self._stage.predicate is not None
-        return possible(self._stage.predicate, self._structured(candidate)) == TRUE
+    def decided(self, candidate: Candidate) -> bool | None:
+        """Say whether a row passes, where that is clear without asking about it; None where it is not."""
+        if self._stage.predicate is None:
+            return None
+        state = possible(self._stage.predicate, self._structured(candidate))
+        return state == TRUE if _is_decided(state) else None
 
     def _structured(self, candidate: Candidate) -> dict[str, int]:
         if self._stage.predicate is None:

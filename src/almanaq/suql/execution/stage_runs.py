@@ -1,0 +1,79 @@
+"""Makes the run of each text stage: exact, or approximate where the caller gave targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from almanaq.models.protocols import Models
+from almanaq.suql.databases.protocol import Session
+from almanaq.suql.execution.approximate_filter import ApproximateFilter
+from almanaq.suql.execution.calls import TextCalls
+from almanaq.suql.execution.candidates import Candidate, Listed, PassageSelection
+from almanaq.suql.execution.computed import ComputedAtoms
+from almanaq.suql.execution.guards import call_budget, may_infer
+from almanaq.suql.execution.proxies import ModelProxy, Proxy, open_proxy
+from almanaq.suql.execution.render import Renderer
+from almanaq.suql.execution.text_stage import StageRun
+from almanaq.suql.execution.watch import Watch, current_watch
+from almanaq.suql.options import Options
+from almanaq.suql.plan.stages import TextStage
+
+
+@dataclass(frozen=True, slots=True)
+class StageRuns:
+    """What the runs of one plan's text stages share.
+
+    Attributes:
+        calls: those that the model is asked; equal ones are shared by all stages.
+        selection: reads only the best passages of each document; None reads all.
+    """
+
+    models: Models
+    proxy_models: Callable[[str], Models] | None
+    session: Session
+    renderer: Renderer
+    options: Options
+    calls: TextCalls
+    selection: PassageSelection | None
+
+    def of(self, stage: TextStage) -> StageRun | ApproximateFilter:
+        """Give the run of a stage."""
+        accuracy = self.options.accuracy
+        if accuracy is None or not may_infer(stage):
+            return self._asking(stage, self.calls, current_watch())
+        proxy = self._proxy(stage, accuracy.proxy)
+        return ApproximateFilter(accuracy, proxy, lambda: self._asking(stage, self.calls), self._room)
+
+    def _asking(self, stage: TextStage, calls: TextCalls, watch: Watch | None = None) -> StageRun:
+        return StageRun(
+            stage,
+            calls,
+            ComputedAtoms(self.session, self.renderer, stage.source.args.get("with_")),
+            rows_at_once=2 * self.options.concurrency,
+            speculation=max(1.0, self.options.speculation),
+            selection=self.selection,
+            # A call that costs nothing may be waited for, so that the same query gives the same rows.
+            steady=not self.models.reader.paid,
+            watch=watch,
+        )
+
+    def _room(self) -> int | None:
+        """Give the calls that the budget has left."""
+        budget = call_budget(self.options, self.models)
+        return None if budget is None else budget - self.calls.made
+
+    def _proxy(self, stage: TextStage, name: str) -> Proxy:
+        if ":" not in name or self.proxy_models is None:
+            return open_proxy(name, stage.inputs, self.models.embedder.embed)
+        sites = [item.site for item in stage.inputs]
+        reader = self.proxy_models(name).reader
+        calls = TextCalls(reader, sites, max_calls=None, strict=False, concurrency=self.options.concurrency)
+
+        async def ask(candidates: Sequence[Candidate]) -> set[int]:
+            run = self._asking(stage, calls)
+            async for _ in run.batches(Listed(candidates)):
+                pass
+            return {row.number for row in run.kept()}
+
+        return ModelProxy(ask)

@@ -1,0 +1,175 @@
+"""Queries under targets: what they ask, what they say, and what they refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import almanaq
+from almanaq import Accuracy, Options
+from almanaq.errors import BudgetExceeded, RefusedQueryError, UsageError
+from almanaq.testing import FunctionModel
+
+ROWS = 400
+QUERY = "SELECT id FROM notes WHERE answer(text, 'is it good?') = 'Yes'"
+
+
+class Vectors:
+    """An embedder that sees, with some noise, whether a text is good."""
+
+    name, remote = "vectors", False
+
+    def embed(self, texts):
+        found = []
+        for text in texts:
+            noise = np.random.default_rng(list(text.encode())).normal(size=8)
+            noise[0] += 6.0 * (" good " in text)
+            found.append(noise / np.linalg.norm(noise))
+        return np.array(found, np.float32)
+
+
+def good(row):
+    return row % 3 == 0
+
+
+def notes(rows=ROWS):
+    texts = [f"note {row} is {'good' if good(row) else 'poor'} at {row * 7919 % 1013}" for row in range(rows)]
+    return {"notes": {"id": list(range(rows)), "stars": [row % 5 for row in range(rows)], "text": texts}}
+
+
+def model():
+    return FunctionModel(lambda text, question: "Yes" if " good " in text else "No")
+
+
+def opened(reader=None, rows=ROWS, **options):
+    options = {"embedder": Vectors(), "cache": False, "order": "table"} | options
+    return almanaq.connect(notes(rows), model=reader or model(), **options)
+
+
+TARGETS = Accuracy(recall=0.9, precision=0.9, proxy="regression", seed=3)
+
+
+def test_fewer_rows_are_asked_and_the_targets_are_reached():
+    reader = model()
+    with opened(reader) as connection:
+        result = connection.sql(QUERY, accuracy=TARGETS)
+    found, exact = {row[0] for row in result}, {row for row in range(ROWS) if good(row)}
+    assert len(found & exact) >= 0.9 * len(exact)
+    assert len(found & exact) >= 0.9 * len(found)
+    assert reader.calls < 0.8 * ROWS
+    inference = result.trace.inference
+    assert inference.certificate.asked == reader.calls == result.trace.text_calls
+    assert inference.rows == ROWS
+    assert inference.certificate.certified
+    assert not result.trace.exact
+    assert result.trace.candidate_rows == ROWS
+
+
+def test_an_inferred_row_carries_no_quote_and_says_so():
+    with opened() as connection:
+        result = connection.sql(QUERY, accuracy=TARGETS)
+    assert sum(result.inferred) == result.trace.inference.certificate.accepted > 0
+    assert len(result.inferred) == len(result)
+    assert all(evidence == () for evidence, inferred in zip(result.evidence, result.inferred, strict=True) if inferred)
+    assert result[:2].inferred == result.inferred[:2]
+
+
+def test_without_targets_everything_is_as_before():
+    with opened() as exact, opened(accuracy=TARGETS) as targets:
+        plain = exact.sql(QUERY)
+        assert plain.inferred == ()
+        assert plain.trace.exact
+        assert plain.trace.inference is None
+        assert str(exact.explain(QUERY)) == str(exact.explain(QUERY, options=exact.engine.options))
+        assert len(plain) == sum(map(good, range(ROWS)))
+        assert targets.sql(QUERY).inferred
+
+
+def test_the_same_seed_gives_the_same_rows_at_any_concurrency():
+    found = []
+    for concurrency in (1, 7, 64):
+        with opened(concurrency=concurrency) as connection:
+            result = connection.sql(QUERY, accuracy=TARGETS)
+            found.append((result.rows, result.inferred, result.trace.inference))
+    assert found[0] == found[1] == found[2]
+
+
+def test_structured_conditions_are_decided_without_a_model():
+    reader = model()
+    with opened(reader) as connection:
+        result = connection.sql(
+            "SELECT id FROM notes WHERE stars = 1 OR (stars < 3 AND answer(text, 'is it good?') = 'Yes')",
+            accuracy=TARGETS,
+        )
+    found = {row[0] for row in result}
+    assert {row for row in range(ROWS) if row % 5 == 1} <= found
+    assert result.trace.inference.rows == sum(row % 5 in (0, 2) for row in range(ROWS))
+    assert reader.calls <= result.trace.inference.rows
+
+
+def test_counts_are_of_the_rows_that_were_kept():
+    with opened() as connection:
+        rows = connection.sql(QUERY, accuracy=TARGETS)
+        counted = connection.sql(QUERY.replace("SELECT id", "SELECT count(*)"), accuracy=TARGETS)
+    assert counted[0] == (len(rows),)
+    assert counted.inferred == (True,)
+
+
+def test_a_limit_stays_exact():
+    with opened() as connection:
+        result = connection.sql(QUERY + " LIMIT 5", accuracy=TARGETS)
+    assert [row[0] for row in result] == [0, 3, 6, 9, 12]
+    assert result.trace.exact
+    assert not any(result.inferred)
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SELECT id, summary(text) FROM notes WHERE answer(text, 'is it good?') = 'Yes'", "summary"),
+        ("SELECT id, answer(text, 'what is it?') FROM notes WHERE answer(text, 'is it good?') = 'Yes'", "answer"),
+        (QUERY + " ORDER BY stars, id LIMIT 3", "ORDER BY with LIMIT"),
+        (
+            "SELECT id FROM notes WHERE answer(text, 'is it good?') = 'Yes' AND id IN "
+            "(SELECT id FROM notes WHERE answer(text, 'is it poor?') = 'Yes')",
+            "several text filters",
+        ),
+    ],
+)
+def test_what_cannot_be_inferred_is_refused_by_name(query, why):
+    reader = model()
+    with opened(reader) as connection:
+        with pytest.raises(RefusedQueryError, match=why):
+            connection.sql(query, accuracy=TARGETS)
+        with pytest.raises(RefusedQueryError, match=why):
+            connection.explain(query, options=Options(accuracy=TARGETS))
+    assert reader.calls == 0
+
+
+@pytest.mark.parametrize("budget", [0, 1, 59, 150, 160])
+def test_a_budget_that_ends_early_is_an_error_with_the_rows_that_are_sure(budget):
+    reader = model()
+    with opened(reader) as connection, pytest.raises(BudgetExceeded) as stopped:
+        connection.sql(QUERY, options=Options(accuracy=TARGETS, max_calls=budget))
+    assert reader.calls <= budget
+    partial = stopped.value.partial
+    if partial is not None:
+        assert all(good(row[0]) for row in partial)
+        assert not any(partial.inferred)
+        assert partial.trace.inference is None or not partial.trace.inference.certificate.certified
+
+
+def test_few_rows_are_all_asked():
+    reader = model()
+    with opened(reader, rows=40) as connection:
+        result = connection.sql(QUERY, accuracy=TARGETS)
+    assert [row[0] for row in result] == [row for row in range(40) if good(row)]
+    assert reader.calls == 40
+    assert result.trace.exact
+
+
+def test_an_unknown_proxy_is_an_error_before_any_call():
+    reader = model()
+    with opened(reader) as connection, pytest.raises(UsageError, match="regression"):
+        connection.sql(QUERY, accuracy=Accuracy(proxy="regresion"))
+    assert reader.calls == 0
