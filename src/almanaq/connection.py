@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from almanaq.agent.shots import Examples
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.models.registry import ModelSettings
+    from almanaq.suql.accuracy.estimates import CountEstimate
     from almanaq.suql.accuracy.targets import Accuracy
     from almanaq.suql.catalog.relations import Catalog
     from almanaq.suql.databases.protocol import Database
@@ -223,8 +224,8 @@ class Connection(ErrorsAsAttributes):
         Args:
             params: values for the `?` in the query, in order.
             options: choices for this query in place of the connection's.
-            accuracy: targets that a text filter need only reach: fewer calls, and rows that are inferred. None: as the
-                options say, which is exact unless they name targets.
+            accuracy: targets that a text filter need only reach: fewer calls, and rows that are inferred. None: those
+                of a hint in the query, `SELECT /*+ accuracy(recall=0.9) */ …`, or of the options; else it is exact.
 
         Raises:
             QueryError: the query is at fault; the message points at the place.
@@ -232,9 +233,14 @@ class Connection(ErrorsAsAttributes):
             BudgetExceeded: too many calls were expected, or were made; `.partial` holds rows that are sure.
             DataError, OperationalError: a value cannot be computed; the database failed, or the model.
         """
-        if accuracy is not None:
-            options = replace(options or self.engine.options, accuracy=accuracy)
-        return self.engine.run(suql, params, options=options)
+        return self.engine.run(suql, params, options=self._targeted(suql, options, accuracy))
+
+    def _targeted(self, suql: str, options: Options | None, accuracy: Accuracy | None = None) -> Options | None:
+        """Give the options with the targets that are given, or that a hint in the query names."""
+        from almanaq.suql.accuracy.targets import hinted
+
+        targets = accuracy or hinted(suql)
+        return options if targets is None else replace(options or self.engine.options, accuracy=targets)
 
     def stream(self, suql: str, params: Sequence[Any] = ()) -> AsyncIterator[Row]:
         """Yield the rows of a query as they are found; leaving the loop stops its model calls."""
@@ -244,11 +250,37 @@ class Connection(ErrorsAsAttributes):
         self, suql: str, params: Sequence[Any] = (), *, verbose: bool = False, options: Options | None = None
     ) -> Explanation:
         """Give the plan with its predicted rows and calls; no model is called. `verbose` shows every rule's effect."""
-        return self.engine.explain(suql, params, verbose=verbose, options=options)
+        return self.engine.explain(suql, params, verbose=verbose, options=self._targeted(suql, options))
 
     def analyze(self, suql: str, params: Sequence[Any] = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with predicted and actual rows and calls side by side."""
-        return self.engine.analyze(suql, params, options=options)
+        return self.engine.analyze(suql, params, options=self._targeted(suql, options))
+
+    def estimate(
+        self,
+        suql: str,
+        params: Sequence[Any] = (),
+        *,
+        width: float | None = None,
+        calls: int | None = None,
+        confidence: float = 0.95,
+        seed: int = 0,
+    ) -> CountEstimate:
+        """Estimate how many rows a query with a text filter has, by asking about some of them, drawn at random.
+
+        Args:
+            width: ask until the interval is no wider than this share of the rows.
+            calls: ask about so many rows at most; without `width`, about exactly so many, if there are.
+            confidence: the probability with which the interval holds the exact number.
+            seed: draws the rows; the same seed asks about the same ones.
+
+        Raises:
+            RefusedQueryError: the rows of the query are not those that pass one text filter.
+            UsageError: neither `width` nor `calls` is given, or a number is out of its range.
+        """
+        from almanaq.suql.accuracy.estimates import Counting
+
+        return self.engine.estimate_rows(suql, params, Counting(width, calls, confidence, seed))
 
     def why_not(self, suql: str, key: Mapping[str, Any], params: Sequence[Any] = ()) -> WhyNot:
         """Give each condition of a query's WHERE with what it comes to for the row that `key` names, and the quotes.

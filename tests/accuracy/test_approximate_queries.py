@@ -173,3 +173,55 @@ def test_an_unknown_proxy_is_an_error_before_any_call():
     with opened(reader) as connection, pytest.raises(UsageError, match="regression"):
         connection.sql(QUERY, accuracy=Accuracy(proxy="regresion"))
     assert reader.calls == 0
+
+
+def test_explain_and_analyze_tell_what_is_asked_and_what_is_sure():
+    with opened() as connection:
+        plan = str(connection.explain(QUERY, options=Options(accuracy=TARGETS)))
+        assert "text filter (approximate)" in plan
+        assert "recall 0.9 and precision 0.9 are sure with probability 0.9" in plan
+        assert "seed 3" in plan
+        done = connection.analyze(QUERY, options=Options(accuracy=TARGETS))
+    figures = next(line.actual for line in done.stages if line.stage == "text filter")
+    assert figures["asked"] == figures["calls"] < figures["candidates"] == ROWS
+    assert figures["recall at least"] >= 0.9
+    assert figures["asked"] + figures["accepted unasked"] + figures["rejected unasked"] == ROWS
+
+
+def test_a_hint_in_the_query_gives_targets_and_elsewhere_is_a_comment():
+    hint = "/*+ accuracy(recall=0.9, precision=0.9, proxy=regression, seed=3) */"
+    with opened() as connection:
+        hinted = connection.sql(QUERY.replace("SELECT", f"SELECT {hint}", 1))
+        assert (hinted.rows, hinted.inferred) == (
+            (found := connection.sql(QUERY, accuracy=TARGETS)).rows,
+            found.inferred,
+        )
+        assert connection.sql(f"{QUERY} {hint}").trace.exact
+        assert connection.sql("SELECT '/*+ accuracy(recall=0.9) */' AS x").rows == [("/*+ accuracy(recall=0.9) */",)]
+        with pytest.raises(UsageError, match="recal"):
+            connection.sql("SELECT /*+ accuracy(recal=0.9) */ id FROM notes")
+
+
+class Remote(Vectors):
+    remote = True
+
+
+def test_a_private_column_is_not_sent_to_a_remote_proxy(tmp_path):
+    schema = tmp_path / "notes.toml"
+    schema.write_text("[notes.columns.text]\nprivate = true\n")
+    with opened(embedder=Remote(), schema=str(schema)) as connection, pytest.raises(RefusedQueryError, match="private"):
+        connection.sql(QUERY, accuracy=TARGETS)
+
+
+def test_a_cheaper_model_is_a_proxy(monkeypatch):
+    cheap = FunctionModel(lambda text, question: "Yes" if " good " in text and not text.endswith("7") else "No")
+    reader = model()
+    with opened(reader) as connection:
+        models = connection.engine._models
+        monkeypatch.setattr(
+            connection.engine, "_proxy_models", lambda name: type(models)(name, cheap, models.linker, models.embedder)
+        )
+        result = connection.sql(QUERY, accuracy=Accuracy(proxy="openai:small", seed=1))
+    assert result.trace.inference.certificate.certified
+    assert cheap.calls == ROWS
+    assert reader.calls < 0.5 * ROWS

@@ -10,6 +10,7 @@ from almanaq.errors import DatabaseError, UnknownNameError, suggest
 from almanaq.event_loops import run_sync
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
+from almanaq.suql.accuracy.estimates import CountEstimate, Counting
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import BoundQuery, bind
 from almanaq.suql.catalog.enum_order import order_enums
@@ -20,7 +21,7 @@ from almanaq.suql.catalog.reading import distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database
 from almanaq.suql.execution.candidates import Similarity
-from almanaq.suql.execution.guards import check_accuracy, check_privacy
+from almanaq.suql.execution.guards import check_accuracy, check_countable, check_privacy
 from almanaq.suql.execution.run import Means
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
@@ -242,6 +243,14 @@ class Engine:
             cost=self._cost(),
             order=self._order(chosen),
         )
+
+    def estimate_rows(self, query: str, parameters: Sequence[object], counting: Counting) -> CountEstimate:
+        """Estimate how many rows a query has, from some of them."""
+        chosen = replace(self._options, accuracy=None, counting=counting)
+        plan = self.plan(query, parameters, options=chosen)
+        check_countable(plan)
+        _, report = run_sync(self._runner().run(plan, chosen, suql=query))
+        return next(counts.estimate for counts in report.text.values() if counts.estimate is not None)
 
     def why_not(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from almanaq.suql.accuracy.estimates import Counting
 from almanaq.suql.accuracy.targets import Accuracy
 
 MAX_RESULT_MB = 256
@@ -28,6 +29,7 @@ class Options:
         candidates: verify only the k most similar rows (approximate); None considers all.
         concurrency: most text calls under way at once.
         accuracy: targets that a text filter need only reach (approximate); None asks about every row.
+        counting: how to estimate the number of rows instead of giving them; for `Connection.estimate`.
         max_rows: most rows of a result; what lies beyond is not read, and the trace says so. None: all.
         max_result_mb: most memory that the rows of a result may take, in megabytes of Arrow; None: any.
     """
@@ -42,6 +44,7 @@ class Options:
     candidates: int | None = None
     concurrency: int = 64
     accuracy: Accuracy | None = None
+    counting: Counting | None = None
     max_rows: int | None = None
     max_result_mb: int | None = MAX_RESULT_MB
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from almanaq.errors import UsageError, suggest
+
+_HINT = re.compile(r"\s*(?:SELECT|WITH)\s*/\*\+\s*accuracy\s*\(([^()]*)\)\s*\*/", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,12 @@ def read_accuracy(text: str) -> Accuracy:
         except ValueError as error:
             raise UsageError(f"accuracy: {name} is {value!r}, which is no number") from error
     return Accuracy(**given)
+
+
+def hinted(query: str) -> Accuracy | None:
+    """Give the targets of a hint that stands behind a query's first word: `SELECT /*+ accuracy(recall=0.9) */ …`."""
+    found = _HINT.match(query)
+    return None if found is None else read_accuracy(found[1])
 
 
 @dataclass(frozen=True, slots=True)

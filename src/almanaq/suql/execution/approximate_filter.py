@@ -62,6 +62,7 @@ class ApproximateFilter:
                 said = await self._ask(undecided, rows)
                 self._audit.tell(rows, np.array([said[row] for row in rows.tolist()]))
             self._rows += [self._inferred(undecided[row]) for row in self._audit.accepted().tolist()]
+            self.counts.inference = self.inference
         yield self.kept()
 
     def kept(self) -> list[StageRow]:

@@ -13,6 +13,7 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Session
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.options import Options
+from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.estimate import estimate
 from almanaq.suql.plan.references import aliased, column, quoted
 from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
@@ -57,6 +58,18 @@ def check_accuracy(plan: Plan) -> None:
     if sum(map(may_infer, texts)) > 1:
         raise RefusedQueryError(
             "accuracy: the query has several text filters, and targets hold for one: ask them one after another"
+        )
+
+
+def check_countable(plan: Plan) -> None:
+    """Raise RefusedQueryError unless the rows of a query are those that pass its one text filter."""
+    texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
+    select = plan.output.select
+    one = len(texts) == 1 and may_infer(texts[0]) and [block for block, _ in plan.output.evidence] == [texts[0].block]
+    if not one or not isinstance(select, exp.Select) or not is_plain(select) or select.args.get("joins"):
+        raise RefusedQueryError(
+            "estimate: write the query whose rows are to be counted, with answer() in its WHERE and nowhere else, and "
+            "without GROUP BY, DISTINCT, aggregates or LIMIT"
         )
 
 

@@ -16,6 +16,7 @@ from sqlglot import exp
 from almanaq.errors import BudgetExceeded
 from almanaq.models.protocols import Models, Usage
 from almanaq.models.spending import Line, Spending, operator
+from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocol import Database, Session
 from almanaq.suql.execution.approximate_filter import ApproximateFilter
@@ -40,7 +41,7 @@ from almanaq.suql.execution.guards import (
 )
 from almanaq.suql.execution.linker import link_literals
 from almanaq.suql.execution.render import Renderer
-from almanaq.suql.execution.stage_runs import StageRuns
+from almanaq.suql.execution.stage_runs import AnyRun, StageRuns
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
 from almanaq.suql.execution.threads import in_thread
@@ -86,6 +87,8 @@ class RunReport:
             tokens = usage.input_tokens + usage.output_tokens
             found[name] = {"rows": counts.passed, "candidates": counts.candidates, "calls": counts.calls}
             found[name] |= {"tokens": tokens, "money": usage.money}
+            if counts.inference is not None:
+                found[name] |= _inference_figures(counts.inference)
         for name, seconds in self.seconds.items():
             found[name]["seconds"] = round(seconds, 4)
         return found
@@ -230,7 +233,7 @@ class Run:
         finally:
             await found.aclose()  # type: ignore[attr-defined]
 
-    async def _batches(self, stage: TextStage, run: StageRun | ApproximateFilter) -> AsyncIterator[list[StageRow]]:
+    async def _batches(self, stage: TextStage, run: AnyRun) -> AsyncIterator[list[StageRow]]:
         """Yield the rows of a text stage as they pass; closing the iterator leaves nothing under way."""
         if not self._asked and self._budget is not None and isinstance(run, StageRun):
             distinct = None
@@ -253,7 +256,7 @@ class Run:
             self._candidates += run.counts.candidates
             self._sent.update(run.counts.cells)
 
-    def _stage_run(self, stage: TextStage) -> StageRun | ApproximateFilter:
+    def _stage_run(self, stage: TextStage) -> AnyRun:
         run = self._stage_runs.of(stage)
         if isinstance(run, ApproximateFilter):
             self._approximate = run
@@ -367,6 +370,21 @@ class Run:
             columns_sent=tuple(sorted(self._sent.items())) if remote else (),
             warnings=tuple(self._warnings),
         )
+
+
+def _inference_figures(inference: Inference) -> dict[str, Any]:
+    known = inference.certificate
+    return {
+        "expected": inference.expected,
+        "asked": known.asked,
+        "accepted unasked": known.accepted,
+        "rejected unasked": known.rejected,
+        "wrongly accepted at most": known.wrongly_accepted,
+        "wrongly rejected at most": known.wrongly_rejected,
+        "recall at least": round(known.recall, 4),
+        "precision at least": round(known.precision, 4),
+        "seed": inference.targets.seed,
+    }
 
 
 def _brought_rows(rows: Sequence[StageRow]) -> pa.Table:

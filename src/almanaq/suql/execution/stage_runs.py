@@ -11,6 +11,7 @@ from almanaq.suql.execution.approximate_filter import ApproximateFilter
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, PassageSelection
 from almanaq.suql.execution.computed import ComputedAtoms
+from almanaq.suql.execution.counted_filter import CountedFilter
 from almanaq.suql.execution.guards import call_budget, may_infer
 from almanaq.suql.execution.proxies import ModelProxy, Proxy, open_proxy
 from almanaq.suql.execution.render import Renderer
@@ -18,6 +19,8 @@ from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.watch import Watch, current_watch
 from almanaq.suql.options import Options
 from almanaq.suql.plan.stages import TextStage
+
+AnyRun = StageRun | ApproximateFilter | CountedFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +40,11 @@ class StageRuns:
     calls: TextCalls
     selection: PassageSelection | None
 
-    def of(self, stage: TextStage) -> StageRun | ApproximateFilter:
+    def of(self, stage: TextStage) -> AnyRun:
         """Give the run of a stage."""
-        accuracy = self.options.accuracy
+        accuracy, counting = self.options.accuracy, self.options.counting
+        if counting is not None:
+            return CountedFilter(counting, lambda: self._asking(stage, self.calls))
         if accuracy is None or not may_infer(stage):
             return self._asking(stage, self.calls, current_watch())
         proxy = self._proxy(stage, accuracy.proxy)

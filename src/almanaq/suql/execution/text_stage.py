@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from almanaq.models.protocols import Quote, TextCall
+from almanaq.suql.accuracy.estimates import CountEstimate
+from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
 from almanaq.suql.execution.candidates import Candidate, PassageSelection, passages_of
 from almanaq.suql.execution.computed import ComputedAtoms
@@ -50,12 +52,18 @@ class StageRow:
 
 @dataclass
 class StageCounts:
-    """What a stage did, for EXPLAIN ANALYZE and the trace; `cells`: how many of each column were asked about."""
+    """What a stage did, for EXPLAIN ANALYZE and the trace.
+
+    `cells` says how many of each column were asked about; `inference` what was decided without asking,
+    `estimate` how many rows pass where they were only counted.
+    """
 
     candidates: int = 0
     passed: int = 0
     calls: int = 0
     cells: Counter[str] = field(default_factory=Counter)
+    inference: Inference | None = None
+    estimate: CountEstimate | None = None
 
 
 class StageRun:

@@ -6,9 +6,11 @@ import re
 
 from sqlglot import exp
 
+from almanaq.suql.accuracy.targets import Accuracy
 from almanaq.suql.catalog.relations import Catalog, Column
 from almanaq.suql.catalog.sources import catalog_column, find_source
 from almanaq.suql.execution.candidates import LOOKED_AT, LOOKED_FURTHER, Similarity, constraint_of
+from almanaq.suql.execution.guards import may_infer
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.options import Options
 from almanaq.suql.plan.references import column
@@ -24,6 +26,8 @@ def tries_by_similarity(stage: TextStage, options: Options) -> bool:
 
 def describe_order(stage: TextStage, options: Options, catalog: Catalog) -> str:
     """Give the order in which a stage's candidates are tried, for EXPLAIN; "" where it is the source's own."""
+    if options.accuracy is not None and may_infer(stage):
+        return _described(options.accuracy)
     approximate = options.candidates is not None and stage.predicate is not None
     if not approximate and not tries_by_similarity(stage, options):
         return ""
@@ -34,6 +38,14 @@ def describe_order(stage: TextStage, options: Options, catalog: Catalog) -> str:
     return (
         f"tried in order of similarity: the best of {LOOKED_AT} rows first, with {LOOKED_FURTHER} more to choose from "
         "after each; of more rows than that, each third in their own order"
+    )
+
+
+def _described(accuracy: Accuracy) -> str:
+    return (
+        f"asked until recall {accuracy.recall:g} and precision {accuracy.precision:g} are sure with probability "
+        f"{1 - accuracy.delta:g}: some rows at random (seed {accuracy.seed}), then those that the proxy "
+        f"{accuracy.proxy!r} leaves in doubt, and an audit of the others; the figures expected are those of all rows"
     )
 
 
