@@ -202,6 +202,11 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return f"; known: {shown}"
 
 
+def first_line(error: BaseException) -> str:
+    """Give the first line of what an error of another library says: the rest is its picture of the statement."""
+    return str(error).strip().split("\n", 1)[0] or type(error).__name__
+
+
 def pointer(query: str | None, start: int | None, end: int | None) -> str:
     """Draw the line of `query` that holds `start`, with carets under the faulty characters."""
     if query is None or start is None:

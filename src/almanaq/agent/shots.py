@@ -16,7 +16,7 @@ from pathlib import Path
 import sqlglot
 from sqlglot import exp
 
-from almanaq.errors import SourceError
+from almanaq.errors import SourceError, first_line
 from almanaq.suql.catalog.relations import Catalog
 
 Examples = tuple[tuple[str, str | None], ...]
@@ -67,7 +67,7 @@ def _example(entry: object, where: str) -> tuple[str, str | None]:
         try:
             sqlglot.parse_one(suql, read="postgres")
         except sqlglot.errors.SqlglotError as error:
-            raise SourceError(f"{where}: the SUQL cannot be parsed: {str(error).splitlines()[0]}") from error
+            raise SourceError(f"{where}: the SUQL cannot be parsed: {first_line(error)}") from error
     return question, suql
 
 

@@ -29,7 +29,7 @@ from almanaq.corpus.sqlite import (
 )
 from almanaq.corpus.table import Table, TableId
 from almanaq.corpus.tabular import clean_header, find_path, read_parts, read_rows
-from almanaq.errors import MissingExtraError, SourceError
+from almanaq.errors import MissingExtraError, SourceError, first_line
 from almanaq.sample import load as load_sample
 from almanaq.text.sql_literals import quote
 
@@ -253,7 +253,7 @@ def _duckdb_rows(path: Path, query: str, parameters: Sequence[object] = ()) -> l
             rows: list[tuple[Any, ...]] = connection.execute(query, parameters).fetchall()
             return rows
     except duckdb.Error as error:
-        raise SourceError(f"{path.name}: cannot be read as a DuckDB database ({str(error).splitlines()[0]})") from error
+        raise SourceError(f"{path.name}: cannot be read as a DuckDB database ({first_line(error)})") from error
 
 
 def _connect_duckdb(path: Path) -> Any:

@@ -15,7 +15,7 @@ from almanaq.corpus.files.plain import unpacked
 from almanaq.corpus.files.records import flat_columns, read_json
 from almanaq.corpus.files.sheets import read_sheets
 from almanaq.corpus.files.sniff import sniff
-from almanaq.errors import SourceError, suggest
+from almanaq.errors import SourceError, first_line, suggest
 
 _BATCH_ROWS = 1000
 _MOST_UNPACKED = 2_000_000_000
@@ -167,4 +167,4 @@ def open_parquet(path: Path) -> Any:
     try:
         return pq.ParquetFile(path, memory_map=True)
     except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{path.name} is not a Parquet file: {str(error).splitlines()[0]}") from error
+        raise SourceError(f"{path.name} is not a Parquet file: {first_line(error)}") from error

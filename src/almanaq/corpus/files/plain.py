@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from almanaq.errors import SourceError
+from almanaq.errors import SourceError, first_line
 
 _CHUNK = 1 << 20
 _MOST_UNPACKED = 64 << 30
@@ -30,7 +30,7 @@ def unpacked(path: Path, compression: str) -> Iterator[Path]:
             with _open_compressed(path, compression) as source, target.open("wb") as file:
                 _copy(source, file, path, folder)
         except (OSError, ValueError) as error:
-            why = str(error).splitlines()[0]
+            why = first_line(error)
             raise SourceError(f"{path.name} cannot be unpacked ({why}): is it whole, and {compression}?") from error
         yield target
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from almanaq.corpus.files.sniff import has_header, unnamed
-from almanaq.errors import MissingExtraError, SourceError
+from almanaq.errors import MissingExtraError, SourceError, first_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def read_sheets(path: Path, header: bool | None = None) -> list[Sheet]:
         workbook = CalamineWorkbook.from_path(str(path))
         read = [(name, workbook.get_sheet_by_name(name).to_python()) for name in workbook.sheet_names]
     except (CalamineError, OSError, ValueError) as error:
-        why = str(error).splitlines()[0]
+        why = first_line(error)
         raise SourceError(f"{path.name} cannot be read as a workbook ({why}): save it anew, or as CSV") from error
     sheets = [sheet for name, rows in read if (sheet := _sheet(path.name, name, rows, header)) is not None]
     if not sheets:

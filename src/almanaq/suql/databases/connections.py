@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from almanaq.errors import SourceError, UsageError
+from almanaq.errors import SourceError, UsageError, first_line
 from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.databases.protocol import Database
 from almanaq.text.sql_literals import quote
@@ -125,7 +125,7 @@ def adbc_tables(connection: Any) -> Mapping[str, Any]:
                 cursor.execute(f"SELECT * FROM {quoted}")
                 found[name] = cursor.fetch_arrow_table()
     except Exception as error:  # each driver has errors of its own
-        raise SourceError(f"the ADBC connection cannot be read: {str(error).splitlines()[0]}") from error
+        raise SourceError(f"the ADBC connection cannot be read: {first_line(error)}") from error
     if not found:
         raise SourceError("the ADBC connection sees no table")
     return found

@@ -13,12 +13,12 @@ from typing import Any
 import duckdb
 
 from almanaq.corpus.inference import LoadReport
-from almanaq.errors import SourceError, UsageError
+from almanaq.errors import SourceError, UsageError, first_line
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.databases import leaving
 from almanaq.suql.databases.duckdb_catalog import CatalogReader
-from almanaq.suql.databases.duckdb_session import DuckDBSession, first_line
+from almanaq.suql.databases.duckdb_session import DuckDBSession
 from almanaq.suql.databases.frames import as_arrow
 from almanaq.text.sql_literals import quote, string_literal
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import duckdb
 
+from almanaq.errors import first_line
 from almanaq.suql.catalog.infer import ENUM_VALUES, ColumnSample, infer_kind
 from almanaq.suql.catalog.reading import SAMPLE_ROWS, declared_column, flat, relation_names, shown_samples
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey
-from almanaq.suql.databases.duckdb_session import first_line
 from almanaq.text.sql_literals import quote
 
 _SAMPLE_CHARACTERS = 400

@@ -15,7 +15,14 @@ from typing import Any, Self
 import duckdb
 import pyarrow as pa
 
-from almanaq.errors import DatabaseError, DeadlineExceeded, NotSupportedError, OperationalError, engine_error
+from almanaq.errors import (
+    DatabaseError,
+    DeadlineExceeded,
+    NotSupportedError,
+    OperationalError,
+    engine_error,
+    first_line,
+)
 from almanaq.suql.databases.leaving import end
 from almanaq.text.sql_literals import quote, string_literal
 
@@ -234,8 +241,7 @@ class DuckDBSession:
             return OperationalError(
                 f"the query needs more memory than it may have: narrow it, or group it ({first_line(error)})"
             )
-        first = str(error).strip().split("\n", 1)[0]
-        return engine_error(re.sub(rf"\b{self._prefix}", "", first) or type(error).__name__, _kind(error))
+        return engine_error(re.sub(rf"\b{self._prefix}", "", first_line(error)), _kind(error))
 
 
 def _kind(error: Exception) -> type[BaseException]:
@@ -245,11 +251,6 @@ def _kind(error: Exception) -> type[BaseException]:
         return duckdb.DataError
     kind = getattr(duckdb, named, None)
     return kind if isinstance(kind, type) and issubclass(kind, duckdb.Error) else type(error)
-
-
-def first_line(error: Exception) -> str:
-    """Give what an error of the engine says, without its picture of the statement."""
-    return str(error).strip().split("\n", 1)[0]
 
 
 def file_literal(path: object) -> str:

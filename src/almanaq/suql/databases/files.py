@@ -22,7 +22,7 @@ from almanaq.corpus.inference import ColumnReport, LoadReport, Told
 from almanaq.corpus.readers import sheet_names
 from almanaq.corpus.table import TableId
 from almanaq.corpus.tabular import clean_header
-from almanaq.errors import MissingExtraError, SourceError
+from almanaq.errors import MissingExtraError, SourceError, first_line
 from almanaq.models.own_files import own_temporary
 from almanaq.suql.catalog.reading import relation_names
 from almanaq.suql.catalog.relations import Catalog
@@ -167,7 +167,7 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
         except (SourceError, MissingExtraError, OSError) as error:
             load.problems.append(str(not_opened(found.path.name, str(error))))
         except duckdb.Error as error:
-            why = str(error).strip().split("\n", 1)[0]
+            why = first_line(error)
             load.problems.append(str(not_opened(found.path.name, why)))
     if not load.reports:
         raise SourceError("\n".join(load.problems))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from almanaq.errors import UsageError
+from almanaq.errors import UsageError, first_line
 from almanaq.suql.catalog.relations import alike_but_for_case
 
 
@@ -30,7 +30,7 @@ def as_arrow(name: str, table: Any) -> pa.Table:
         found = _converted(table)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         kind = "columns of" if isinstance(table, Mapping) else f"{type(table).__name__}"
-        raise UsageError(f"the {kind} {name!r} cannot be taken over: {str(error).splitlines()[0]}") from error
+        raise UsageError(f"the {kind} {name!r} cannot be taken over: {first_line(error)}") from error
     if found is None:
         raise UsageError(f"{name!r} is a {type(table).__name__}, not a table of Arrow, pandas or polars")
     if not found.num_columns:

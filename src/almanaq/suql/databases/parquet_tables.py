@@ -11,7 +11,7 @@ import duckdb
 from almanaq.corpus.files.kinds import Format, kind_of, total_bytes
 from almanaq.corpus.files.listing import FoundFile, Listing
 from almanaq.corpus.tabular import clean_header
-from almanaq.errors import SourceError
+from almanaq.errors import SourceError, first_line
 from almanaq.suql.databases.duckdb_session import file_literal
 from almanaq.text.sql_literals import quote, string_literal
 
@@ -42,7 +42,7 @@ def load_parquet(
         made = "TABLE" if small else "VIEW"
         connection.execute(f"CREATE {made} {quote(*place)} AS SELECT {columns} FROM {source}")
     except duckdb.Error as error:
-        why = str(error).strip().split("\n", 1)[0]
+        why = first_line(error)
         raise SourceError(f"{file} is not a Parquet file, or not of one table with those beside it: {why}") from error
     types = [(name, str(entry[1])) for name, entry in zip(header.names, described, strict=True)]
     return int(rows), tuple(types), header.warnings

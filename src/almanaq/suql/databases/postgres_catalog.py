@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from almanaq.errors import SourceError
+from almanaq.errors import SourceError, first_line
 from almanaq.suql.catalog.infer import ColumnSample, infer_kind
 from almanaq.suql.catalog.reading import declared_column, flatten, relation_names, shown_samples
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey
-from almanaq.suql.databases.postgres_driver import driver, first_line
+from almanaq.suql.databases.postgres_driver import driver
 from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from almanaq.errors import MissingExtraError, SourceError
+from almanaq.errors import MissingExtraError, SourceError, first_line
 from almanaq.suql.databases.url import find_secret, hide
 
 if TYPE_CHECKING:
@@ -143,11 +143,6 @@ def check_version(number: int) -> None:
     """Raise SourceError for a server (150003 is 15.3) that is too old."""
     if number < OLDEST * 10_000:
         raise SourceError(f"the server is PostgreSQL {number // 10_000}; version {OLDEST} or later is needed")
-
-
-def first_line(error: Exception) -> str:
-    """Give the first line of an error's message."""
-    return str(error).strip().split("\n", 1)[0] or type(error).__name__
 
 
 @cache

@@ -31,9 +31,10 @@ from almanaq.errors import (
     OperationalError,
     ProgrammingError,
     engine_error,
+    first_line,
 )
 from almanaq.suql.databases.leaving import end
-from almanaq.suql.databases.postgres_driver import driver, first_line, has_settled_texts
+from almanaq.suql.databases.postgres_driver import driver, has_settled_texts
 from almanaq.suql.databases.postgres_types import sql_type, to_batch
 from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.text.sql_literals import quote

@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from almanaq.errors import ParameterError, QueryError, QuerySyntaxError, RefusedQueryError, UnsupportedError
+from almanaq.errors import ParameterError, QueryError, QuerySyntaxError, RefusedQueryError, UnsupportedError, first_line
 from almanaq.suql.syntax.allowlist import check_allowed
 from almanaq.suql.syntax.dialect import MISREAD, suql_dialect
 from almanaq.suql.syntax.limits import check_length, check_tokens, check_tree
@@ -237,13 +237,9 @@ def _unclosed(text: str) -> QuerySyntaxError:
     return QuerySyntaxError(message, query=text, start=start, end=start)
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0].rstrip(".")
-
-
 def _syntax_error(error: ParseError, text: str) -> QueryError:
     details = error.errors[0] if error.errors else {}
-    message = str(details.get("description") or _first_line(error)).partition(" but got <Token")[0].rstrip(".")
+    message = str(details.get("description") or first_line(error)).partition(" but got <Token")[0].rstrip(".")
     if message.startswith("Required keyword"):
         message = "something is missing"
     highlight = details.get("highlight")
