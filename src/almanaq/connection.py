@@ -200,6 +200,11 @@ class Connection(ErrorsAsAttributes):
             raise UsageError("this connection is closed; open another with almanaq.connect(…)")
 
     @property
+    def models(self) -> Models:
+        """The models that read this connection's texts and questions."""
+        return self._models
+
+    @property
     def catalog(self) -> Catalog:
         """The relations of the source, with the kind of each column."""
         return self.engine.catalog

@@ -1,0 +1,111 @@
+"""`almanaq mcp`: the tools over one source, for programs that speak the Model Context Protocol."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from almanaq.cli.options import (
+    SOURCE_HELP,
+    AllowHttp,
+    Deadline,
+    Embedder,
+    Examples,
+    MaxCalls,
+    Model,
+    NoCache,
+    Request,
+    Schema,
+    Strict,
+    connected,
+)
+from almanaq.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("mcp")(mcp)
+
+
+def mcp(
+    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = None,
+    db: Annotated[str | None, typer.Option("--db", metavar="SOURCE", help="The same, as an option.")] = None,
+    print_config: Annotated[
+        str | None,
+        typer.Option(
+            "--print-config",
+            metavar="CLIENT",
+            help="Print what CLIENT's settings need, and end: claude-desktop, claude-code, vscode, cursor or zed.",
+        ),
+    ] = None,
+    model: Model = None,
+    embedder: Embedder = None,
+    schema: Schema = None,
+    examples: Examples = None,
+    max_calls: MaxCalls = None,
+    strict: Strict = None,
+    deadline: Deadline = None,
+    no_cache: NoCache = False,
+    allow_http: AllowHttp = False,
+) -> None:
+    """Serve one program over standard input and output (MCP): questions, queries, tables, texts.
+
+    Seven tools, which only read. Private columns are not there. What a program asks for may lower --max-calls and
+    --deadline, never raise them. Several may be started over one source.
+    """
+    if (source is None) == (db is None):
+        raise UsageError("name the source once: almanaq mcp SOURCE, or almanaq mcp --db SOURCE")
+    named = source or db or ""
+    if print_config is not None:
+        given = {
+            "--model": model, "--embedder": embedder, "--schema": schema, "--examples": examples,
+            "--max-calls": max_calls, "--deadline": deadline,
+        }  # fmt: skip
+        switches = {"--strict": strict, "--no-cache": no_cache, "--allow-http": allow_http}
+        flags = [text for name, value in given.items() if value is not None for text in (name, _whole(name, value))]
+        _print_config(print_config, named, [*flags, *(name for name, chosen in switches.items() if chosen)])
+        return
+    from almanaq.mcp import run_stdio
+
+    request = Request(
+        named, model, embedder, schema, max_calls, strict=strict, deadline=deadline, cache=not no_cache,
+        examples=examples, allow_http=allow_http,
+    )  # fmt: skip
+    with connected(request) as connection:
+        run_stdio(connection)
+
+
+def _print_config(client: str, source: str, flags: list[str]) -> None:
+    """Print the settings on stdout, and where they belong on stderr."""
+    from almanaq.mcp.clients import client_named, command_line, settings
+
+    found = client_named(client)
+    command = str(Path(sys.argv[0]).absolute())
+    arguments = ["mcp", _place(source), *flags]
+    print(settings(found, command, arguments, _environment(flags)))
+    print(f"almanaq: this belongs into {found.place}", file=sys.stderr)
+    if client == "claude-code":
+        print(f"almanaq: or run: {command_line(command, arguments)}", file=sys.stderr)
+
+
+def _environment(flags: list[str]) -> dict[str, str]:
+    """Give what a server of models needs of the environment, which a client does not hand on; never a key."""
+    if not any(flag.startswith("openai:") for flag in flags):
+        return {}
+    from almanaq.models.address import shown_address
+
+    address = os.environ.get("OPENAI_BASE_URL")
+    return {"OPENAI_API_KEY": "YOUR-KEY"} | ({"OPENAI_BASE_URL": shown_address(address)} if address else {})
+
+
+def _whole(flag: str, value: object) -> str:
+    return _place(str(value)) if flag in ("--schema", "--examples") else str(value)
+
+
+def _place(source: str) -> str:
+    """Give a path that holds wherever a client starts the command; names and URLs as they are."""
+    return str(Path(source).absolute()) if Path(source).exists() else source

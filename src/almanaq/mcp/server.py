@@ -1,0 +1,270 @@
+"""The protocol around the tools; the one module that knows its library, the official SDK (`almanaq[mcp]`)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from almanaq.errors import AlmanaqError, MissingExtraError, is_engine_error
+from almanaq.mcp import caps, resources
+from almanaq.mcp.declared import BY_NAME, INSTRUCTIONS, TOOLS
+from almanaq.mcp.tools import Tools
+from almanaq.mcp.work import run_apart
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+    from almanaq.connection import Connection
+
+LOCAL = ("127.0.0.1", "localhost", "[::1]")
+_MOST_BODY = 1_000_000
+_QUOTED = re.compile(r"'[^']*'|“[^”]*”")
+
+
+def run_stdio(connection: Connection) -> None:
+    """Serve one client over standard input and output until it closes; nothing else is written to stdout."""
+    server = make_server(connection)
+    from mcp.server.stdio import stdio_server
+
+    async def serve() -> None:
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+    asyncio.run(serve())
+
+
+def asgi_app(connection: Connection, *, path: str = "/mcp", hosts: Sequence[str] | None = LOCAL) -> HttpApp:
+    """Give an ASGI app that serves clients over streamable HTTP at `path`.
+
+    Args:
+        hosts: names by which it may be called (with any port); others are refused, against DNS rebinding. None: whoever
+            mounts the app has checked Host and Origin already.
+    """
+    return HttpApp(make_server(connection), path, hosts)
+
+
+class HttpApp:
+    """An ASGI app of one server. It starts with the first request, whoever mounts it, and ends with the event loop."""
+
+    def __init__(self, server: Server[Any], path: str, hosts: Sequence[str] | None) -> None:
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        names = [] if hosts is None else [*(f"{host}:*" for host in hosts), *hosts]
+        schemes = ("http", "https")
+        security = TransportSecuritySettings(
+            enable_dns_rebinding_protection=hosts is not None,
+            allowed_hosts=names,
+            allowed_origins=[f"{scheme}://{name}" for scheme in schemes for name in names],
+        )
+        self._app = server.streamable_http_app(
+            streamable_http_path=path, transport_security=security, max_request_body_size=_MOST_BODY
+        )
+        self._manager = server.session_manager
+        self._running: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve a request; `lifespan` is answered, and nothing waits for it."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+            return
+        if self._running is None:
+            started = asyncio.Event()
+            self._running = asyncio.create_task(self._run(started))
+            await started.wait()
+        await self._app(scope, receive, send)
+
+    async def close(self) -> None:
+        """End every session, and the work that goes on for it."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _run(self, started: asyncio.Event) -> None:
+        async with self._manager.run():
+            started.set()
+            await asyncio.Event().wait()
+
+    async def _lifespan(self, receive: Any, send: Any) -> None:
+        while (await receive())["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        await self.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+def make_server(connection: Connection) -> Server[Any]:
+    """Give a server of the SDK over a connection; raises MissingExtraError without the SDK."""
+    if find_spec("mcp") is None:
+        raise MissingExtraError("mcp", "mcp", "an MCP server")
+    from mcp.server.lowlevel import Server
+
+    import almanaq
+
+    handlers = _Handlers(Tools(connection))
+    return Server(
+        "almanaq",
+        version=almanaq.__version__,
+        title="almanaq",
+        instructions=INSTRUCTIONS,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
+        on_completion=handlers.complete,
+    )
+
+
+class _Handlers:
+    """Answers each request of the protocol with what the tools give."""
+
+    def __init__(self, tools: Tools) -> None:
+        import mcp_types
+
+        self._tools = tools
+        self._types: Any = mcp_types
+
+    async def list_tools(self, context: Any, params: Any) -> Any:  # noqa: ARG002 - what the SDK passes
+        """List the tools."""
+        types = self._types
+        hints = types.ToolAnnotations(
+            read_only_hint=True,
+            destructive_hint=False,
+            idempotent_hint=True,
+            open_world_hint=self._tools.remote,
+        )
+        listed = [
+            types.Tool(
+                name=tool.name,
+                description=tool.description,
+                input_schema=tool.input_schema,
+                output_schema=tool.output_schema,
+                annotations=hints,
+            )
+            for tool in TOOLS
+        ]
+        return types.ListToolsResult(tools=listed)
+
+    async def call_tool(self, context: Any, params: Any) -> Any:
+        """Run a tool; an error is a result that says so, for the model to mend the call."""
+        wrong = _wrong(params.name, params.arguments or {})
+        if wrong:
+            return self._failed(wrong)
+        arguments = params.arguments or {}
+        work = self._tools.by_name[params.name]
+
+        async def tell(progress: float, total: float | None, message: str) -> None:
+            await context.session.report_progress(progress, total, message)
+
+        try:
+            record = await run_apart(lambda say: work(arguments, say), tell)
+        except AlmanaqError as error:
+            return self._failed(_message(error))
+        except Exception as error:
+            traceback.print_exc(file=sys.stderr)
+            return self._failed(f"unexpected {type(error).__name__}: this is a defect of almanaq; its log says more")
+        text = json.dumps(record, ensure_ascii=False)
+        return self._types.CallToolResult(
+            content=[self._types.TextContent(type="text", text=text)], structured_content=record
+        )
+
+    def _failed(self, message: str) -> Any:
+        content = [self._types.TextContent(type="text", text=caps.clip(message))]
+        return self._types.CallToolResult(content=content, is_error=True)
+
+    async def list_resources(self, context: Any, params: Any) -> Any:  # noqa: ARG002
+        """List the resources that are no table's."""
+        types = self._types
+        listed = [
+            types.Resource(uri=each.uri, name=each.name, description=each.description, mime_type=each.mime_type)
+            for each in resources.RESOURCES
+        ]
+        return types.ListResourcesResult(resources=listed)
+
+    async def list_templates(self, context: Any, params: Any) -> Any:  # noqa: ARG002
+        """List the resource that each table has."""
+        types = self._types
+        listed = [
+            types.ResourceTemplate(
+                uri_template=each.uri, name=each.name, description=each.description, mime_type=each.mime_type
+            )
+            for each in resources.TEMPLATES
+        ]
+        return types.ListResourceTemplatesResult(resource_templates=listed)
+
+    async def read_resource(self, context: Any, params: Any) -> Any:  # noqa: ARG002
+        """Give the text of a resource."""
+        uri = str(params.uri)
+        text, mime_type = self._refusing(resources.read, uri, self._tools.connection.catalog)
+        content = self._types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
+        return self._types.ReadResourceResult(contents=[content])
+
+    async def list_prompts(self, context: Any, params: Any) -> Any:  # noqa: ARG002
+        """List the prompts."""
+        types = self._types
+        listed = [
+            types.Prompt(
+                name=prompt.name,
+                title=prompt.title,
+                description=prompt.description,
+                arguments=[
+                    types.PromptArgument(name=name, description=what, required=needed)
+                    for name, what, needed in prompt.arguments
+                ],
+            )
+            for prompt in resources.PROMPTS
+        ]
+        return types.ListPromptsResult(prompts=listed)
+
+    async def get_prompt(self, context: Any, params: Any) -> Any:  # noqa: ARG002
+        """Give the text of a prompt."""
+        types = self._types
+        prompt, text = self._refusing(resources.filled, params.name, params.arguments or {})
+        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
+        return types.GetPromptResult(description=prompt.description, messages=[message])
+
+    async def complete(self, context: Any, params: Any) -> Any:  # noqa: ARG002
+        """Give the values that an argument of a prompt or a resource may have."""
+        types, argument = self._types, params.argument
+        values, total = resources.completions(argument.name, argument.value, self._tools.connection.catalog)
+        completion = types.Completion(values=values, total=total, has_more=total > len(values))
+        return types.CompleteResult(completion=completion)
+
+    def _refusing(self, give: Any, *arguments: Any) -> Any:
+        from mcp.shared.exceptions import MCPError
+
+        try:
+            return give(*arguments)
+        except AlmanaqError as error:
+            raise MCPError(code=self._types.INVALID_PARAMS, message=caps.clip(str(error))) from None
+
+
+def _wrong(name: str, arguments: dict[str, Any]) -> str:
+    """Say what is wrong with a call, "" where nothing is: the schema that clients see is the one that counts."""
+    from jsonschema import Draft202012Validator
+
+    from almanaq.errors import suggest
+
+    tool = BY_NAME.get(name)
+    if tool is None:
+        return f"there is no tool {caps.clip(name, 100)!r}{suggest(name, BY_NAME)}"
+    unknown = [key for key in arguments if key not in tool.takes]
+    if unknown:
+        return f"{name} takes no argument {caps.clip(unknown[0], 100)!r}{suggest(unknown[0], tool.takes)}"
+    found = next(Draft202012Validator(tool.input_schema).iter_errors(arguments), None)
+    if found is None:
+        return ""
+    place = "".join(f"{part!r}: " for part in found.absolute_path)
+    return f"{name}: {place}{caps.clip(found.message, 500)}"
+
+
+def _message(error: AlmanaqError) -> str:
+    """Give an error's words; of an engine's own without what it quotes, which may be from a row."""
+    return _QUOTED.sub("'…'", str(error)) if is_engine_error(error) else str(error)
