@@ -27,6 +27,28 @@ def read(model: ScriptedModel, call: TextCall, **options: int) -> TextReply:
     return asyncio.run(PromptedReader(model, **options).read(call))
 
 
+def test_what_yes_or_no_settles_is_asked_for_once_and_quoted_for_what_is_looked_for() -> None:
+    model = ScriptedModel({"answer": {"value": "No", "quotes": []}})
+    found = read(model, TextCall("answer", REVIEWS, "is it romantic?", compared=("Yes", "no")))
+    assert (found.value, found.verdicts) == ("No", {"Yes": False, "no": True})
+    (prompt,) = model.prompts
+    assert prompt.schema is not None
+    assert set(prompt.schema["properties"]) == {"value", "quotes"}  # type: ignore[call-overload]
+    assert 'for "Yes" and "No" up to two places' in prompt.messages[0].content
+    read(model, TextCall("answer", REVIEWS, "is it romantic?", compared=("Yes",)))
+    assert 'for "Yes" up to two places' in model.prompts[-1].messages[0].content
+    silent = ScriptedModel({"answer": {"value": None, "quotes": []}})
+    assert read(silent, ROMANTIC).verdicts == {"Yes": None, "No": None}
+
+
+def test_literals_other_than_yes_and_no_are_judged_beside_the_value() -> None:
+    model = ScriptedModel({"answer": {"value": "Thai", "verdicts": {"Yes": "no", "Thai": "yes"}, "quotes": []}})
+    call = TextCall("answer", REVIEWS, "which cuisine?", compared=("Yes", "Thai"))
+    assert read(model, call).verdicts == {"Yes": False, "Thai": True}
+    assert "Literals to judge" in model.prompts[0].messages[1].content
+    assert not TextCall("answer", REVIEWS, "how many?", type="integer", compared=("Yes",)).yes_or_no
+
+
 def test_a_reply_gives_value_verdicts_and_places_of_quotes() -> None:
     reply = {
         "value": "Yes",
@@ -57,6 +79,8 @@ def test_a_reply_gives_value_verdicts_and_places_of_quotes() -> None:
         '{"value": ["Yes"], "verdicts": {"Yes": "yes", "No": "no"}, "quotes": []}',
         '{"value": "Yes", "verdicts": {"Yes": "yes", "No": "no"}, "quotes": [{"quote": "x"}]}',
         '[{"value": "Yes"}]',
+        '{"value": "Yes", "verdicts": {"Yes": "no", "No": "yes"}, "quotes": []}',
+        '{"value": "Lovely", "quotes": []}',
     ],
 )
 def test_a_reply_of_another_form_is_repaired_once_and_then_fails(bad: str) -> None:

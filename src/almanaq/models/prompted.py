@@ -130,7 +130,15 @@ def asked_values(call: TextCall) -> dict[str, object]:
     """Give what a prompt says of a call, its document apart."""
     form = FORMS[call.type]
     said: dict[str, object] = {"question": call.question, "from_rows": call.from_rows}
-    return said | {"options": call.options, "compared": call.compared, "form": form}
+    said |= {"options": call.options, "compared": call.compared, "form": form}
+    return said | {"yes_or_no": _wanted(call) if call.yes_or_no else ""}
+
+
+def _wanted(call: TextCall) -> str:
+    """Say for which verdicts quotes are wanted: those that the query looks for."""
+    return " and ".join(
+        word for word in ('"Yes"', '"No"') if canonical(word.strip('"')) in map(canonical, call.compared)
+    )
 
 
 class PromptedLinker:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.models.prices import Price
+from almanaq.values import canonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,12 @@ class TextCall:
     options: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     from_rows: bool = False
+
+    @property
+    def yes_or_no(self) -> bool:
+        """Whether all that is asked for is a verdict: every literal that the answer is compared with is yes or no."""
+        literals = {canonical(literal) for literal in (*self.compared, *self.options)}
+        return bool(self.compared) and self.type == "text" and literals <= {"yes", "no"}
 
 
 @dataclass(frozen=True, slots=True)

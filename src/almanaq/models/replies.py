@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from almanaq.models.prompts.schemas import QUOTES, one_of
 from almanaq.models.prompts.schemas import strict_object as _object
 from almanaq.models.protocols import TextCall
 from almanaq.values import canonical, option_of
@@ -30,15 +31,15 @@ class ParsedReply:
 
 def reply_schema(call: TextCall) -> dict[str, object]:
     """Give the JSON schema of the reply to a text call."""
-    quote = _object({"passage": {"type": "integer"}, "quote": {"type": "string"}})
     value: dict[str, object] = {"type": ["string", "null"]}
     if call.options:
         value["enum"] = [*call.options, None]
+    elif call.yes_or_no:
+        value["enum"] = ["Yes", "No", None]
     properties: dict[str, object] = {"value": value}
-    if call.compared:
-        verdict = {"type": "string", "enum": list(_VERDICTS)}
-        properties["verdicts"] = _object(dict.fromkeys(call.compared, verdict))
-    properties["quotes"] = {"type": "array", "items": quote}
+    if call.compared and not call.yes_or_no:
+        properties["verdicts"] = _object(dict.fromkeys(call.compared, one_of(*_VERDICTS)))
+    properties["quotes"] = QUOTES
     return _object(properties)
 
 
@@ -74,10 +75,26 @@ def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
     known = {"value", "verdicts", "quotes"}
     if "value" not in content or set(content) - known:
         raise MalformedReply(
-            f"its keys are {sorted(content)}, expected value, quotes" + ", verdicts" * bool(call.compared)
+            f"its keys are {sorted(content)}, expected value, quotes"
+            + ", verdicts" * bool(call.compared and not call.yes_or_no)
         )
-    value = _value(content["value"], call.options)
-    return ParsedReply(value, _verdicts(content.get("verdicts"), call.compared), _quotes(content.get("quotes", [])))
+    value, quotes = _value(content["value"], call.options), _quotes(content.get("quotes", []))
+    if call.yes_or_no:
+        return _settled(value, content.get("verdicts"), quotes, call)
+    return ParsedReply(value, _verdicts(content.get("verdicts"), call.compared), quotes)
+
+
+def _settled(value: str | None, verdicts: object, quotes: tuple[tuple[int, str], ...], call: TextCall) -> ParsedReply:
+    """Give the reply to a question that yes or no settles, whose value is the verdict.
+
+    Verdicts beside it, which were not asked for, must not say otherwise: what was meant would be left open.
+    """
+    if canonical(value or "no") not in ("yes", "no"):
+        raise MalformedReply(f'"value" is {value!r}, expected "Yes", "No" or null')
+    found = {literal: None if value is None else canonical(literal) == canonical(value) for literal in call.compared}
+    if verdicts is not None and _verdicts(verdicts, call.compared) != found:
+        raise MalformedReply('"verdicts" and "value" contradict each other')
+    return ParsedReply(value, found, quotes)
 
 
 def _value(value: object, options: Sequence[str]) -> str | None:

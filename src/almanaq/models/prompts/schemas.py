@@ -23,9 +23,13 @@ def one_of(*values: str) -> dict[str, object]:
     return {"type": "string", "enum": list(values)}
 
 
-_QUOTES = {"type": "array", "items": strict_object({"passage": {"type": "integer"}, "quote": _TEXT})}
+QUOTES: Mapping[str, object] = {
+    "type": "array",
+    "items": strict_object({"passage": {"type": "integer"}, "quote": _TEXT}),
+}
+"""Words of passages, each with the number of its passage."""
+
 SCHEMAS: Mapping[str, Mapping[str, object]] = {
-    "verify": strict_object({"verdict": one_of("yes", "no", "unknown"), "quotes": _QUOTES}),
     "classify_turn": strict_object({"kind": one_of("query", "talk", "outside", "unclear"), "reason": _TEXT}),
     "relax": strict_object({"condition": {"type": "integer"}, "replacement": _TEXT_OR_NULL, "said": _TEXT}),
     "short_answer": strict_object({"answer": _TEXT_OR_NULL}),
