@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 import almanaq
-from almanaq.errors import QueryError
+from almanaq.errors import QueryError, UnsupportedError
 from engines import PostgresServer
 
 TABLES = {
@@ -48,6 +48,23 @@ FORMS = (
     "SELECT a AS k, k AS a FROM r ORDER BY k, a",
     "SELECT count FROM (SELECT count(*) FROM r) x",
     "SELECT 1 AS k UNION SELECT * FROM (VALUES (2)) v ORDER BY k",
+    "SELECT 1 AS k UNION ALL ((VALUES (2), (3)) UNION ALL (WITH v AS (VALUES (4)) SELECT * FROM v))",
+    "SELECT (VALUES (7)) AS k",
+    "WITH RECURSIVE w(n) AS (SELECT * FROM r UNION ALL SELECT n + 1 FROM w WHERE n < 5), r AS (VALUES (1)) TABLE w",
+)
+_TREE = "WITH RECURSIVE w(n, m) AS (SELECT 1, 'a' UNION ALL SELECT (n + 1) % 4, m FROM w WHERE n > 0)"
+_ENDLESS = "WITH RECURSIVE w(n) AS (SELECT 0 UNION ALL SELECT (n + 1) % 3 FROM w)"
+SEARCHES = (
+    f"{_TREE} SEARCH DEPTH FIRST BY n, m SET o SELECT n, m, o::text AS t FROM w ORDER BY o",
+    f"{_TREE} SEARCH BREADTH FIRST BY n SET o SELECT w.n, o::text FROM w ORDER BY o DESC",
+    f"{_ENDLESS} CYCLE n SET c USING p SELECT n, c, p::text FROM w",
+    f"{_ENDLESS} CYCLE n SET c TO 'Y' DEFAULT 'N' USING p SELECT n, c FROM w WHERE c = 'N'",
+    f'{_ENDLESS} SEARCH DEPTH FIRST BY n SET o CYCLE n SET "c" TO 1 DEFAULT 0 USING p SELECT n, c, o::text FROM w',
+    f"{_ENDLESS} CYCLE n SET c USING p, v AS (SELECT * FROM w) SELECT * FROM v JOIN r ON k = n",
+    f"{_ENDLESS} CYCLE n SET c USING p SELECT * FROM (SELECT * FROM w UNION ALL SELECT * FROM w) v",
+    "WITH RECURSIVE w(n) AS (SELECT 0 UNION ALL SELECT (n + 1) % 3 FROM w WHERE NOT c) CYCLE n SET c USING p "
+    "SELECT count(*) FROM w WHERE n IN (SELECT k FROM r)",
+    "SELECT * FROM (SELECT 1 AS one) cycle",
 )
 CLAUSES = (
     r"SELECT E'a\\b', length(E'a\\b'), 'x1' ~ E'\\d', E'it\'s', E'\xC3\xA9\u00e9', U&'\0041b'",
@@ -113,6 +130,20 @@ def rounded(row: tuple[Any, ...]) -> tuple[Any, ...]:
 @pytest.mark.parametrize("sql", FORMS + CLAUSES)
 def test_forms(servers: Servers, sql: str) -> None:
     assert_same(servers, sql)
+
+
+@pytest.mark.parametrize("sql", SEARCHES)
+def test_search_and_cycle(servers: Servers, sql: str) -> None:
+    there, here = servers.ours
+    assert_same(Servers(servers.plain, (there,)), sql)
+    if sql.startswith("WITH"):
+        with pytest.raises(UnsupportedError, match="not supported on duckdb"):
+            here.sql(sql)
+
+
+def test_search_beside_text_functions(servers: Servers) -> None:
+    sql = f"{_ENDLESS} CYCLE n SET c USING p SELECT n, c FROM w, p WHERE id = n AND answer(name, 'is it one?') = 'Yes'"
+    assert "CYCLE" in str(servers.ours[0].explain(sql))
 
 
 class Froms:
@@ -192,9 +223,12 @@ def test_drawn(servers: Servers) -> None:
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("WITH RECURSIVE w(n) AS (SELECT 1 UNION ALL SELECT 1 FROM w) CYCLE n SET c USING p SELECT * FROM w", "CYCLE"),
+        ("WITH w(n) AS (SELECT 1) CYCLE n SET c USING p SELECT * FROM w", "CYCLE"),
+        ("WITH RECURSIVE w(n) USING KEY (n) AS (SELECT 1 UNION SELECT n FROM w) SELECT * FROM w", "USING KEY"),
+        ("WITH RECURSIVE w AS (SELECT * FROM v), v AS (SELECT * FROM w) SELECT 1", "read one another"),
         (
-            "WITH RECURSIVE w(n) AS (SELECT 1 UNION ALL SELECT 1 FROM w) SEARCH DEPTH FIRST BY n SET o SELECT * FROM w",
+            "WITH RECURSIVE w(n) AS (SELECT answer(name, 'q') FROM p UNION ALL SELECT n FROM w) "
+            "SEARCH DEPTH FIRST BY n SET o SELECT * FROM w",
             "SEARCH",
         ),
         ("SELECT answer(name, 'q')::text[] FROM p", "gives one value"),

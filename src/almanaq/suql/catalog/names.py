@@ -18,16 +18,24 @@ from almanaq.suql.catalog.grouping import write_group_keys
 from almanaq.suql.catalog.output_names import APART, name_of
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.scope import Item, Scope, Shown, name_error, place, table_name, within
+from almanaq.suql.catalog.sources import order_members
 from almanaq.suql.catalog.table_functions import columns_of_function, functions_in
 from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.recursion import columns_of_clauses
+from almanaq.suql.syntax.text_functions import has_text
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A member of WITH: its name in the tree, and what it shows."""
+    """A member of WITH: its name in the tree, and what it shows; what SEARCH and CYCLE add is hidden further in."""
 
     name: str
     columns: tuple[Shown, ...]
+    added: tuple[Shown, ...] = ()
+
+    @property
+    def within(self) -> _Member:
+        return replace(self, added=tuple(replace(shown, hidden=True) for shown in self.added))
 
 
 def find_names(tree: exp.Query, catalog: Catalog, text: str) -> tuple[str, ...]:
@@ -50,7 +58,8 @@ class _Query:
 
     def query(self, node: exp.Expr, outer: Scope | None) -> tuple[Shown, ...]:
         """Find the names in a query; give its outputs, as they are called in the tree."""
-        names = self._with(node, outer)
+        names = self._inside()._with(node, outer)
+        _select_values(node)
         if isinstance(node, exp.Select):
             return names._select(node, outer)
         if isinstance(node, exp.SetOperation):
@@ -71,18 +80,21 @@ class _Query:
         names = self
         if with_ is None:
             return names
-        if with_.args.get("search") is not None:
-            message = (
-                "SEARCH and CYCLE are not supported: count the steps, or keep the path in an array, and look at that"
-            )
-            raise UnsupportedError(message)
+        if with_.args.get("recursive"):
+            order_members(with_)
         for cte in with_.expressions:
             called = cte.alias
             name = names._member_name(called)
-            columns = names._member(cte, name, bool(with_.args.get("recursive")), outer)
-            names = replace(names, members={**names.members, called: _Member(name, columns)})
+            member = names._member(cte, name, bool(with_.args.get("recursive")), outer)
+            names = replace(names, members={**names.members, called: member})
             cte.args["alias"].set("this", _label(name))
         return names
+
+    def _inside(self) -> _Query:
+        """Give what a query in this one may name."""
+        if not any(member.added for member in self.members.values()):
+            return self
+        return replace(self, members={called: member.within for called, member in self.members.items()})
 
     def _member_name(self, called: str) -> str:
         """Give a name for a member of WITH that no relation and no other member has."""
@@ -90,20 +102,30 @@ class _Query:
         names = (called if n == 0 else f"{called}_{n}" for n in itertools.count())
         return next(name for name in names if name not in taken and self.catalog.find(name) is None)
 
-    def _member(self, cte: exp.CTE, name: str, recursive: bool, outer: Scope | None) -> tuple[Shown, ...]:
+    def _member(self, cte: exp.CTE, name: str, recursive: bool, outer: Scope | None) -> _Member:
         _, listed = written_alias(cte)
         called, query = cte.alias, cte.this
+        added = tuple(Shown(column.name, column.name, column) for column in columns_of_clauses(cte))
         if not (recursive and isinstance(query, exp.SetOperation) and _reads(query, called)):
+            if added:
+                raise UnsupportedError(f"SEARCH and CYCLE belong to a recursive member of WITH; {called!r} is none")
             columns = renamed(self.query(query, outer), listed, called, self.text)
             cte.args["alias"].set("columns", None)
-            return columns
-        names = self._with(query, outer)
+            return _Member(name, columns)
+        if added and has_text(query):
+            raise UnsupportedError("SEARCH and CYCLE beside text functions are not supported: answer them around WITH")
+        names = self._inside()._with(query, outer)
         first = names.query(query.this, outer)
         columns = renamed(first, listed, called, self.text)
-        inner = replace(names, members={**names.members, called: _Member(name, columns)})
-        inner.query(query.expression, outer)
+        member = _Member(name, columns, added)
+        names.inside_of(called, member).query(query.expression, outer)
         cte.args["alias"].set("columns", [_label(c.node.name) for c in columns])
-        return columns
+        _name_searched(cte, columns, self.text)
+        return member
+
+    def inside_of(self, called: str, member: _Member) -> _Query:
+        """Give what the part of a member of WITH that reads the member may name."""
+        return replace(self, members={**self.members, called: member})
 
     def _select(self, block: exp.Select, outer: Scope | None) -> tuple[Shown, ...]:
         scope = read_from(block, outer, self)
@@ -178,7 +200,7 @@ class _Query:
         if any(what.args.get(key) for key in ("replace", "rename", "ilike")):
             raise UnsupportedError(f"{what.sql('duckdb')} is not PostgreSQL's: name the columns")
         left_out = {node.name for node in what.args.get("except_") or ()}
-        return tuple(shown for shown in found if shown.name not in left_out)
+        return tuple(shown for shown in found if shown.name not in left_out and not shown.hidden)
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
@@ -234,8 +256,7 @@ class _Query:
             node = node.this
         subquery = node.this if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery) else node
         if isinstance(subquery, exp.Subquery):
-            if isinstance(subquery.this, exp.Values):
-                subquery.set("this", exp.select("*").from_(subquery.this))
+            _select_values(subquery)
             columns = self.query(subquery.this, left if subquery is not node else outer)
             name = self.alias(called or "_query", left)
             columns = renamed(columns, listed, called, self.text)
@@ -252,7 +273,7 @@ class _Query:
         member = self.members.get(written)
         endings: list[str] = []
         if member is not None:
-            relation, columns = member.name, member.columns
+            relation, columns = member.name, member.columns + member.added
         else:
             found = self._base(node, written)
             relation, endings = found.name.lower(), [".".join(found.location[i:]).lower() for i in (-2, -3)]
@@ -304,6 +325,22 @@ class _Query:
         columns = tuple(Shown(*shown, label) for shown, label in zip(names, labels, strict=True))
         node.set("alias", exp.TableAlias(this=_label(name), columns=_typed(labels, listed)))
         return Item.table(visible, _of_table(columns, name)), node
+
+
+def _select_values(query: exp.Expr) -> None:
+    """Write `(VALUES …)` as `(SELECT * FROM (VALUES …))`."""
+    if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Values):
+        query.set("this", exp.select("*").from_(query.this))
+
+
+def _name_searched(cte: exp.CTE, columns: tuple[Shown, ...], text: str) -> None:
+    """Name the columns that SEARCH and CYCLE look at as they are called in the tree."""
+    labels = {shown.name: shown.node.name for shown in columns}
+    for clause in cte.args.get("key_expressions") or ():
+        for column in clause.this.expressions:
+            if column.name not in labels:
+                raise name_error(column, f"{cte.alias!r} has no column named {column.name!r}", list(labels), text)
+            column.set("this", labels[column.name])
 
 
 def _star_of_row(item: exp.Expr) -> exp.Expr:

@@ -18,11 +18,13 @@ class Shown:
         name: by which it is named, in lower case.
         spelled: what it is called in a result.
         node: what it stands for, in terms of the FROM that it is read from.
+        hidden: whether it is named only, and no `*` stands for it.
     """
 
     name: str
     spelled: str
     node: exp.Expr
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

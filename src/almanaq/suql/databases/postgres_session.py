@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 
 from almanaq.errors import (
     DatabaseError,
@@ -38,6 +39,7 @@ from almanaq.suql.databases.postgres_driver import driver, has_settled_texts
 from almanaq.suql.databases.postgres_types import sql_type, to_batch
 from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.text.sql_literals import quote
+from almanaq.suql.syntax.recursion import move_search_clauses
 
 if TYPE_CHECKING:
     from almanaq.suql.databases.postgres_driver import Connection
@@ -374,7 +376,9 @@ def _may_block(sql: str) -> bool:
         ProgrammingError, NotSupportedError: the text is not one SELECT that changes nothing.
     """
     try:
-        trees = [tree for tree in sqlglot.parse(sql, read="postgres") if tree is not None]
+        dialect = Dialect.get_or_raise("postgres")
+        tokens = dialect.tokenize(sql)
+        trees = [tree for tree in dialect.parser().parse(move_search_clauses(tokens), sql) if tree is not None]
     except (sqlglot.errors.SqlglotError, *MISREAD) as error:
         raise ProgrammingError(f"not a query: {first_line(error)}") from error
     effects = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock)

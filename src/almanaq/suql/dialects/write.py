@@ -13,6 +13,7 @@ from almanaq.suql.dialects.json_paths import write_path
 from almanaq.suql.dialects.others import write_for_others
 from almanaq.suql.dialects.patterns import refuse_backspace
 from almanaq.suql.syntax.normal_forms import COMPARISONS, rewritten
+from almanaq.suql.syntax.recursion import with_written_clauses
 from almanaq.suql.syntax.respelling import MISREAD
 from almanaq.suql.syntax.templates import TEMPLATED, as_written
 
@@ -64,6 +65,8 @@ def _for_postgres(node: exp.Expr) -> exp.Expr:
         return as_written(node)
     elif isinstance(node, exp.Anonymous) and node.name.lower() in MISREAD:
         return exp.Dot(this=exp.to_identifier("pg_catalog"), expression=node.copy())  # read again, it is what it is
+    elif isinstance(node, exp.CTE):
+        return with_written_clauses(node)
     elif isinstance(node, exp.Hex):
         return exp.Anonymous(this="to_hex", expressions=[node.this])
     return node

@@ -19,6 +19,7 @@ from almanaq.suql.syntax.nodes import nodes
 from almanaq.suql.syntax.normal_forms import LONG_CHAIN, balance_chains, rewritten, write_normal_forms
 from almanaq.suql.syntax.placeholders import number_placeholders
 from almanaq.suql.syntax.plain_texts import write_plain_texts
+from almanaq.suql.syntax.recursion import move_search_clauses, read_search_clauses
 from almanaq.suql.syntax.respelling import respell, spelled
 from almanaq.suql.syntax.templates import hide_templates
 from almanaq.suql.syntax.text_functions import has_text
@@ -109,7 +110,7 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
         check_tokens(tokens)
         _refuse_trailing_commas(tokens, text)
         tokens, count = number_placeholders(tokens, text)
-        tokens = _end_grouping_sets(respell(tokens, text))
+        tokens = _end_grouping_sets(respell(move_search_clauses(tokens), text))
         trees = [tree for tree in dialect.parser().parse(hide_templates(tokens), text) if tree is not None]
     except TokenError as error:
         raise _unclosed(text) from error
@@ -127,6 +128,7 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
     found = nodes(tree)
     _refuse_missing_arguments(found, text)
     _fetch_as_limit(found, tree)
+    read_search_clauses(found, engine)
     tree = write_plain_texts(tree, text)
     if parameters:
         tree = _fill(tree, parameters)
