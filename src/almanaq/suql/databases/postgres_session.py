@@ -38,8 +38,8 @@ from almanaq.suql.databases.leaving import end
 from almanaq.suql.databases.postgres_driver import driver, has_settled_texts
 from almanaq.suql.databases.postgres_types import sql_type, to_batch
 from almanaq.suql.syntax.dialect import MISREAD
-from almanaq.text.sql_literals import quote
 from almanaq.suql.syntax.recursion import move_search_clauses
+from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:
     from almanaq.suql.databases.postgres_driver import Connection

@@ -63,6 +63,9 @@ def _position(node: exp.Expr) -> str | None:
 
 def _replace(node: exp.Expr) -> str | None:
     given = [node.args.get("position"), node.args.get("occurrence")]
+    flags = node.args.get("modifiers")
+    if flags is not None and not isinstance(flags, exp.Literal):
+        return "regexp_replace takes flags that are written out here, as 'g'"
     return "regexp_replace from a place on is not supported" if any(part is not None for part in given) else None
 
 

@@ -21,6 +21,8 @@ def write_path(node: exp.Expr, dialect: str) -> exp.Expr:
     """
     steps = _steps(node.expression)
     if steps is None:
+        if node.expressions and dialect != "postgres":
+            raise UnsupportedError(f"several keys that are computed are not supported on {dialect}: use -> for each")
         return node
     if dialect == "postgres":
         return _for_postgres(node, steps)

@@ -17,6 +17,8 @@ from almanaq.suql.syntax.recursion import with_written_clauses
 from almanaq.suql.syntax.respelling import MISREAD
 from almanaq.suql.syntax.templates import TEMPLATED, as_written
 
+_DROPPED = ((exp.Length, "encoding", "length"), (exp.CurrentTime, "this", "current_time"))
+
 
 def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
     """Give a PostgreSQL tree, which is changed, as an engine has to be told it.
@@ -31,6 +33,8 @@ def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
         refuse_backspace(node)
         if dialect != "postgres" and isinstance(node, exp.Anonymous) and node.name.lower() in MISREAD:
             raise UnsupportedError(f"{node.name.lower()} in this form is not supported on {dialect}")
+        if dialect != "postgres":
+            _refuse_dropped(node, dialect)
         if dialect != "postgres" and isinstance(node, exp.AggFunc):
             refuse_outer_aggregate(node)
         if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
@@ -38,6 +42,13 @@ def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
         return write(node if dialect == "postgres" else _hexadecimal(node))
 
     return rewritten(tree, portable)
+
+
+def _refuse_dropped(node: exp.Expr, dialect: str) -> None:
+    """Refuse an argument that the printers of other engines leave out."""
+    for kind, key, name in _DROPPED:
+        if isinstance(node, kind) and node.args.get(key) is not None:
+            raise UnsupportedError(f"{name} with that argument is not supported on {dialect}: leave it out")
 
 
 def _hexadecimal(node: exp.Expr) -> exp.Expr:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from almanaq.errors import QueryTypeError, RefusedQueryError, suggest
+from almanaq.suql.syntax.carried import check_carried
 from almanaq.suql.syntax.nodes import nodes
 
 _UNIT_NAMES = "microsecond millisecond second minute hour day week month quarter year decade century millennium"
@@ -71,6 +72,7 @@ _ODD_TEXT = "the query holds the character U+0000, which no database takes in a 
 def check_arguments(node: exp.Expr) -> None:
     """Raise QueryError unless each part of a node that is printed as it is comes from a closed set."""
     kind = type(node).__name__
+    check_carried(node, kind)
     for key, value in node.args.items():
         for item in value if isinstance(value, list) else (value,):
             if isinstance(item, str):

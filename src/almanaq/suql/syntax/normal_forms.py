@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from almanaq.errors import UnsupportedError
+from almanaq.errors import QuerySyntaxError, UnsupportedError
 from almanaq.suql.syntax.limits import check_row
 from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.syntax.templates import shown_template
@@ -28,6 +28,7 @@ def write_normal_forms(tree: exp.Expr) -> exp.Expr:
     - `x LIKE ANY (ARRAY[p, q])` becomes `x LIKE p OR x LIKE q`;
     - `pg_catalog.f(x)` becomes `f(x)`;
     - `regexp_like(x, p, 'i')` becomes `x ~* p`;
+    - `current_timestamp(3)` becomes a cast to timestamptz(3);
     - `div(a, b)` is kept by name: a division of integers is another thing.
     """
     return rewritten(tree, _written)
@@ -68,6 +69,10 @@ def _written(node: exp.Expr) -> exp.Expr:
             raise UnsupportedError("regexp_like takes the flag 'i' or none: write the others into the pattern, as (?n)")
         kind = exp.RegexpILike if flag.name == "i" else exp.RegexpLike
         return kind(this=node.this, expression=node.expression)
+    elif isinstance(node, exp.CurrentTimestamp) and node.this is not None:
+        if not isinstance(node.this, exp.Literal) or node.this.is_string:
+            raise QuerySyntaxError("the digits of current_timestamp are a number: current_timestamp(3)")
+        return exp.cast(exp.CurrentTimestamp(), f"timestamptz({node.this.name})", dialect="postgres")
     elif isinstance(node, exp.Cast) and isinstance(node.this, exp.IntDiv):
         return exp.Anonymous(this="div", expressions=[node.this.this, node.this.expression])
     return shown_template(node)

@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from almanaq.errors import ParameterError, QueryError, QuerySyntaxError, RefusedQueryError, UnsupportedError, first_line
 from almanaq.suql.syntax.allowlist import check_allowed
+from almanaq.suql.syntax.argument_counts import check_counts
 from almanaq.suql.syntax.dialect import MISREAD, suql_dialect
 from almanaq.suql.syntax.limits import check_length, check_tokens, check_tree
 from almanaq.suql.syntax.literals import literal
@@ -109,6 +110,7 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
         _refuse_other_statements(tokens, text)
         check_tokens(tokens)
         _refuse_trailing_commas(tokens, text)
+        check_counts(tokens, text)
         tokens, count = number_placeholders(tokens, text)
         tokens = _end_grouping_sets(respell(move_search_clauses(tokens), text))
         trees = [tree for tree in dialect.parser().parse(hide_templates(tokens), text) if tree is not None]
