@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.models.vectors import normalised
-from almanaq.text.words import STOPWORDS, stem, words
+from almanaq.text.stopwords import STOPWORDS
+from almanaq.text.words import stem, words
 
 _LETTERS_WEIGHT = 0.25
 

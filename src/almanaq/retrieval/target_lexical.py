@@ -27,7 +27,7 @@ from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search
-from almanaq.text.index_terms import STOPWORDS
+from almanaq.text.stopwords import INDEX_STOPWORDS
 
 BUCKETS = 1 << 24
 K1, B = 1.5, 0.75
@@ -117,10 +117,10 @@ def buckets(text: str) -> Iterator[int]:
     plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)).lower()
     words = [match.group() for match in _TOKEN.finditer(plain)]
     for place, word in enumerate(words):
-        if word in STOPWORDS:
+        if word in INDEX_STOPWORDS:
             continue
         yield _bucket(word)
-        if place + 1 < len(words) and words[place + 1] not in STOPWORDS:
+        if place + 1 < len(words) and words[place + 1] not in INDEX_STOPWORDS:
             yield _bucket(f"{word} {words[place + 1]}")
 
 

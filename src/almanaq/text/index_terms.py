@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 
 from almanaq.errors import UsageError, suggest
+from almanaq.text.stopwords import INDEX_STOPWORDS
 
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _WORD = re.compile(r"\d+(?:\.\d+)+|\d+|[^\W\d_]+")
@@ -14,14 +15,6 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 _DATE = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
 _MONTHS = "January February March April May June July August September October November December".split()
-
-_QUESTION_WORDS = """
-a an and are as at be been by did do does for from had has have how in into is it its of on or that the their them then
-there these they this those to was were what when where which who whom whose why will with
-"""
-
-STOPWORDS = frozenset(_QUESTION_WORDS.split())
-"""Words of questions that say nothing of a table; dropped because in a small corpus they can look rare."""
 
 _REMEMBERED = 1_000_000  # words whose terms are remembered: some 200 MB at most
 
@@ -54,7 +47,7 @@ class Analyzer:
         """Give the terms of a word as it is written, and remember them: most words of a corpus are repeats."""
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
-        terms = self._known[token] = tuple(self._stem(word) for word in _parts(token) if word not in STOPWORDS)
+        terms = self._known[token] = tuple(self._stem(word) for word in _parts(token) if word not in INDEX_STOPWORDS)
         return terms
 
 

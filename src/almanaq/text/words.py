@@ -7,15 +7,10 @@ import threading
 from functools import lru_cache
 from typing import Any
 
+from almanaq.text.stopwords import STOPWORDS
+
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 _stemmers = threading.local()
-
-_STOPWORDS = """
-    a an the this that these those i you he she it we they me him her us them my your his its our their is are was
-    were be been being am do does did done have has had having will would can could should shall may might must of in on
-    at to from for with by about as into over under and or but if then than so very too just also there here what which
-    who whom whose when where why how any some all each not no nor"""
-STOPWORDS = frozenset(_STOPWORDS.split())
 
 
 def words(text: str) -> list[str]:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from almanaq.benchmark.hybridqa.relation import HybridRelation
-from almanaq.text.words import STOPWORDS, stem, words
+from almanaq.text.stopwords import STOPWORDS
+from almanaq.text.words import stem, words
 
 FEATURES = tuple(
     """cell cell_who cell_when cell_where cell_count cell_what

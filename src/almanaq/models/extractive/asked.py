@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from almanaq.models.extractive.tokens import STOPS, read_tokens
+from almanaq.text.stopwords import QUESTION_WORDS
 from almanaq.text.words import stem
 
-_QUESTION_WORDS = ("who", "whom", "whose", "what", "which", "where", "when", "why", "how")
 _RELATIVE = ("who", "which", "whose", "where", "when")
 _MEASURES = frozenset("many much long old far tall high large big fast deep wide often".split())
 _AUXILIARIES = frozenset("is are was were does do did has have had can could will would should 's be been".split())
@@ -86,7 +86,7 @@ def _question_word(words: Sequence[str]) -> int | None:
     """Give the place of the word that asks; a "who" or "which" inside the question may only tie a clause to it."""
     surely = any(word in ("what", "how") for word in words)
     for i, word in enumerate(words):
-        if word in _QUESTION_WORDS:
+        if word in QUESTION_WORDS:
             ties = word in _RELATIVE and i > 0 and surely and words[i - 1] not in (*_CLOSING, "and")
             if not ties:
                 return i

@@ -11,7 +11,8 @@ from almanaq.models.extractive.clauses import Clause, clauses
 from almanaq.models.extractive.lexicon import Concept, Hit, concept, triggers
 from almanaq.models.extractive.meaning import Meaning
 from almanaq.models.protocols import Quote
-from almanaq.text.words import STOPWORDS, stem, words
+from almanaq.text.stopwords import STOPWORDS
+from almanaq.text.words import stem, words
 
 _ASKING = re.compile(
     r"\s*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|might|am|isn't|aren't|doesn't|"

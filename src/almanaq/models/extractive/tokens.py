@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from almanaq.text.words import STOPWORDS, stem
+from almanaq.text.stopwords import STOPWORDS
+from almanaq.text.words import stem
 
 _TOKEN = re.compile(
     r"\d+(?:[.,:/\u2013-]\d+)*(?:st|nd|rd|th|s)?\b"  # 1,200 · 12:30 · 1999-2001 · 21st
