@@ -40,6 +40,7 @@ from almanaq.suql.execution.guards import (
     refuse_over_budget,
 )
 from almanaq.suql.execution.linker import link_literals
+from almanaq.suql.execution.pair_order import Candidates, FewestNewCalls, calls_of, is_of_pairs
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.stage_runs import AnyRun, StageRuns
 from almanaq.suql.execution.statements import Statements
@@ -291,7 +292,7 @@ class Run:
         alone = [block for block, _ in output.evidence] == [stage.block]
         return alone and keeps_each_row(output.select, made, cut=stage.enough is not None)
 
-    async def _ordered(self, stage: TextStage) -> CandidateStream | MostSimilarFirst | Listed:
+    async def _ordered(self, stage: TextStage) -> Candidates:
         """Give a stage's candidates in the order in which they are to be tried (semantics 9)."""
         similarity = self._means.similarity
         most = self._options.candidates if stage.predicate is not None else None
@@ -307,7 +308,8 @@ class Run:
         if most is not None:
             return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most))
         if by_similarity:
-            return MostSimilarFirst(self._session, sql, stage.inputs, similarity, brought)
+            similar = MostSimilarFirst(self._session, sql, stage.inputs, similarity, brought)
+            return FewestNewCalls(similar, calls_of(stage.inputs)) if is_of_pairs(stage) else similar
         surely = None if stage.enough is None else max(_FEWEST_ROWS, 2 * stage.enough)
         return CandidateStream(self._session, sql, first_rows=surely, brought=brought)
 

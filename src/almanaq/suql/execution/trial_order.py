@@ -11,6 +11,7 @@ from almanaq.suql.catalog.relations import Catalog, Column
 from almanaq.suql.catalog.sources import catalog_column, find_source
 from almanaq.suql.execution.candidates import LOOKED_AT, LOOKED_FURTHER, Similarity, constraint_of
 from almanaq.suql.execution.guards import may_infer
+from almanaq.suql.execution.pair_order import MOST_WAITING, is_of_pairs
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.options import Options
 from almanaq.suql.plan.references import column
@@ -35,6 +36,8 @@ def describe_order(stage: TextStage, options: Options, catalog: Catalog) -> str:
         return f"tried in order of similarity, by the database: {', '.join(v.name for _, v in vectors)}"
     if approximate:
         return "tried in order of similarity"
+    if is_of_pairs(stage):
+        return f"those with the fewest new texts first, then in order of similarity; of {MOST_WAITING:,} rows at once"
     return (
         f"tried in order of similarity: the best of {LOOKED_AT} rows first, with {LOOKED_FURTHER} more to choose from "
         "after each; of more rows than that, each third in their own order"
