@@ -76,8 +76,8 @@ def write_bad(folder: Path) -> Path:
     return folder
 
 
-def write_workbook(path: Path, sheets: Mapping[str, Sequence[Sequence[object]]]) -> Path:
-    """Write a small .xlsx file, as every program that reads them takes it."""
+def write_workbook(path: Path, sheets: Mapping[str, Sequence[Sequence[object]]], merged: str = "") -> Path:
+    """Write a small .xlsx file, as every program that reads them takes it; `merged` is a range of the first sheet."""
     names = list(sheets)
     ids = [(name, f"rId{i}", f"worksheets/sheet{i}.xml") for i, name in enumerate(names, 1)]
     with zipfile.ZipFile(path, "w") as archive:
@@ -106,7 +106,11 @@ def write_workbook(path: Path, sheets: Mapping[str, Sequence[Sequence[object]]])
         archive.writestr("xl/_rels/workbook.xml.rels", f'<Relationships xmlns="{_PACK}">{related}</Relationships>')
         for name, _, target in ids:
             rows = "".join(f"<row>{''.join(map(_cell, row))}</row>" for row in sheets[name])
-            archive.writestr(f"xl/{target}", f'<worksheet xmlns="{_BOOK}"><sheetData>{rows}</sheetData></worksheet>')
+            ranges = f'<mergeCells count="1"><mergeCell ref="{merged}"/></mergeCells>' if merged else ""
+            archive.writestr(
+                f"xl/{target}", f'<worksheet xmlns="{_BOOK}"><sheetData>{rows}</sheetData>{ranges}</worksheet>'
+            )
+            merged = ""
     return path
 
 

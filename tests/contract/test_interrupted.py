@@ -46,3 +46,26 @@ def test_rows_that_are_sure_are_printed(environment, tmp_path, query) -> None:
     else:
         assert len(rows) == ANSWERED
         assert "interrupted" in told
+
+
+def test_a_source_that_takes_long_is_given_up_at_once(environment, tmp_path) -> None:
+    row = '{"a": "2", "b": {"c": [1, 2], "d": "words"}, "items": [{"x": 1}, {"x": 2}]}'
+    (tmp_path / "t.json").write_text("[" + ",".join([row] * 300_000) + "]")
+    command = [str(Path(sys.executable).with_name("almanaq")), "sql", "SELECT 1", "--db", str(tmp_path / "t.json")]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(command, env=environment, **streams)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        while "libarrow" not in Path(f"/proc/{process.pid}/maps").read_text():
+            assert process.poll() is None
+            time.sleep(0.02)
+        time.sleep(0.2)
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert time.monotonic() - sent < 1.5
+    assert process.returncode == 130
+    assert "Traceback" not in told

@@ -37,9 +37,9 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     read: list[str] = []
     load = files._load
 
-    def counted(connection: Any, listing: Any, said: Any, name: str) -> Any:
+    def counted(connection: Any, listing: Any, said: Any, name: str, views: Any) -> Any:
         read.append(name)
-        return load(connection, listing, said, name)
+        return load(connection, listing, said, name, views)
 
     monkeypatch.setattr(files, "_load", counted)
     return read

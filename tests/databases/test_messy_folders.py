@@ -15,6 +15,7 @@ import pytest
 from tests.messy import write_bad, write_messy, write_workbook
 
 import almanaq
+from almanaq.corpus.files import records, sheets
 from almanaq.corpus.readers import read_corpus
 from almanaq.errors import SourceError
 from almanaq.suql.databases import parquet_tables
@@ -204,3 +205,30 @@ def test_all_parts_of_a_table_are_searched(tmp_path: Path) -> None:
     [sales] = list(read_corpus(tmp_path))
     assert (sales.header, len(sales.rows)) == (("amount", "year"), 4)
     assert {row[1] for row in sales.rows} == {"2023", "2024"}
+
+
+def test_merged_cells_and_sheets_of_one_cell(tmp_path: Path) -> None:
+    sales = [["Region", "Month", "n"], ["North", "May", 1], [None, "June", 2], ["South", "May", 3]]
+    write_workbook(tmp_path / "book.xlsx", {"Sales": sales, "Remark": [["by Ann"]]}, merged="A2:A3")
+    with almanaq.connect(tmp_path / "book.xlsx") as connection:
+        assert {relation.name for relation in connection.catalog.relations} == {"book"}
+        assert connection.sql("SELECT * FROM book ORDER BY n").rows == [
+            ("North", "May", 1),
+            ("North", "June", 2),
+            ("South", "May", 3),
+        ]
+        assert any("'Sales': merged cells hold" in message for message in connection.warnings)
+        assert any("'Remark': left out" in message for message in connection.warnings)
+
+
+def test_what_is_too_large_to_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sheets, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(records, "MOST_BYTES", 1 << 20)
+    write_workbook(tmp_path / "book.xlsx", {"Sales": [["a", "b"], *[["words " * 9, i] for i in range(20_000)]]})
+    (tmp_path / "large.json").write_text("[" + ",".join(['{"a": "' + "b" * 99 + '"}'] * 20_000) + "]")
+    (tmp_path / "good.csv").write_text("a,b\n1,2\n")
+    with almanaq.connect(tmp_path, cache=False) as connection:
+        told = [message for message in connection.warnings if "not opened" in message]
+    assert len(told) == 2
+    assert "book.xlsx: not opened: holds 2 MB, and workbooks are read up to 1: save its sheets as CSV" in told
+    assert "large.json: not opened: holds 2 MB, and JSON is read up to 1: write it as Parquet" in told

@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 import almanaq
+from almanaq.corpus.readers import read_corpus
 from almanaq.errors import SourceError
 
 
@@ -41,11 +42,34 @@ def test_tables_of_all_files_are_there_and_keep_their_keys(tmp_path):
         assert rows == [("Northern Light", "Ada")]
 
 
-def test_files_of_rows_go_before(tmp_path):
+def test_files_of_rows_stand_beside(tmp_path):
+    database(tmp_path / "choir.sqlite", *SINGERS)
+    (tmp_path / "singer.csv").write_text("id,name\n7,Cleo\n")
+    (tmp_path / "broken.sqlite").write_text("no database")
+    database(tmp_path / "empty.db")
+    with almanaq.connect(tmp_path) as connection:
+        names = {r.name: r.key for r in connection.catalog.relations}
+        assert names == {"choir.singer": ("id",), f"{tmp_path.name}.singer": ("id",)}
+        assert connection.sql("SELECT name FROM choir.singer ORDER BY id").rows == [("Ada",), ("Ben",)]
+        told = [message for message in connection.warnings if "not opened" in message]
+        assert [message.split(":")[0] for message in told] == ["broken.sqlite", "empty.db"]
+    assert {t.id.table for t in read_corpus(tmp_path)} == {"singer"}
+    assert {t.id.database for t in read_corpus(tmp_path)} == {"choir", tmp_path.name}
+
+
+def test_files_named_one_by_one_may_be_sqlite(tmp_path):
     database(tmp_path / "choir.sqlite", *SINGERS)
     (tmp_path / "rooms.csv").write_text("number\n7\n")
+    with almanaq.connect([tmp_path / "choir.sqlite", tmp_path / "rooms.csv"]) as connection:
+        assert {r.name for r in connection.catalog.relations} == {"singer", "rooms"}
+
+
+def test_files_of_data_that_cannot_be_read_are_reported(tmp_path):
+    (tmp_path / "rooms.csv").write_text("number\n7\n")
+    for name in ("more.zip", "more.duckdb", "notes.md"):
+        (tmp_path / name).write_text("x")
     with almanaq.connect(tmp_path) as connection:
-        assert [r.name for r in connection.catalog.relations] == ["rooms"]
+        assert [message.split(":")[0] for message in connection.warnings] == ["more.duckdb", "more.zip"]
 
 
 def test_two_files_of_one_name_are_refused(tmp_path):

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from almanaq.corpus.files.marks import ORDERS, Marks, is_slashed, marks_of
+from almanaq.corpus.stopping import check
 from almanaq.values import parse_date, parse_duration, parse_quantity, parse_time, parse_timestamp
 
 TYPED_SHARE = 0.95
@@ -19,6 +20,8 @@ MISSING = frozenset({"", "-", "\u2013", "\u2014", "n/a", "na", "n.a.", "null", "
 """What people write for "no value"; NULL in a typed column, kept as it is in a column of text."""
 
 _EXAMPLES = 3
+_LOOK = 1 << 12
+"""How many cells are read between two looks whether the reading is to end."""
 _UNMARKED = Marks()
 _LEADING_ZERO = re.compile(r"[0-]?0[0-9]+", re.ASCII)
 _FRACTION = re.compile(r"[0-9]+:[0-9]{2}\.[0-9]+", re.ASCII)
@@ -208,8 +211,14 @@ def _since_midnight(moment: Any) -> timedelta:
 
 def _read_all(cells: Mapping[str, int], parse: Callable[[str], Any]) -> dict[str, Any]:
     """Give the cells that `parse` can read, with their values."""
-    values = ((cell, parse(cell)) for cell in cells)
-    return {cell: value for cell, value in values if value is not None}
+    values: dict[str, Any] = {}
+    for number, cell in enumerate(cells):
+        if number % _LOOK == 0:
+            check()
+        value = parse(cell)
+        if value is not None:
+            values[cell] = value
+    return values
 
 
 _READERS = (_booleans, _numbers, _dates, _timestamps, _times)

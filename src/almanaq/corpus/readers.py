@@ -147,6 +147,12 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
                 faults.append(str(not_opened(found.path.name, str(error))))
         else:
             readers[TableId(place, found.id.table)] = partial(_file_table, found, rows)
+    for path in listing.databases:
+        try:
+            inner = _sqlite(path, rows)
+            readers |= dict.fromkeys(inner.ids, inner.read)
+        except SourceError as error:
+            faults.append(str(not_opened(path.name, str(error))))
     if not readers:
         raise SourceError("; ".join(faults))
     return SourceTables(tuple(readers), lambda table_id: readers[table_id](table_id), faults)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from almanaq.corpus.stopping import current
 from almanaq.errors import SourceError
 from almanaq.text.sql_literals import quote
 
@@ -66,10 +67,12 @@ class ViewTime:
     @contextmanager
     def bound(self, connection: sqlite3.Connection) -> Iterator[None]:
         """Let SQLite work within the block for as long as there is time; then it raises OperationalError."""
-        started = time.monotonic()
-        connection.set_progress_handler(lambda: time.monotonic() - started > self._left, _OPERATIONS)
+        started, stop = time.monotonic(), current()
+        over = started + self._left
+        connection.set_progress_handler(lambda: stop.asked or time.monotonic() > over, _OPERATIONS)
         try:
-            yield
+            with stop.granting(self._left):
+                yield
         finally:
             connection.set_progress_handler(None, 0)
             self._left -= time.monotonic() - started

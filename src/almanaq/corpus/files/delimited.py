@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 from almanaq.corpus.files.sniff import Dialect
+from almanaq.corpus.stopping import check
+
+_LOOK = 1 << 12
+"""How many rows are read between two looks whether the reading is to end."""
 
 
 @dataclass(slots=True)
@@ -52,6 +56,8 @@ def read_delimited(path: Path, dialect: Dialect, mended: Mended | None = None) -
         next(rows, None)
     for line, row in rows:
         mended.rows += 1
+        if mended.rows % _LOOK == 0:
+            check()
         if len(row) != width:
             extra = any(row[width:])
             mended.short += len(row) < width
@@ -79,8 +85,9 @@ def _quoting(path: Path, dialect: Dialect, mended: Mended) -> Literal[0, 3]:
     with path.open(encoding=dialect.encoding, errors=dialect.errors, newline="") as lines:
         reader = csv.reader(lines, delimiter=dialect.separator, strict=True)
         try:
-            for _ in reader:
-                pass
+            for number, _ in enumerate(reader):
+                if number % _LOOK == 0:
+                    check()
         except csv.Error as error:
             mended.quotes = reader.line_num
             return csv.QUOTE_NONE if "unexpected end" in str(error) else csv.QUOTE_MINIMAL

@@ -30,6 +30,16 @@ ENDINGS = {
     ".xls": Format.SHEETS,
     ".ods": Format.SHEETS,
 }
+UNREAD = {
+    ".duckdb": "a DuckDB file is a source of its own: name it",
+    ".ddb": "a DuckDB file is a source of its own: name it",
+    **dict.fromkeys((".zip", ".7z", ".rar", ".tar", ".tgz", ".xz"), "unpack it first"),
+    **dict.fromkeys(
+        (".avro", ".arrow", ".feather", ".orc", ".geojson", ".xlsb", ".dbf", ".mdb", ".accdb", ".sav", ".dta", ".rds"),
+        "files of this kind cannot be read: write it as CSV, JSON or Parquet",
+    ),
+}
+"""Files of data that are none of these, and what to do with them."""
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 KNOWN = ", ".join((*ENDINGS, *(f".csv{ending}" for ending in COMPRESSIONS)))
 
@@ -59,6 +69,11 @@ def kind_of(path: Path) -> Kind | None:
     if format_ is None or (compression and format_ not in (Format.DELIMITED, Format.JSON)):
         return None
     return Kind(inner.stem, inner.suffix.lower(), format_, compression)
+
+
+def unread_advice(path: Path) -> str:
+    """Say what to do with a file of data that cannot be read, by its name; "" where it is none."""
+    return UNREAD.get(path.suffix.lower(), "")
 
 
 def holds_table(path: Path) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from almanaq.corpus.files.kinds import KNOWN, Format, kind_of
+from almanaq.corpus.files.kinds import KNOWN, Format, kind_of, unread_advice
+from almanaq.corpus.sqlite import SQLITE, sqlite_files
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError
 
@@ -55,10 +56,15 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tables that a source names, in order, and the files that are none of them although they look so."""
+    """The tables that a source names, in order, and the files that are none of them although they look so.
+
+    Attributes:
+        databases: the SQLite files among them, each of which holds tables of its own.
+    """
 
     files: tuple[FoundFile, ...]
     problems: tuple[Problem, ...] = ()
+    databases: tuple[Path, ...] = ()
 
 
 def list_folder(folder: Path) -> Listing:
@@ -77,8 +83,9 @@ def list_folder(folder: Path) -> Listing:
     for place in [folder, *_folders(folder, problems)]:
         whole = _parts(place, folder.resolve().name, problems) if place is not folder else None
         found += [whole] if whole else _own(place, problems)
-    listing = _distinct(found, problems)
-    if not listing.files and not listing.problems:
+    databases = sqlite_files(folder)
+    listing = replace(_distinct(found, problems), databases=tuple(databases))
+    if not listing.files and not databases and not listing.problems:
         raise SourceError(f"the folder {str(folder)!r} holds no table: put files ending in {KNOWN} there")
     return listing
 
@@ -87,11 +94,16 @@ def list_paths(paths: Iterable[Path]) -> Listing:
     """List files that were named one by one, or by a glob; a folder among them stands for its files."""
     found: list[FoundFile] = []
     problems: list[Problem] = []
+    databases: list[Path] = []
     for path in paths:
         if path.is_dir():
             inner = list_folder(path)
             found += inner.files
+            databases += inner.databases
             problems += inner.problems
+            continue
+        if path.suffix.lower() in SQLITE and not _odd(path, named=True):
+            databases.append(path)
             continue
         kind = kind_of(path)
         if kind is None:
@@ -100,7 +112,7 @@ def list_paths(paths: Iterable[Path]) -> Listing:
             problems.append(not_opened(path.name, why))
         else:
             found.append(FoundFile(TableId("data", kind.stem), (path,)))
-    return _distinct(found, problems)
+    return replace(_distinct(found, problems), databases=tuple(databases))
 
 
 def holds_rows(folder: Path) -> bool:
@@ -115,6 +127,8 @@ def _own(place: Path, problems: list[Problem]) -> list[FoundFile]:
     found = []
     for path in sorted(p for p in place.iterdir() if not p.name.startswith((".", "~$"))):
         kind = kind_of(path)
+        if kind is None and not path.is_dir() and (advice := unread_advice(path)):
+            problems.append(not_opened(path.name, advice))
         if kind is None or path.is_dir():
             continue
         if why := _odd(path):

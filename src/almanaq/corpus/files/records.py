@@ -9,9 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from sys import intern
 from typing import Any
 
+from almanaq.corpus.files.json_stream import JSONStream
+from almanaq.corpus.stopping import check
 from almanaq.errors import SourceError
 
 Record = Mapping[str, Any]
@@ -19,6 +23,11 @@ _MOST_KEYS = 200
 """An object with more different keys over all records is a mapping of names to values, kept as JSON text."""
 _DEEPEST = 8
 _MOST_EXAMPLES = 3
+_LOOK = 1 << 12
+"""How many records are read between two looks whether the reading is to end."""
+_LONGEST_BEGINNING = 1 << 20
+MOST_BYTES = 512 << 20
+"""Of a larger file the objects would fill the memory: they take several times its size."""
 
 
 @dataclass(slots=True)
@@ -50,14 +59,25 @@ def read_json(path: Path, name: str) -> Records:
     Raises:
         SourceError: it holds no objects, or nothing of it is JSON.
     """
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise SourceError(
+            f"{name} holds {size >> 20:,} MB, and JSON is read up to {MOST_BYTES >> 20:,}: write it as Parquet"
+        )
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
-        first, second = (next((line for line in lines if line.strip()), "") for _ in range(2))
+        begins = (line for line in iter(partial(lines.readline, _LONGEST_BEGINNING), "") if line.strip())
+        first, second = next(begins, ""), next(begins, "")
     if not first:
         raise SourceError(f"{name} is empty: JSON Lines hold one object a line")
     by_lines = not name.lower().split(".", 1)[-1].startswith("json.") and not name.lower().endswith(".json")
     if by_lines or (second and _is_object(first)):
         return _lines(path, name)
-    return _document(path, name)
+    try:
+        return _document(path, name)
+    except SourceError:
+        if len(first) < _LONGEST_BEGINNING or not first.startswith("{"):
+            raise
+        return _lines(path, name)  # of objects so long that the first was not seen whole
 
 
 def _is_object(line: str) -> bool:
@@ -89,7 +109,11 @@ def _lines(path: Path, name: str) -> Records:
 
 def _numbered(path: Path) -> Iterator[tuple[int, str]]:
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
-        yield from ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+        for number, line in enumerate(lines, start=1):
+            if number % _LOOK == 0:
+                check()
+            if line.strip():
+                yield number, line
 
 
 def _record(line: str) -> tuple[Any, str]:
@@ -97,13 +121,16 @@ def _record(line: str) -> tuple[Any, str]:
         value = json.loads(line)
     except ValueError as error:
         return None, f"not JSON ({error})"
-    return value, "" if isinstance(value, dict) else f"one object a line, not a {type(value).__name__}"
+    if not isinstance(value, dict):
+        return None, f"one object a line, not a {type(value).__name__}"
+    return {intern(key): inner for key, inner in value.items()}, ""
 
 
 def _document(path: Path, name: str) -> Records:
     """Read a file that is one JSON value."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8-sig", errors="replace"))
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            value = _streamed(JSONStream(file))
     except ValueError as error:
         raise SourceError(f"{name} is not JSON ({error}): mend it there, or write one object a line") from error
     notes: tuple[str, ...] = ()
@@ -120,6 +147,19 @@ def _document(path: Path, name: str) -> Records:
     if len(rows) < len(value):
         notes = (*notes, f"{name}: {len(value) - len(rows):,} of its elements are no objects and are left out")
     return Records(rows, notes)
+
+
+def _streamed(stream: JSONStream) -> Any:
+    """Give a JSON text's value, read element by element where it is an array or holds one."""
+    first = stream.peek()
+    if first == "[":
+        value: Any = list(stream.elements())
+    elif first == "{":
+        value = {key: list(stream.elements()) if stream.peek() == "[" else stream.value() for key in stream.members()}
+    else:
+        value = stream.value()
+    stream.finish()
+    return value
 
 
 def _objects(value: Any) -> bool:
@@ -174,6 +214,8 @@ def _columns(rows: list[Record], depth: int) -> dict[str, list[Any]]:
     """Give the values of each key, objects opened up into columns of their own."""
     columns: dict[str, list[Any]] = {}
     for at, row in enumerate(rows):
+        if at % _LOOK == 0:
+            check()
         for key, value in row.items():
             if key not in columns:
                 columns[key] = [None] * len(rows)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from almanaq.corpus.files.sniff import has_header, unnamed
+from almanaq.corpus.stopping import check
 from almanaq.errors import MissingExtraError, SourceError, first_line
+
+MOST_BYTES = 300 << 20
+"""A workbook with more XML takes minutes, and the memory of a large machine."""
+_MOST_MERGED = 1 << 20
+"""So many cells at most are looked at in ranges that are merged."""
+_LOOK = 1 << 12
+"""How many rows are read between two looks whether the reading is to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +46,69 @@ def read_sheets(path: Path, header: bool | None = None) -> list[Sheet]:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError as error:
         raise MissingExtraError("python-calamine", "xlsx", f"the workbook {path.name}") from error
+    size, most = _unpacked(path), MOST_BYTES
+    if size > most:
+        raise SourceError(
+            f"{path.name} holds {size >> 20:,} MB, and workbooks are read up to {most >> 20:,}: save its sheets as CSV"
+        )
     try:
         workbook = CalamineWorkbook.from_path(str(path))
-        read = [(name, workbook.get_sheet_by_name(name).to_python()) for name in workbook.sheet_names]
+        read = [(name, *_rows(workbook.get_sheet_by_name(name))) for name in workbook.sheet_names]
     except (CalamineError, OSError, ValueError) as error:
         why = first_line(error)
         raise SourceError(f"{path.name} cannot be read as a workbook ({why}): save it anew, or as CSV") from error
-    sheets = [sheet for name, rows in read if (sheet := _sheet(path.name, name, rows, header)) is not None]
+    sheets = [sheet for name, rows, merged in read if (sheet := _sheet(path.name, name, rows, header, merged))]
     if not sheets:
         raise SourceError(f"{path.name} holds no rows")
-    return sheets
+    tables = [sheet for sheet in sheets if sheet.rows or len(sheet.names) > 1]
+    if not tables:
+        return sheets
+    alone = tuple(
+        f"{path.name}, sheet {sheet.name!r}: left out, as it holds one cell" for sheet in sheets if sheet not in tables
+    )
+    return [replace(tables[0], notes=tables[0].notes + alone), *tables[1:]]
 
 
-def _sheet(file: str, name: str, rows: Sequence[Sequence[Any]], header: bool | None) -> Sheet | None:
+def _unpacked(path: Path) -> int:
+    """Give how many bytes of XML a workbook holds; of one that is no archive, its own."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return sum(part.file_size for part in archive.infolist())
+    except (zipfile.BadZipFile, OSError):
+        return path.stat().st_size
+
+
+def _rows(sheet: Any) -> tuple[list[list[Any]], int]:
+    """Give the rows of a sheet, cells that are merged each with the value of their first, and how many were filled."""
+    rows = []
+    for number, row in enumerate(sheet.iter_rows()):
+        if number % _LOOK == 0:
+            check()
+        rows.append([_cell(value) for value in row])
+    return rows, _fill(rows, sheet)
+
+
+def _fill(rows: list[list[Any]], sheet: Any) -> int:
+    """Give each row of a merged cell its value; titles across columns stay as they are."""
+    if sheet.end is None:
+        return 0
+    top, left = sheet.end[0] + 1 - len(rows), sheet.start[1]
+    seen = filled = 0
+    for (first, own), (last, end) in sheet.merged_cell_ranges or ():
+        seen += (last - first + 1) * (end - own + 1)
+        if seen > _MOST_MERGED:
+            break
+        for row in rows[first - top + 1 : last - top + 1]:
+            for at in range(own - left, min(end - left + 1, len(row))):
+                if row[at] is None:
+                    row[at] = rows[first - top][own - left]
+                    filled += row[at] is not None
+    return filled
+
+
+def _sheet(file: str, name: str, rows: Sequence[Sequence[Any]], header: bool | None, merged: int) -> Sheet | None:
     """Give a sheet's table: from the first row with several cells on, as titles and remarks stand above it."""
-    found = [[_cell(value) for value in row] for row in rows]
-    found = [row for row in found if any(value is not None for value in row)]
+    found = [row for row in rows if any(value is not None for value in row)]
     if not found:
         return None
     widths = [sum(value is not None for value in row) for row in found]
@@ -65,6 +121,8 @@ def _sheet(file: str, name: str, rows: Sequence[Sequence[Any]], header: bool | N
         if start
         else ()
     )
+    if merged:
+        notes += (f"{file}, sheet {name!r}: merged cells hold the value of their first in each row",)
     if not named and header is None:
         notes += (f"{file}, sheet {name!r}: its first row looks like values, so the columns are called column_1 …",)
     names = tuple("" if v is None else str(v) for v in table[0]) if named else unnamed(len(used))

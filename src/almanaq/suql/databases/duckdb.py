@@ -43,6 +43,7 @@ class Loaded:
         typed: (schema, name) of the tables whose source declares types: no ENUM is inferred there.
         catalog: what the tables hold as it was read once, before a schema file is applied; None: to be read.
         origins: by (schema, name) of a table, the file that it was read from and how that is written.
+        lasting: whether reading it again would give the same; not where a part was left out for want of time.
     """
 
     reports: tuple[LoadReport, ...] = ()
@@ -51,6 +52,7 @@ class Loaded:
     typed: frozenset[tuple[str, str]] = frozenset()
     origins: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     catalog: Catalog | None = None
+    lasting: bool = True
 
 
 class DuckDBDatabase:

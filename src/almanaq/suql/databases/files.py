@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +20,23 @@ from almanaq.corpus.files.sheets import read_sheets
 from almanaq.corpus.files.sniff import NAMES, sniff
 from almanaq.corpus.inference import ColumnReport, LoadReport, Told
 from almanaq.corpus.readers import sheet_names
+from almanaq.corpus.sqlite import ViewTime
+from almanaq.corpus.stopping import check
 from almanaq.corpus.table import TableId
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import MissingExtraError, SourceError, first_line
-from almanaq.models.own_files import own_temporary
 from almanaq.suql.catalog.reading import relation_names
-from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.suql.databases.delimited_table import load_delimited
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
 from almanaq.suql.databases.inferred_keys import infer_keys
 from almanaq.suql.databases.kept import KeptTables, fingerprint
+from almanaq.suql.databases.loading import DATABASE, Keeping, open_loaded
 from almanaq.suql.databases.parquet_tables import load_parquet, lock_paths
+from almanaq.suql.databases.sqlite_files import SQLiteTables, load_sqlite
 from almanaq.suql.databases.typed_columns import value_column
-from almanaq.text.sql_literals import quote, string_literal
+from almanaq.text.sql_literals import quote
 
-DATABASE = "files"
 _NOTHING = Reading()
 
 
@@ -78,16 +79,18 @@ def open_files(
     kept: KeptTables | None = None,
     name: str = "",
     held: object = None,
+    seconds: float | None = None,
 ) -> DuckDBDatabase:
     """Open a folder of files of rows, one such file or several, as a database.
 
     The tables of a folder lie in a schema named after it, those of its sub-folders in schemas named after them. A file
-    that cannot be opened is reported, and the others are.
+    that cannot be opened is reported, and the others are. The tables of a SQLite file lie in a schema named after it.
 
     Args:
         kept: where tables are kept for the next time; None: nowhere.
         name: of the source; "": that of the folder or file.
         held: what must live as long as the database, as a folder of files that were fetched.
+        seconds: how long the views of SQLite files may take together; None takes VIEW_SECONDS.
 
     Raises:
         SourceError: no file can be opened.
@@ -98,48 +101,14 @@ def open_files(
     name = name or paths[0].name or str(paths[0])
     said = schema or Schema()
     key = fingerprint(listing, said) if kept is not None and _worth_keeping(listing) else ""
-    if kept is not None and key:
-        found = kept.open(key)
-        if found is not None:
-            connection, loaded = found
-            lock_paths(connection, listing)
-            return _database(connection, name, schema, loaded, None)
-    connection = duckdb.connect()
-    try:
-        connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
-        connection.execute(f"SET GLOBAL temp_directory = {string_literal(_spill_folder())}")
-        loaded = _load(connection, listing, said, name)
-        lock_paths(connection, listing)
-        save = kept.prepare(connection, key, loaded) if kept is not None and key else None
-    except BaseException:
-        connection.close()
-        raise
-    return _database(connection, name, schema, loaded, _Closing(save, held))
-
-
-@dataclass(frozen=True, slots=True)
-class _Closing:
-    """What is done when a database is let go of; it holds until then what must live so long."""
-
-    save: Callable[[Catalog | None], None] | None
-    held: object
-
-    def __call__(self, catalog: Catalog | None) -> None:
-        if self.save is not None:
-            self.save(catalog)
-
-
-def _database(
-    connection: duckdb.DuckDBPyConnection, name: str, schema: Schema | None, loaded: Loaded, closing: _Closing | None
-) -> DuckDBDatabase:
-    return DuckDBDatabase(
-        connection, name=name, database=DATABASE, schema=schema, loaded=loaded, infer_enums=True, on_close=closing
+    return open_loaded(
+        lambda connection: _load(connection, listing, said, name, ViewTime(seconds)),
+        name=name,
+        schema=schema,
+        keeping=Keeping(kept, key),
+        lock=lambda connection: lock_paths(connection, listing),
+        held=held,
     )
-
-
-def _spill_folder() -> str:
-    """Give where DuckDB writes what the memory has no room for, out of the sight of others; made only then."""
-    return str(own_temporary() / str(os.getpid()))
 
 
 def read_table(path: Path) -> tuple[Any, LoadReport]:
@@ -154,24 +123,21 @@ def read_table(path: Path) -> tuple[Any, LoadReport]:
 def _worth_keeping(listing: Listing) -> bool:
     """Tell whether reading the files takes long enough for their tables to be kept: Parquet is read in place."""
     read = [found.path for found in listing.files if _kind(found).format is not Format.PARQUET]
+    read += listing.databases
     return len(read) >= KeptTables.LEAST_FILES or (bool(read) and total_bytes(read) >= KeptTables.LEAST_BYTES)
 
 
-def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema, name: str) -> Loaded:
+def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema, name: str, views: ViewTime) -> Loaded:
     """Load every file that can be; raises SourceError where none can."""
     load = _Load(connection, said, [str(problem) for problem in listing.problems])
     for found in listing.files:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(found.id.database)}")
-        try:
-            _LOADERS[_kind(found).format](load, found)
-        except (SourceError, MissingExtraError, OSError) as error:
-            load.problems.append(str(not_opened(found.path.name, str(error))))
-        except duckdb.Error as error:
-            why = first_line(error)
-            load.problems.append(str(not_opened(found.path.name, why)))
+        _tolerant(load, found.path.name, partial(_LOADERS[_kind(found).format], load, found))
+    load.declared.update(infer_keys(connection, DATABASE, load.declared))
+    for path in listing.databases:
+        _tolerant(load, path.name, partial(_load_sqlite, load, path, views))
     if not load.reports:
         raise SourceError("\n".join(load.problems))
-    load.declared.update(infer_keys(connection, DATABASE, load.declared))
     names = relation_names(list(load.reports))
     declared = {names[each]: _renamed(entry, each, names) for each, entry in load.declared.items()}
     several = len({table_id.database for table_id in load.reports}) > 1
@@ -181,7 +147,20 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
         separate=several,
         origins={(each.database, each.table): report.origin for each, report in load.reports.items()},
         typed=frozenset((each.database, each.table) for each in load.typed),
+        lasting=not views.over,
     )
+
+
+def _tolerant(load: _Load, file: str, work: Callable[[], None]) -> None:
+    """Load a file, or report why it cannot be."""
+    check()
+    try:
+        work()
+    except (SourceError, MissingExtraError, OSError) as error:
+        load.problems.append(str(not_opened(file, str(error))))
+    except duckdb.Error as error:
+        check()  # it may have been interrupted
+        load.problems.append(str(not_opened(file, first_line(error))))
 
 
 def _renamed(entry: RelationSchema, table_id: tuple[str, str], names: Mapping[tuple[str, str], str]) -> RelationSchema:
@@ -220,11 +199,13 @@ def _load_json(load: _Load, found: FoundFile) -> None:
     with unpacked(found.path, kind.compression) as plain:
         records = read_json(plain, file)
     tables = open_records(records.rows, found.id.table)
+    records.rows.clear()  # room for the columns
     ids = {table.name: load.free(TableId(found.id.database, table.name)) for table in tables}
     for table in tables:
         header = clean_header(list(table.columns), file)
         notes = (*(records.notes if table is tables[0] else ()), *header.warnings)
         _load_values(load, ids[table.name], header.names, list(table.columns.values()), (notes, f"{file}: JSON"))
+        table.columns.clear()
     for table in tables:
         load.declared[ids[table.name]] = _with_parent(load.declared[ids[table.name]], table, ids)
 
@@ -273,6 +254,28 @@ def _load_parquet(load: _Load, found: FoundFile) -> None:
     parts = f" and {len(found.paths) - 1:,} more files" if len(found.paths) > 1 else ""
     load.typed.add(found.id)
     _add(load, found.id, LoadReport(found.id.table, rows, reports, warnings, f"{found.path.name}{parts}: Parquet"))
+
+
+def _load_sqlite(load: _Load, path: Path, views: ViewTime) -> None:
+    """Load the tables of a SQLite file into a schema named after it, which no other file may have."""
+    taken = {each.database.casefold() for each in load.reports}
+    place = next(
+        name
+        for name in (path.stem, path.name.replace(".", "_"), *(f"{path.stem}_{n}" for n in range(2, len(taken) + 3)))
+        if name.casefold() not in taken
+    )
+    read = SQLiteTables()
+    load_sqlite(load.connection, place, path, views, read)
+    if not read.declared:
+        raise SourceError(f"{path.name} holds no table")
+    reports = {report.table: report for report in read.reports}
+    for place_, table in read.declared:
+        found = reports.get(table) or LoadReport(table, 0, ())
+        load.reports[TableId(place_, table)] = replace(found, origin=f"{path.name}: SQLite")
+    load.declared.update({TableId(*at): entry for at, entry in read.declared.items()})
+    load.problems += [
+        w for report in read.reports if (place, report.table) not in read.declared for w in report.warnings
+    ]
 
 
 def _add(load: _Load, table_id: TableId, report: LoadReport) -> None:

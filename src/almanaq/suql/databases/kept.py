@@ -12,10 +12,10 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import duckdb
 
@@ -34,6 +34,12 @@ _HURRIED = (KeyboardInterrupt, DeadlineExceeded)
 """Whoever waits for these to end does not wait for tables to be written."""
 _FORGOTTEN_SECONDS = 3600.0
 DEFAULT_MEGABYTES = 2048
+
+
+class _Digest(Protocol):
+    def update(self, data: bytes, /) -> object: ...
+
+
 Save = Callable[[Catalog | None], None]
 """Writes what was loaded, with its catalog where that was read."""
 
@@ -167,13 +173,37 @@ def fingerprint(listing: Listing, said: Schema) -> str:
     digest.update(repr([str(problem) for problem in listing.problems]).encode())
     for found in listing.files:
         for path in found.paths:
-            known = path.stat()
-            digest.update(repr((found.id, str(path.resolve()), known.st_size, known.st_mtime_ns)).encode())
-            with path.open("rb") as file:
-                digest.update(file.read(_ENDS))
-                file.seek(max(0, known.st_size - _ENDS))
-                digest.update(file.read(_ENDS))
+            _add(digest, repr(found.id), path)
+    _add_databases(digest, {path.stem: path for path in listing.databases})
     return digest.hexdigest()
+
+
+def sqlite_fingerprint(files: Mapping[str, Path]) -> str:
+    """Give what tells the content of some SQLite files, by the schemas of their tables, from any other."""
+    digest = hashlib.sha256(f"{VERSION} {duckdb.__version__} SQLite".encode())
+    _add_databases(digest, files)
+    return digest.hexdigest()
+
+
+def _add_databases(digest: _Digest, files: Mapping[str, Path]) -> None:
+    """Add SQLite files: their beginning counts their changes, and beside them lies what is not yet written there.
+
+    Each commit to the log beside a file changes the sum at its end, or the mark at its beginning.
+    """
+    for place, path in files.items():
+        _add(digest, place, path)
+        for beside in (path.with_name(path.name + ending) for ending in ("-wal", "-journal")):
+            if beside.is_file() and beside.stat().st_size:
+                _add(digest, place, beside)
+
+
+def _add(digest: _Digest, called: str, path: Path) -> None:
+    known = path.stat()
+    digest.update(repr((called, str(path.resolve()), known.st_size, known.st_mtime_ns)).encode())
+    with path.open("rb") as file:
+        digest.update(file.read(_ENDS))
+        file.seek(max(0, known.st_size - _ENDS))
+        digest.update(file.read(_ENDS))
 
 
 def _summed(text: str) -> str:

@@ -44,6 +44,11 @@ def end(finish: Callable[[], None], locks: Iterable[Lock]) -> None:
     finish()
 
 
+def finish(work: Callable[[], None]) -> None:
+    """Do what may take long in a thread, wait for it a moment, and leave it behind."""
+    _leave(work).join(GRACE_SECONDS)
+
+
 def close(connection: Closed, busy: type[Exception]) -> None:
     """Close a connection; where work that was left is still on it, when that has ended."""
 
@@ -63,8 +68,9 @@ def work_was_left(*, but: threading.Thread | None = None) -> bool:
     return any(thread.is_alive() for thread in _left if thread is not but)
 
 
-def _leave(finish: Callable[[], None]) -> None:
+def _leave(finish: Callable[[], None]) -> threading.Thread:
     _left.difference_update([thread for thread in _left if not thread.is_alive()])
     thread = threading.Thread(target=finish, name="almanaq-left")
     _left.add(thread)
     thread.start()
+    return thread

@@ -25,6 +25,7 @@ from almanaq.suql.databases.connections import (
     path_of_url,
     plain_url,
 )
+from almanaq.suql.databases.opening import open_within
 from almanaq.suql.databases.sources import SOURCES, ADBCConnection
 
 if TYPE_CHECKING:
@@ -72,11 +73,12 @@ def open_database(
     if isinstance(source, str | os.PathLike):
         named = named_files(str(source), allow_http=allow_http)
         if named is not None:
-            return _open_files(named.paths, said, keep=keep and named.held is None, name=named.name, held=named.held)
+            keep = keep and named.held is None
+            return _open_files(named.paths, said, seconds, keep=keep, name=named.name, held=named.held)
         return _open_text(str(source), said, seconds, keep=keep)
     listed = as_list(source)
     if listed is not None:
-        return _open_files(listed, said, keep=keep)
+        return _open_files(listed, said, seconds, keep=keep)
     return _open_object(source, said)
 
 
@@ -92,26 +94,35 @@ def _open_text(source: str, schema: Schema | None, seconds: float | None, *, kee
 
 
 def _open_files(
-    paths: Sequence[Path], schema: Schema | None, *, keep: bool, name: str = "", held: object = None
+    paths: Sequence[Path],
+    schema: Schema | None,
+    seconds: float | None,
+    *,
+    keep: bool,
+    name: str = "",
+    held: object = None,
 ) -> Database:
     from almanaq.suql.databases.files import open_files
     from almanaq.suql.databases.kept import kept_tables
 
-    return open_files(paths, schema=schema, kept=kept_tables() if keep else None, name=name, held=held)
+    kept = kept_tables() if keep else None
+    return open_within(
+        lambda: open_files(paths, schema=schema, kept=kept, name=name, held=held, seconds=seconds), seconds
+    )
 
 
 def _open_path(path: Path, schema: Schema | None, seconds: float | None, *, keep: bool) -> Database:
     suffix = path.suffix.lower()
-    if path.is_dir() and not holds_rows(path) and sqlite_files(path):
-        from almanaq.suql.databases.sqlite_files import open_sqlite_folder
+    only_sqlite = path.is_dir() and not holds_rows(path) and bool(sqlite_files(path))
+    if only_sqlite or (not path.is_dir() and kind_of(path) is None and (suffix in SQLITE or is_sqlite(path))):
+        from almanaq.suql.databases.kept import kept_tables
+        from almanaq.suql.databases.sqlite_files import open_sqlite, open_sqlite_folder
 
-        return open_sqlite_folder(path, schema=schema, seconds=seconds)
+        open_ = open_sqlite_folder if only_sqlite else open_sqlite
+        kept = kept_tables() if keep else None
+        return open_within(lambda: open_(path, schema=schema, seconds=seconds, kept=kept), seconds)
     if path.is_dir() or kind_of(path) is not None:
-        return _open_files([path], schema, keep=keep)
-    if suffix in SQLITE or is_sqlite(path):
-        from almanaq.suql.databases.sqlite_files import open_sqlite
-
-        return open_sqlite(path, schema=schema, seconds=seconds)
+        return _open_files([path], schema, seconds, keep=keep)
     if suffix in DUCKDB:
         from almanaq.suql.databases.duckdb import open_duckdb_file
 

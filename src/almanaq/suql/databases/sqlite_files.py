@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from almanaq.corpus.files.kinds import total_bytes
 from almanaq.corpus.inference import ColumnReport, LoadReport
 from almanaq.corpus.sqlite import (
     ViewTime,
@@ -24,23 +25,28 @@ from almanaq.corpus.sqlite import (
     sqlite_views,
     unreadable_views,
 )
+from almanaq.corpus.stopping import check, current
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.reading import relation_names
 from almanaq.suql.catalog.schema_file import ForeignKey, RelationSchema, Schema
 from almanaq.suql.databases.documents import open_documents
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded, load_table
+from almanaq.suql.databases.kept import KeptTables, sqlite_fingerprint
+from almanaq.suql.databases.loading import DATABASE, Keeping, open_loaded
 from almanaq.suql.databases.typed_columns import SQL_TYPES, type_column
 from almanaq.text.sql_literals import quote
 
 _BATCH_ROWS = 20_000
-_TABLES_OF = "SELECT table_name FROM duckdb_tables() WHERE database_name = 'memory' AND schema_name = ?"
+_TABLES_OF = f"SELECT table_name FROM duckdb_tables() WHERE database_name = '{DATABASE}' AND schema_name = ?"
 _HIDDEN = 1
 """What SQLite's table_xinfo says of a column that belongs to how a virtual table works."""
 _MOMENTS = ("date", "timestamp", "time")
 
 
-def open_sqlite(path: Path, *, schema: Schema | None = None, seconds: float | None = None) -> DuckDBDatabase:
+def open_sqlite(
+    path: Path, *, schema: Schema | None = None, seconds: float | None = None, kept: KeptTables | None = None
+) -> DuckDBDatabase:
     """Load a SQLite file into an in-memory database, with its primary and foreign keys.
 
     SQLite types cells, not columns: a column of integers, of reals, of text or of blobs has that type; text declared
@@ -49,15 +55,18 @@ def open_sqlite(path: Path, *, schema: Schema | None = None, seconds: float | No
 
     Args:
         seconds: how long the views may take together; what is not read then is left out. None takes VIEW_SECONDS.
+        kept: where the tables are kept for the next time; None: nowhere.
     """
-    return _open_sqlites({"data": path}, path.name, schema, ViewTime(seconds))
+    return _open_sqlites({"data": path}, path.name, schema, ViewTime(seconds), kept)
 
 
-def open_sqlite_folder(folder: Path, *, schema: Schema | None = None, seconds: float | None = None) -> DuckDBDatabase:
+def open_sqlite_folder(
+    folder: Path, *, schema: Schema | None = None, seconds: float | None = None, kept: KeptTables | None = None
+) -> DuckDBDatabase:
     """Load the SQLite files of a folder and of its sub-folders, each into a schema named after the file.
 
     A table whose name another file has, too, is called `file.table`. Files without a table are left out. `seconds`
-    is as for one file.
+    and `kept` are as for one file.
 
     Raises:
         SourceError: no file holds a table, two files have one name, or a file is at fault.
@@ -69,35 +78,64 @@ def open_sqlite_folder(folder: Path, *, schema: Schema | None = None, seconds: f
                 f"{str(path)!r} and {str(files[path.stem])!r} would both be the database {path.stem!r}; rename one"
             )
         files[path.stem] = path
-    return _open_sqlites(files, folder.resolve().name, schema, ViewTime(seconds))
+    return _open_sqlites(files, folder.resolve().name, schema, ViewTime(seconds), kept)
 
 
-def _open_sqlites(files: Mapping[str, Path], name: str, schema: Schema | None, views: ViewTime) -> DuckDBDatabase:
-    connection = duckdb.connect()
-    reports: list[LoadReport] = []
-    declared: dict[tuple[str, str], RelationSchema] = {}
-    tables: dict[str, list[str]] = {}
+def _open_sqlites(
+    files: Mapping[str, Path], name: str, schema: Schema | None, views: ViewTime, kept: KeptTables | None
+) -> DuckDBDatabase:
+    def load(connection: duckdb.DuckDBPyConnection) -> Loaded:
+        return _load_all(connection, files, name, views)
+
+    worth = kept is not None and total_bytes(list(files.values())) >= kept.LEAST_BYTES
+    key = sqlite_fingerprint(files) if worth else ""
+    return open_loaded(load, name=name, schema=schema, keeping=Keeping(kept, key))
+
+
+def _load_all(connection: duckdb.DuckDBPyConnection, files: Mapping[str, Path], name: str, views: ViewTime) -> Loaded:
+    read = SQLiteTables()
     for place, path in files.items():
-        tables[place], unread = _sqlite_names(path)
-        reports += unread
-    if not any(tables.values()):
+        load_sqlite(connection, place, path, views, read)
+    if not read.declared:
         raise SourceError(f"{name} holds no table")
-    for place, path in files.items():
-        connection.execute(f"CREATE SCHEMA {quote(place)}")
-        with closing(connect_sqlite(path)) as sqlite:
-            reports += [_load_sqlite(connection, sqlite, path, (place, table), views) for table in tables[place]]
-            loaded_names = {name for (name,) in connection.execute(_TABLES_OF, [place]).fetchall()}
-            tables[place] = [table for table in tables[place] if table in loaded_names]
-            for table in tables[place]:
-                said = _sqlite_declared(connection, sqlite, (place, table), tables[place])
-                declared[place, table] = said
-                key = said.key[0] if len(said.key) == 1 else ""
-                opened = open_documents(connection, ("memory", place, table), key)
-                declared |= {(place, child): entry for child, entry in opened.items()}
-    called = relation_names(list(declared))
-    named = {called[at]: _renamed(entry, at[0], called) for at, entry in declared.items()}
-    loaded = Loaded(tuple(reports), Schema(named, name), separate=len(files) > 1)
-    return DuckDBDatabase(connection, name=name, database="memory", schema=schema, loaded=loaded, infer_enums=True)
+    called = relation_names(list(read.declared))
+    named = {called[at]: _renamed(entry, at[0], called) for at, entry in read.declared.items()}
+    return Loaded(tuple(read.reports), Schema(named, name), separate=len(files) > 1, lasting=not views.over)
+
+
+@dataclass(slots=True)
+class SQLiteTables:
+    """What was loaded of SQLite files.
+
+    Attributes:
+        declared: by the schema and name of a table, its keys.
+    """
+
+    reports: list[LoadReport] = field(default_factory=list)
+    declared: dict[tuple[str, str], RelationSchema] = field(default_factory=dict)
+
+
+def load_sqlite(
+    connection: duckdb.DuckDBPyConnection, place: str, path: Path, views: ViewTime, read: SQLiteTables
+) -> None:
+    """Load the tables and views of a SQLite file into the schema `place`, which is made, and add them to `read`.
+
+    Raises:
+        SourceError: it is no SQLite file, or a table of it cannot be read.
+    """
+    names, unread = _sqlite_names(path)
+    read.reports += unread
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(place)}")
+    with closing(connect_sqlite(path)) as sqlite, current().interrupting(sqlite.interrupt):
+        read.reports += [_load_sqlite(connection, sqlite, path, (place, table), views) for table in names]
+        loaded = {name for (name,) in connection.execute(_TABLES_OF, [place]).fetchall()}
+        tables = [table for table in names if table in loaded]
+        for table in tables:
+            said = _sqlite_declared(connection, sqlite, (place, table), tables)
+            read.declared[place, table] = said
+            key = said.key[0] if len(said.key) == 1 else ""
+            opened = open_documents(connection, (DATABASE, place, table), key)
+            read.declared |= {(place, child): entry for child, entry in opened.items()}
 
 
 def _renamed(entry: RelationSchema, place: str, called: Mapping[tuple[str, str], str]) -> RelationSchema:
@@ -116,7 +154,7 @@ def _load_sqlite(
     try:
         with views.bound(sqlite) if is_view else nullcontext():
             rows, report = _sqlite_table(sqlite, path, table)
-            load_table(connection, ("memory", place, table), rows)
+            load_table(connection, (DATABASE, place, table), rows)
     except SourceError:
         if not (is_view and views.over):
             raise
@@ -166,6 +204,7 @@ def _sqlite_table(sqlite: sqlite3.Connection, path: Path, name: str) -> tuple[An
 def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
     iterator = iter(rows)
     while chunk := list(islice(iterator, _BATCH_ROWS)):
+        check()
         yield chunk
 
 
@@ -230,7 +269,7 @@ def _sqlite_declared(
     """Give the primary key, if the rows keep it (SQLite lets it be null), and the foreign keys that lead somewhere."""
     database, table = at
     key, references = sqlite_keys(sqlite, table)
-    place = f"memory.{quote(database)}.{quote(table)}"
+    place = f"{DATABASE}.{quote(database)}.{quote(table)}"
     if key:
         names = ", ".join(map(quote, key))
         null = " OR ".join(f"{quote(name)} IS NULL" for name in key)
