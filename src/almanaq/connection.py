@@ -210,6 +210,11 @@ class Connection(ErrorsAsAttributes):
         return self.engine.catalog
 
     @property
+    def examples(self) -> Examples:
+        """Questions with their SUQL that a person wrote for the source."""
+        return self._shots
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What was mended or could not be read while the source was loaded; () for a database that is read in place."""
         reports = getattr(self._database, "reports", ())
@@ -287,13 +292,15 @@ class Connection(ErrorsAsAttributes):
 
         return self.engine.estimate_rows(suql, params, Counting(width, calls, confidence, seed))
 
-    def why_not(self, suql: str, key: Mapping[str, Any], params: Sequence[Any] = ()) -> WhyNot:
+    def why_not(
+        self, suql: str, key: Mapping[str, Any], params: Sequence[Any] = (), *, options: Options | None = None
+    ) -> WhyNot:
         """Give each condition of a query's WHERE with what it comes to for the row that `key` names, and the quotes.
 
         Args:
             key: values of columns that name the row, as `{"id": 7}`.
         """
-        return self.engine.why_not(suql, key, params)
+        return self.engine.why_not(suql, key, params, options=options)
 
     def ask(self, question: str, history: Sequence[Turn] = (), *, options: Options | None = None) -> Response:
         """Answer a question in plain words; the reply says which query was run and cites the evidence.

@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from almanaq.agent.conversation import Response
     from almanaq.agent.events import Event
+    from almanaq.suql.catalog.relations import Column, Relation
+    from almanaq.suql.explain.why_not import WhyNot
     from almanaq.suql.result import Evidence, Result, Trace
+
+_MOST_VALUES = 200
+"""Permitted values of a column that are listed."""
 
 
 def plain(value: Any) -> Any:
@@ -87,6 +92,43 @@ def response_record(response: Response) -> dict[str, Any]:
         "searched": plain(response.searched),
         "relaxed": plain(response.relaxed),
         "trace": trace_record(response.trace or Trace()),
+    }
+
+
+def why_not_record(found: WhyNot) -> dict[str, Any]:
+    """Give the conditions of a query with what each comes to for one row, and in words what keeps the row out."""
+    conditions = [
+        {"text": each.text, "truth": each.truth, "evidence": [evidence_record(e) for e in each.evidence]}
+        for each in found.conditions
+    ]
+    return {"found": bool(found.conditions), "conditions": conditions, "answer": str(found)}
+
+
+def relation_record(relation: Relation) -> dict[str, Any]:
+    """Give a relation of the catalog with its columns; of a private column nothing but what it is called."""
+    return {
+        "name": relation.name,
+        "description": relation.description,
+        "rows": relation.rows,
+        "key": list(relation.key),
+        "origin": relation.origin,
+        "references": [
+            {"columns": list(own), "relation": other, "to": list(theirs)}
+            for own, other, theirs in relation.foreign_keys
+        ],
+        "columns": [_column_record(column) for column in relation.columns],
+    }
+
+
+def _column_record(column: Column) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": column.type + ("[]" if column.array else ""),
+        "kind": column.kind.value,
+        "description": column.description,
+        "values": [] if column.private else list(column.values[:_MOST_VALUES]),
+        "samples": [] if column.private else list(column.samples),
+        "private": column.private,
     }
 
 

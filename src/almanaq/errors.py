@@ -15,6 +15,7 @@ AlmanaqError  (Error)
 │   │   └── QueryTypeError        (a QueryError) a value of the wrong type or kind (answer() of a number)
 │   ├── NotSupportedError         what is not done here
 │   │   ├── RefusedQueryError     (a QueryError) not a single read-only SELECT, or a function that is not allowed
+│   │   │   └── PrivateColumnError    it names a column that is private, and not to be read from where it comes
 │   │   └── UnsupportedError      (a QueryError) the database cannot do what the query asks; never dropped silently
 │   ├── DataError                 a value that cannot be computed or read: division by zero, a cast, a range
 │   ├── IntegrityError            a constraint of the database; nothing here writes, so only an engine may raise it
@@ -33,6 +34,7 @@ AlmanaqError  (Error)
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -140,6 +142,10 @@ class RefusedQueryError(QueryError, NotSupportedError):
     """The query is not a single read-only SELECT, or calls a function that is not allowed."""
 
 
+class PrivateColumnError(RefusedQueryError):
+    """The query names a private column, on a connection that has none of them."""
+
+
 class UnsupportedError(QueryError, NotSupportedError):
     """The database cannot do what the query asks."""
 
@@ -205,6 +211,12 @@ def suggest(name: str, known: Iterable[str]) -> str:
 def first_line(error: BaseException) -> str:
     """Give the first line of what an error of another library says: the rest is its picture of the statement."""
     return str(error).strip().split("\n", 1)[0] or type(error).__name__
+
+
+def near_names(message: str) -> list[str]:
+    """Give the names that a message offers with `suggest` in place of one that is not known."""
+    offered = message.rpartition("; did you mean ")[2] if "; did you mean " in message else ""
+    return re.findall(r"'([^']*)'", offered.partition("?")[0])
 
 
 def pointer(query: str | None, start: int | None, end: int | None) -> str:

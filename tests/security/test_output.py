@@ -15,9 +15,9 @@ import pytest
 
 import almanaq.cli
 from almanaq.benchmark.report.page import _inline
-from almanaq.cli.csv_rows import CsvWriter, encoded
 from almanaq.cli.out_file import check_out, open_out
 from almanaq.cli.output import Format, rows_writer
+from almanaq.csv_rows import CsvWriter, encoded
 from almanaq.errors import UsageError
 from almanaq.visible import STEERING, visible, visible_json
 

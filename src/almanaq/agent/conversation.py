@@ -90,7 +90,7 @@ class Agent:
     ) -> None:
         language = models.language
         self._engine, self._options = engine, options
-        self._tables = tables
+        self._tables = tables or _choose_tables()
         local = LocalDialogue(engine)
         self._classifier = classifier or (PromptedClassifier(language) if language else local)
         # Where all relations fit its prompt, a parser with a language model tells in the same call what needs no data.
@@ -155,10 +155,6 @@ class Agent:
         catalog = self._engine.catalog
         if len(catalog.relations) <= (MOST_TABLES if catalog.separate else self._most):
             return catalog, False
-        if self._tables is None:
-            from almanaq.retrieval.choose import TableChooser
-
-            self._tables = TableChooser()
         return relevant(question, catalog, history, self._tables, one_database=self._links_words), True
 
     def _run(self, question: str, catalog: Catalog, history: History) -> Generator[Event, None, _Ran | Response]:
@@ -253,6 +249,7 @@ class Agent:
             shown=None if ran.empty else ran.shown,
             meant=ran.parsed.suql if ran.relaxed else None,
             private=shows_private(ran.suql, self._engine.catalog, result.trace.links),
+            table=result.table,
         )
         notes = _notes(ran.parsed, result.trace)
         responder = self._responder
@@ -281,6 +278,20 @@ class Agent:
             )
         except (AlmanaqError, SqlglotError):
             return None
+
+
+def _choose_tables() -> ChooseTables:
+    """Give a TableChooser that is made when it is first needed: most sources have few tables."""
+    chooser: list[ChooseTables] = []
+
+    def choose(question: str, catalog: Catalog) -> tuple[str, ...]:
+        if not chooser:
+            from almanaq.retrieval.choose import TableChooser
+
+            chooser.append(TableChooser())
+        return chooser[0](question, catalog)
+
+    return choose
 
 
 def _notes(parsed: Parsed, trace: Trace) -> tuple[str, ...]:

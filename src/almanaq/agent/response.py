@@ -9,11 +9,13 @@ from almanaq.agent.history import Key, Shown, Turn, TurnKind
 from almanaq.errors import AlmanaqError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from almanaq.suql.result import Evidence, Trace
 
 Status = Literal["answered", "no_result", "no_query", "clarify", "failed"]
 _REMEMBERED = 20
-_OWN = ("question", "error", "kind", "shown", "meant", "private")
+_OWN = ("question", "error", "kind", "shown", "meant", "private", "table")
 """Fields for callers in Python, which are no keys of `ask --json`."""
 
 
@@ -33,6 +35,7 @@ class Response:
         shown: the keys of the rows, for later turns that refer to them.
         meant: where a condition was left out, the query with it: what later turns go on from.
         private: the rows show private columns; no language model sees them, now or in later turns.
+        table: the rows as Arrow, with the types of the columns; None when no query ran.
     """
 
     status: Status
@@ -51,6 +54,7 @@ class Response:
     shown: Shown | None = None
     meant: str | None = None
     private: bool = False
+    table: pa.Table | None = field(default=None, compare=False, repr=False)
 
     def turn(self) -> Turn:
         """Give what a conversation remembers of this reply; of a failure no word that may come from the data."""

@@ -10,10 +10,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from almanaq.cli.csv_rows import CsvWriter, encoded
 from almanaq.cli.out_file import open_out
 from almanaq.cli.rows import Amount
 from almanaq.cli.terminal import console, print_result
+from almanaq.csv_rows import CsvWriter, encoded
 from almanaq.encode import result_record
 from almanaq.errors import UsageError
 from almanaq.visible import visible_json

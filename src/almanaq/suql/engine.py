@@ -156,6 +156,11 @@ class Engine:
         with within_limits():
             self._bind(query, ())
 
+    def bound(self, query: str, parameters: Sequence[object] = ()) -> BoundQuery:
+        """Give a query with its names resolved; runs nothing. Raises QueryError."""
+        with within_limits():
+            return self._bind(query, parameters)
+
     def plan(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Plan:
         """Give the plan of a query; asks neither the database nor a model."""
         return self._prepare(query, parameters, options or self._options).plan

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from almanaq.errors import RefusedQueryError
+from almanaq.errors import PrivateColumnError
 from almanaq.suql.catalog.lineage import Origin, origins, output_origins
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
@@ -37,7 +37,7 @@ def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
 
 
 def refuse_withheld(tree: exp.Query, catalog: Catalog, text: str) -> None:
-    """Raise RefusedQueryError for a name that can only mean a column that no query may read."""
+    """Raise PrivateColumnError for a name that can only mean a column that no query may read."""
     named = [relation for table in tree.find_all(exp.Table) if (relation := catalog.find(table.name)) is not None]
     withheld = {name.lower(): f"{relation.name}.{name}" for relation in named for name in relation.withheld}
     if not withheld:
@@ -48,7 +48,7 @@ def refuse_withheld(tree: exp.Query, catalog: Catalog, text: str) -> None:
         name = column.name.lower()
         if name in withheld and name not in others:
             meta = column.this.meta
-            raise RefusedQueryError(
+            raise PrivateColumnError(
                 f"{withheld[name]} is private: no query here may read it; leave it out",
                 query=text,
                 start=meta.get("start"),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from almanaq.suql.execution.cited import keeper
 from almanaq.suql.execution.text_stage import SiteQuote, StageRow
 from almanaq.suql.result import Evidence
 
@@ -25,9 +26,13 @@ class EvidenceBook:
         """Keep the quotes of a row that passed or was read, or that it was inferred."""
         if row.inferred:
             self._inferred.add((block, row.row))
-        kept = self._quotes[block, row.row]
+        kept, keeping = self._quotes[block, row.row], keeper()
         for quote in row.quotes:
             evidence = _evidence(quote, row)
+            if keeping is not None and quote.text is not None:
+                keeping.add(
+                    (evidence.relation, evidence.key, evidence.column, evidence.passage), evidence.start, quote.text
+                )
             if evidence not in kept:
                 kept.append(evidence)
 

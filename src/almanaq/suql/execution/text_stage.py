@@ -16,6 +16,7 @@ from almanaq.suql.accuracy.estimates import CountEstimate
 from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
 from almanaq.suql.execution.candidates import Candidate, PassageSelection, passages_of
+from almanaq.suql.execution.cited import keeper
 from almanaq.suql.execution.computed import ComputedAtoms
 from almanaq.suql.execution.one_per import OnePer
 from almanaq.suql.execution.truth import TRUE, Atom, choose, mask, possible
@@ -27,11 +28,12 @@ from almanaq.suql.plan.stages import SiteInput, TextStage
 
 @dataclass(frozen=True, slots=True)
 class SiteQuote:
-    """A quote that an answer rests on, with the input it belongs to."""
+    """A quote that an answer rests on, with the input it belongs to; `text` is its passage where those are kept."""
 
     item: SiteInput
     question: str
     quote: Quote
+    text: str | None = None
 
 
 @dataclass(slots=True)
@@ -305,11 +307,7 @@ class _Asking:
 
     def result(self) -> StageRow:
         """Give the row with its computed columns and quotes."""
-        quotes = [
-            SiteQuote(self._run._inputs[site], self._question(site), self._placed(site, quote))
-            for site, outcome in self._outcomes.items()
-            for quote in outcome.quotes
-        ]
+        quotes = [self._cited(site, quote) for site, outcome in self._outcomes.items() for quote in outcome.quotes]
         names = {name for item in self._run._inputs.values() for name in item.key}
         key = {name: self._candidate.values[name] for name in names}
         found = self._candidate
@@ -322,6 +320,10 @@ class _Asking:
             values[site] = outcome.value
             values.update({f"{site}_{i}": outcome.verdicts.get(literal) for i, literal in enumerate(compared)})
         return values
+
+    def _cited(self, site: str, quote: Quote) -> SiteQuote:
+        text = self._passages[site][quote.passage] if keeper() is not None else None
+        return SiteQuote(self._run._inputs[site], self._question(site), self._placed(site, quote), text)
 
     def _placed(self, site: str, quote: Quote) -> Quote:
         """Give a quote with the number of its passage in the whole document."""

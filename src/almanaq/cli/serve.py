@@ -1,0 +1,141 @@
+"""`almanaq serve`: a page and an HTTP API over a source."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from almanaq.cli.options import (
+    SOURCE_HELP,
+    AllowHttp,
+    Deadline,
+    Embedder,
+    Examples,
+    MaxCalls,
+    Model,
+    NoCache,
+    Request,
+    Schema,
+    Strict,
+    connected,
+)
+from almanaq.errors import MissingExtraError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from almanaq.connection import Connection
+    from almanaq.web.gate import Access, Application
+    from almanaq.web.service import Limits
+
+_MODEL_CALLS = "Calls of a language model {}, since the start; default: any number."
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("serve")(serve)
+
+
+def serve(
+    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = None,
+    db: Annotated[str | None, typer.Option("--db", metavar="SOURCE", help="The same.")] = None,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; any other than this needs --token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0: any that is free.")] = 8765,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token", metavar="T", envvar="ALMANAQ_TOKEN", help="Whoever shows it may ask.", show_envvar=True
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="A further name by which clients address it; repeatable."),
+    ] = None,
+    model: Model = None,
+    embedder: Embedder = None,
+    schema: Schema = None,
+    examples: Examples = None,
+    max_calls: MaxCalls = None,
+    conversation_calls: Annotated[
+        int | None,
+        typer.Option("--conversation-calls", metavar="N", min=0, help=_MODEL_CALLS.format("in one conversation")),
+    ] = None,
+    server_calls: Annotated[
+        int | None, typer.Option("--server-calls", metavar="N", min=0, help=_MODEL_CALLS.format("in all"))
+    ] = None,
+    ask_above: Annotated[
+        int, typer.Option("--ask-above", metavar="N", min=0, help="Calls above which the page asks before it spends.")
+    ] = 100,
+    at_once: Annotated[
+        int, typer.Option("--at-once", metavar="N", min=1, max=64, help="Requests worked on at once; others wait.")
+    ] = 32,
+    strict: Strict = None,
+    deadline: Deadline = None,
+    no_cache: NoCache = False,
+    no_store: Annotated[
+        bool, typer.Option("--no-store", help="Keep answers in memory only: links end with the server.")
+    ] = False,
+    store_mb: Annotated[
+        int, typer.Option("--store-mb", metavar="MB", min=1, help="What kept answers may take; the oldest give way.")
+    ] = 512,
+    allow_http: AllowHttp = False,
+) -> None:
+    """Serve a page where answers can be checked, and an HTTP API.
+
+    Prints the address once it answers, and ends at Ctrl-C. Sources and models are those that are named here: no client
+    can name others.
+    """
+    named = _one(source, db)
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise MissingExtraError("fastapi", "web", "almanaq serve")
+    from almanaq.suql.options import AGENT_DEADLINE
+    from almanaq.web.gate import Access
+    from almanaq.web.service import Limits
+
+    access = Access(host, port, token, tuple(allow_host or ()))
+    limits = Limits(deadline or AGENT_DEADLINE, conversation_calls, server_calls, ask_above, at_once)
+    request = Request(
+        named, model, embedder, schema, max_calls, strict=strict, deadline=deadline, cache=not no_cache,
+        examples=examples, allow_http=allow_http,
+    )  # fmt: skip
+    with connected(request) as connection:
+        # Whoever may be on another machine is not shown what is private.
+        shown = connection.public() if access.exposed else connection
+        _serve(shown, named, access, limits, None if no_store else store_mb)
+
+
+def _one(source: str | None, db: str | None) -> str:
+    if (source is None) == (db is None):
+        raise UsageError("name one source: almanaq serve SOURCE, or --db SOURCE")
+    return str(source if source is not None else db)
+
+
+def _serve(connection: Connection, source: str, access: Access, limits: Limits, store_mb: int | None) -> None:
+    """Answer over an open connection until a signal."""
+    from contextlib import closing
+    from dataclasses import replace
+
+    from almanaq.cli.terminal import say
+    from almanaq.web.app import create_app
+    from almanaq.web.opening import open_service
+    from almanaq.web.serving import bound, serve
+
+    with bound(access.host, access.port) as listening:
+        access = replace(access, port=listening.getsockname()[1])
+        service = open_service(connection, source, limits, store_mb=store_mb)
+        with closing(service.store):
+            app = create_app(service, access, mounts=_mounts(connection))
+            serve(app, listening, lambda: say(access.address()))
+
+
+def _mounts(connection: Connection) -> Mapping[str, Application]:
+    """Give what answers at further paths where its extra is installed: MCP, at `/mcp`."""
+    if find_spec("mcp") is None:
+        return {}
+    from almanaq.mcp import asgi_app
+
+    return {"/mcp": asgi_app(connection, path="/mcp", hosts=None)}

@@ -1,0 +1,41 @@
+"""What the page's header and a program may know of the server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from almanaq.web.verdicts import Verdicts, accuracy
+
+if TYPE_CHECKING:
+    from almanaq.web.service import Service
+
+
+def about_record(service: Service) -> dict[str, Any]:
+    """Give the source, the model, what leaves this machine, bounds, and measured accuracy."""
+    connection, verdicts = service.connection, Verdicts(service.store).all()
+    models = connection.models
+    return {
+        "source": service.source,
+        "model": models.name,
+        "leaves": leaves(service),
+        "paid": bool(models.reader.paid),
+        "max_calls": service.calls_allowed,
+        "ask_above": service.limits.ask_above if models.reader.paid else None,
+        "accuracy": accuracy(verdicts, sampled=False).record(),
+        "sampled_accuracy": accuracy(verdicts, sampled=True).record(),
+        "warnings": list(connection.warnings),
+    }
+
+
+def leaves(service: Service) -> list[str]:
+    """Give the columns of prose that a query may send to a model on another machine, and what else goes there."""
+    connection = service.connection
+    if not connection.models.reader.remote:
+        return []
+    texts = [
+        f"{relation.name}.{column.name}"
+        for relation in connection.catalog.relations
+        for column in relation.columns
+        if column.kind.value == "free_text" and not column.private
+    ]
+    return ["questions", "the schema, with samples", "rows of replies", *texts]

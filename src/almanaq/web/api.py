@@ -1,0 +1,209 @@
+"""The routes of the API: each hands on to the service, the store or the catalog."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import BaseModel
+
+from almanaq.errors import UnknownNameError
+from almanaq.web import catalog, export
+from almanaq.web.about import about_record
+from almanaq.web.bodies import Ask, Explain, Sql, VerdictBody, WhyNotBody
+from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
+from almanaq.web.rows import MEDIA, RowFormat, written
+from almanaq.web.service import Service
+from almanaq.web.streaming import Document, answered
+from almanaq.web.verdicts import Verdicts
+from almanaq.web.work import Desk
+
+T = TypeVar("T")
+_PREFIX = "/api/v1"
+_GONE = "there is no such answer, or no longer"
+Id = Annotated[str, Path(max_length=100)]
+
+
+class ProblemBody(BaseModel):
+    """An error, as RFC 9457 has it; further members say where, what is near, and which rows are sure."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Give the documentation of errors."""
+    return {
+        status: {
+            "model": ProblemBody,
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemBody"}}},
+        }
+        for status in sorted({401, 403, 421, *statuses})
+    }
+
+
+def routes(service: Service, desk: Desk) -> APIRouter:
+    """Give the routes over a service."""
+    router = APIRouter()
+    _questions(router, service, desk)
+    _catalog(router, service)
+    _answers(router, service)
+    _verdicts(router, service)
+    return router
+
+
+def _questions(router: APIRouter, service: Service, desk: Desk) -> None:
+    asking = problems(400, 404, 413, 422, 429, 502, 503, 504)
+
+    @router.post(f"{_PREFIX}/ask", responses=asking, response_class=Document)
+    async def ask(body: Ask, request: Request) -> Response:
+        """Answer a question: the record of `ask --json`, or with `Accept: text/event-stream` the events on the way."""
+        job = await _aside(lambda: service.ask(body.question, body.conversation, body.options.asked()))
+        return await answered(desk, job, request)
+
+    @router.post(f"{_PREFIX}/sql", responses=problems(400, 409, 413, 422, 429, 502, 503, 504), response_class=Document)
+    async def sql(body: Sql, request: Request) -> Response:
+        """Run a query: the record of `sql --json`."""
+        job = service.sql(body.suql, body.params, body.max_rows, body.plan, body.options.asked())
+        return await answered(desk, job, request)
+
+    @router.post(f"{_PREFIX}/explain", responses=problems(400, 413, 422, 429, 503), response_class=Document)
+    async def explain(body: Explain, request: Request) -> Response:
+        """Give the plan of a query and what it would take; nothing is run."""
+        return await answered(desk, service.explain(body.suql, body.params), request)
+
+    @router.post(f"{_PREFIX}/why-not", responses=problems(400, 413, 422, 429, 502, 503, 504), response_class=Document)
+    async def why_not(body: WhyNotBody, request: Request) -> Response:
+        """Say which conditions keep a row out of a query's result, with the quotes."""
+        return await answered(desk, service.why_not(body.suql, dict(body.key), body.params), request)
+
+
+def _catalog(router: APIRouter, service: Service) -> None:
+    @router.get(f"{_PREFIX}/about", responses=problems(), response_class=Document)
+    async def about() -> Response:
+        """Give the source, the model, what leaves this machine, and how accurate answers were found."""
+        return Document(await _aside(lambda: about_record(service)))
+
+    @router.get(f"{_PREFIX}/tables", responses=problems(422), response_class=Document)
+    async def tables(
+        search: Annotated[str, Query(max_length=200)] = "",
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        cursor: Annotated[str | None, Query(max_length=100)] = None,
+    ) -> Response:
+        """List the relations of the source."""
+        return Document(await _aside(lambda: catalog.listed(service.connection.catalog, search, limit, cursor)))
+
+    @router.get(f"{_PREFIX}/tables/{{name}}", responses=problems(404, 422), response_class=Document)
+    async def table(name: Annotated[str, Path(max_length=500)]) -> Response:
+        """Give one relation with its columns."""
+        try:
+            return Document(await _aside(lambda: catalog.shown(service.connection.catalog, name)))
+        except UnknownNameError as error:
+            raise NotFound(error.message) from error
+
+    @router.get(f"{_PREFIX}/cells", responses=problems(404, 422), response_class=Document)
+    async def cells(
+        relation: str,
+        key: str,
+        column: str,
+        passage: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+        answer: str | None = None,
+    ) -> Response:
+        """Give a text that evidence points at, as it was when it was read, and where the quotes stand in it."""
+        found = await _aside(lambda: service.store.cell((relation, key, column, passage), answer))
+        if found is None:
+            raise NotFound("no answer that is kept cites this text")
+        return Document({"text": found[0], "spans": found[1]})
+
+
+def _answers(router: APIRouter, service: Service) -> None:
+    @router.get(f"{_PREFIX}/answers/{{id}}", responses=problems(404, 422), response_class=Document)
+    async def answer(id: Id) -> Response:
+        """Give an answer as it was given; nothing is asked or run."""
+        found = await _aside(lambda: service.store.get(id))
+        if found is None:
+            raise NotFound(_GONE)
+        verdicts = await _aside(lambda: Verdicts(service.store).of(id))
+        extra = {
+            "kind": found.kind,
+            "model": found.model,
+            "made": found.made,
+            "verdicts": [v.record() for v in verdicts],
+        }
+        return Document(found.record | extra)
+
+    @router.get(f"{_PREFIX}/answers/{{id}}/rows", responses=problems(404, 422))
+    async def rows(id: Id, format: RowFormat = "json") -> Response:
+        """Give all rows of an answer as a file."""
+        found = await _aside(lambda: service.store.get(id))
+        kept = None if found is None else found.rows
+        if kept is None:
+            raise NotFound(_GONE if found is None else "no query ran for this answer: it has no rows")
+        content = await _aside(lambda: written(kept, format))
+        headers = {"content-disposition": f'attachment; filename="answer.{format}"'}
+        return Response(content, media_type=MEDIA[format], headers=headers)
+
+    @router.get(f"{_PREFIX}/conversations/{{id}}", responses=problems(404, 422), response_class=Document)
+    async def conversation(id: Id) -> Response:
+        """Give the turns of a conversation, the oldest first."""
+        found = await _aside(lambda: service.store.conversation(id))
+        if not found:
+            raise NotFound("there is no such conversation, or no longer")
+        turns = [each.record | {"kind": each.kind, "made": each.made} for each in found]
+        return Document({"conversation": id, "turns": turns})
+
+    @router.delete(f"{_PREFIX}/conversations/{{id}}", status_code=204, responses=problems(404, 422))
+    async def forget(id: Id) -> Response:
+        """Delete a conversation with all its answers."""
+        await _aside(lambda: service.forget(id))
+        return Response(status_code=204)
+
+    @router.get("/healthz", responses=problems(), response_class=Document)
+    async def healthz() -> Response:
+        """Say that the server answers."""
+        return Document({"status": "ok"})
+
+
+def _verdicts(router: APIRouter, service: Service) -> None:
+    known = Verdicts(service.store)
+
+    @router.put(f"{_PREFIX}/answers/{{id}}/verdict", responses=problems(404, 413, 422), response_class=Document)
+    async def verdict(id: Id, body: VerdictBody) -> Response:
+        """Say whether an answer, a row or a quote is right, or that a row is missing; null takes it back."""
+        about = body.about.model_dump(exclude_none=True)
+        needs = {"row": "key", "missing": "key", "quote": "evidence"}.get(body.about.kind)
+        if needs is not None and needs not in about:
+            raise Refused(422, f"about: a verdict on a {body.about.kind} needs `{needs}`")
+        rest = body.model_dump(include={"expected", "note", "sampled"}, exclude_none=True)
+        await _aside(lambda: known.put(id, about, body.verdict, rest))
+        return Document({"verdicts": [each.record() for each in await _aside(lambda: known.of(id))]})
+
+    @router.get(f"{_PREFIX}/verdicts", responses=problems(), response_class=Document)
+    async def verdicts() -> Response:
+        """Give all verdicts, the oldest first."""
+        return Document({"verdicts": [each.record() for each in await _aside(known.all)]})
+
+    @router.get(f"{_PREFIX}/verdicts/export", responses=problems(422))
+    async def exported(format: Literal["examples", "tests"]) -> Response:
+        """Give verdicts as examples for a model's prompt (TOML), or as tests that pytest runs."""
+        if format == "examples":
+            text, media, name = (
+                await _aside(lambda: export.examples(service.store)),
+                "application/toml",
+                "examples.toml",
+            )
+        else:
+            source, model = service.source, service.connection.models.name
+            text = await _aside(lambda: export.tests(service.store, source, model))
+            media, name = "text/x-python", "test_judged.py"
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return Response(text.encode("utf-8", "replace"), media_type=f"{media}; charset=utf-8", headers=headers)
+
+
+async def _aside(work: Callable[[], T]) -> T:
+    """Give what blocking work gives, done off the event loop."""
+    return await asyncio.to_thread(work)

@@ -1,0 +1,101 @@
+"""create_app: the HTTP API and the page over one connection, behind the gate. The one module that builds on FastAPI."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from almanaq.errors import AlmanaqError
+from almanaq.web.api import routes
+from almanaq.web.gate import Access, Application, Gate, Receive, Scope, Send
+from almanaq.web.problems import Problem, problem_of
+from almanaq.web.streaming import problem
+from almanaq.web.work import Desk
+
+if TYPE_CHECKING:
+    from almanaq.web.service import Service
+
+_SECONDS_TO_END = 1.5
+
+
+def create_app(service: Service, access: Access, *, mounts: Mapping[str, Application] | None = None) -> Gate:
+    """Give the application for an ASGI server.
+
+    Args:
+        service: what answers.
+        access: who may reach it.
+        mounts: further applications by the path at and below which they answer, as `/mcp`: they stand behind the same
+            gate, see the whole path, and are closed with `await close()` where they have it.
+    """
+    import almanaq
+
+    desk = Desk(service.limits.at_once, service.limits.waiting)
+    mounts = mounts or {}
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for mounted in mounts.values():
+                stack.push_async_callback(getattr(mounted, "close", _nothing))
+            yield
+            await desk.close(_SECONDS_TO_END)
+
+    app = FastAPI(
+        title="almanaq",
+        version=almanaq.__version__,
+        description="Asks questions of tables and of the text inside them.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.include_router(routes(service, desk))
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _known)
+    app.add_exception_handler(AlmanaqError, _refused)
+    app.add_exception_handler(Exception, _unforeseen)
+    return Gate(_Switch(app, mounts), access)
+
+
+class _Switch:
+    """Hands a request on to the application at whose path it arrives."""
+
+    def __init__(self, app: Application, mounts: Mapping[str, Application]) -> None:
+        self._app, self._mounts = app, mounts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = str(scope.get("path", ""))
+        found = (mounted for at, mounted in self._mounts.items() if path == at or path.startswith(at + "/"))
+        await next(found, self._app)(scope, receive, send)
+
+
+async def _nothing() -> None:
+    """Close what needs no closing."""
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    faults = [
+        {"where": ".".join(str(part) for part in fault["loc"]), "message": str(fault["msg"])}
+        for fault in error.errors()
+    ]
+    said = "; ".join(f"{fault['where']}: {fault['message']}" for fault in faults[:3])
+    return problem(Problem(422, "RequestError", said, {"errors": faults}).record())
+
+
+async def _known(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    kind = {404: "NotFound", 405: "MethodError", 413: "BodyError"}.get(error.status_code, "RequestError")
+    return problem(Problem(error.status_code, kind, str(error.detail)).record(), dict(error.headers or {}))
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    return problem(problem_of(error).record())
+
+
+async def _unforeseen(_: Request, error: Exception) -> Response:
+    return problem(problem_of(error).record())

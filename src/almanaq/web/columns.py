@@ -1,0 +1,93 @@
+"""What the columns of a result are: their types as queries write them, and what a client may do with each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from almanaq.errors import AlmanaqError
+from almanaq.suql.catalog.lineage import origins
+from almanaq.suql.syntax.text_functions import is_text_call
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from almanaq.suql.engine import Engine
+
+_NAMES = {
+    "string": "text",
+    "large_string": "text",
+    "string_view": "text",
+    "bool": "boolean",
+    "int8": "smallint",
+    "int16": "smallint",
+    "int32": "integer",
+    "int64": "bigint",
+    "uint8": "smallint",
+    "uint16": "integer",
+    "uint32": "bigint",
+    "uint64": "numeric",
+    "float": "real",
+    "double": "double precision",
+    "date32[day]": "date",
+    "binary": "bytea",
+    "large_binary": "bytea",
+    "null": "text",
+    "month_day_nano_interval": "interval",
+}
+
+
+def described(engine: Engine, suql: str, parameters: Sequence[Any], table: pa.Table) -> list[dict[str, str]]:
+    """Give name, type and kind of each column: `answer`, `free_text`, `enum` or `structured`."""
+    found = kinds(engine, suql, parameters)
+    if len(found) != table.num_columns:
+        found = ["structured"] * table.num_columns
+    return [
+        {"name": field.name, "type": type_name(field.type), "kind": kind}
+        for field, kind in zip(table.schema, found, strict=True)
+    ]
+
+
+def type_name(kind: pa.DataType) -> str:
+    """Give an Arrow type as PostgreSQL calls it."""
+    import pyarrow as pa
+
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return type_name(kind.value_type) + "[]"
+    if pa.types.is_dictionary(kind):
+        return type_name(kind.value_type)
+    if pa.types.is_decimal(kind):
+        return f"numeric({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz is None else "timestamptz"
+    if pa.types.is_time(kind):
+        return "time"
+    if pa.types.is_duration(kind):
+        return "interval"
+    if pa.types.is_struct(kind):
+        return "record"
+    return _NAMES.get(str(kind), str(kind))
+
+
+def kinds(engine: Engine, suql: str, parameters: Sequence[Any] = ()) -> list[str]:
+    """Give what each column of a query is made of; () for a query that cannot be bound any more."""
+    try:
+        tree = engine.bound(suql, parameters).tree
+    except AlmanaqError:
+        return []
+    select: exp.Expr = tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    return [_kind(engine, item) for item in select.selects] if isinstance(select, exp.Select) else []
+
+
+def _kind(engine: Engine, item: exp.Expr) -> str:
+    if any(is_text_call(call) for call in item.find_all(exp.Anonymous)):
+        return "answer"
+    bare = item.unalias()
+    if not isinstance(bare, exp.Column):
+        return "structured"
+    found = {column.kind.value for _, column in origins(bare, engine.catalog)}
+    return found.pop() if len(found) == 1 else "structured"

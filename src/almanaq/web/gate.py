@@ -1,0 +1,298 @@
+"""The gate: one piece of ASGI that every request passes before anything else sees it.
+
+It knows no user but whoever holds the token. Against pages of other sites that a browser of this machine shows, it
+looks at `Host` (DNS rebinding), and at `Origin` and `Sec-Fetch-Site` of whatever is no GET (forged requests).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.exceptions import HTTPException
+
+from almanaq.errors import UsageError
+from almanaq.web.problems import MEDIA_TYPE, Problem
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+MOST_BODY = 1_000_000
+_READS = ("GET", "HEAD")
+_OPEN = ("/healthz",)
+_CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+HEADERS = (
+    (b"content-security-policy", _CSP.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_NAME = re.compile(r"[a-z0-9._-]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may reach the server.
+
+    Attributes:
+        host, port: where it listens.
+        token: what a client has to show; None: whoever reaches a loopback address may ask.
+        names: further host names by which it may be addressed, as behind a proxy.
+        most_body: bytes of a request.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    token: str | None = field(default=None, repr=False)
+    names: tuple[str, ...] = ()
+    most_body: int = MOST_BODY
+
+    def __post_init__(self) -> None:
+        if self.exposed and not self.token:
+            raise UsageError(f"--host {self.host}: others can reach this address: add --token T, or leave --host out")
+        if self.token is not None and len(self.token) < 8:
+            raise UsageError("--token: give at least 8 characters, as `openssl rand -hex 16` does")
+
+    @property
+    def exposed(self) -> bool:
+        """Whether clients may be on other machines."""
+        return self.host not in LOOPBACK or bool(self.names)
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie: several servers on one host must not overwrite each other's."""
+        return f"almanaq_{self.port}"
+
+    def session(self) -> str:
+        """Give the cookie's value, from which the token cannot be told."""
+        return hmac.new((self.token or "").encode(), b"almanaq cookie", hashlib.sha256).hexdigest()
+
+    def address(self) -> str:
+        """Give the address to open in a browser."""
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
+        shown = f"[{host}]" if ":" in host else host
+        return f"http://{shown}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+
+    def knows(self, host: str) -> bool:
+        """Say whether a Host header names this server."""
+        name, port = _split(host)
+        if port not in (None, self.port) and name not in self.names:
+            return False
+        own = (*LOOPBACK, *self.names, *(() if self.host in ("0.0.0.0", "::") else (self.host,)))
+        return name in {each.lower() for each in own}
+
+
+class Gate:
+    """Lets a request through to the application, or refuses it: 421, 403, 401 or 413.
+
+    Args:
+        application: what answers.
+        access: who may reach it.
+    """
+
+    def __init__(self, application: Application, access: Access) -> None:
+        self._application, self._access = application, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one connection."""
+        if scope["type"] == "lifespan":
+            await self._application(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            return
+        request = _Request(scope)
+        sealed = _sealed(send)
+        refused = self._refusal(request)
+        if refused is not None:
+            await _refuse(sealed, request, refused)
+        elif (login := self._login(request)) is not None:
+            await _redirect(sealed, *login)
+        else:
+            await self._let_through(scope, receive, sealed, request)
+
+    def _refusal(self, request: _Request) -> Problem | None:
+        """Give what is wrong with a request that may not come in."""
+        access, host = self._access, request.header("host")
+        if not access.knows(host):
+            said = f"this server is not {host[:100]!r}: open it by its own address, or start it with --allow-host NAME"
+            return Problem(421, "HostError", said)
+        if request.method not in _READS and (foreign := request.foreign()) is not None:
+            said = f"a request from {foreign[:100]!r} is refused: only this server's own page may ask"
+            return Problem(403, "OriginError", said)
+        if access.token and request.path not in _OPEN and not self._allowed(request) and not self._shown(request):
+            said = "open the address that `almanaq serve` printed, or send the header `Authorization: Bearer TOKEN`"
+            return Problem(401, "TokenError", said)
+        length = request.header("content-length")
+        if length and (not length.isdigit() or int(length) > access.most_body):
+            return _too_large(access)
+        return None
+
+    def _allowed(self, request: _Request) -> bool:
+        scheme, _, given = request.header("authorization").partition(" ")
+        if scheme.lower() == "bearer" and _same(given.strip(), self._access.token or ""):
+            return True
+        return _same(request.cookie(self._access.cookie), self._access.session())
+
+    def _shown(self, request: _Request) -> bool:
+        """Say whether the address of a page has the token in it."""
+        token = dict(request.query).get("token", "")
+        return request.method == "GET" and not request.is_api and _same(token, self._access.token or "")
+
+    def _login(self, request: _Request) -> tuple[str, str] | None:
+        """Give where to go and the cookie to take along, for an address with the token in it."""
+        if not self._access.token or "token" not in dict(request.query) or not self._shown(request):
+            return None
+        rest = urlencode([(name, value) for name, value in request.query if name != "token"])
+        cookie = f"{self._access.cookie}={self._access.session()}; HttpOnly; SameSite=Strict; Path=/"
+        return request.path + (f"?{rest}" if rest else ""), cookie
+
+    async def _let_through(self, scope: Scope, receive: Receive, send: Send, request: _Request) -> None:
+        most, came, begun = self._access.most_body, 0, False
+
+        async def counted() -> Message:
+            nonlocal came
+            message = await receive()
+            came += len(message.get("body", b""))
+            if came > most:
+                raise _TooLarge(most)
+            return message
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._application(scope, counted, watched)
+        except _TooLarge:
+            if not begun:
+                await _refuse(send, request, _too_large(self._access))
+
+
+class _TooLarge(HTTPException):
+    """A body that is longer than a request may be; of this class, as FastAPI takes others for a fault of the body."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(413, f"a request may hold {most:,} bytes")
+
+
+class _Request:
+    """What the gate looks at of a request."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.method: str = scope["method"]
+        # A path that begins with two slashes would be another host in a Location.
+        self.path = "/" + str(scope["path"]).lstrip("/\\")
+        self.query = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+        self._headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            key = name.decode("latin-1").lower()
+            # Of a header that comes twice neither is to be believed.
+            self._headers[key] = "" if key == "host" and key in self._headers else value.decode("latin-1")
+
+    @property
+    def is_api(self) -> bool:
+        """Whether a program asks, rather than a browser for a page."""
+        return self.path.startswith(("/api/", "/mcp", "/openapi.json"))
+
+    def header(self, name: str) -> str:
+        """Give a header's value; "" where there is none."""
+        return self._headers.get(name, "")
+
+    def cookie(self, name: str) -> str:
+        """Give a cookie's value; "" where there is none."""
+        try:
+            found = SimpleCookie(self.header("cookie")).get(name)
+        except CookieError:
+            return ""
+        return found.value if found else ""
+
+    def foreign(self) -> str | None:
+        """Give the site that sent a request, where that is another than this server; None for programs and our page."""
+        origin, site = self.header("origin"), self.header("sec-fetch-site")
+        if origin:
+            scheme, _, host = origin.partition("://")
+            same = scheme in ("http", "https") and host.lower() == self.header("host").lower()
+            return None if same and site in ("", "same-origin") else origin
+        return None if site in ("", "same-origin", "none") else site
+
+
+def _sealed(send: Send) -> Send:
+    """Give a `send` that puts the headers of security on every response."""
+
+    async def sealed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = {name for name, _ in HEADERS}
+            kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in own]
+            message = {**message, "headers": [*kept, *HEADERS]}
+        await send(message)
+
+    return sealed
+
+
+def _too_large(access: Access) -> Problem:
+    return Problem(413, "BodyError", f"a request may hold {access.most_body:,} bytes")
+
+
+async def _refuse(send: Send, request: _Request, problem: Problem) -> None:
+    status, body, media = problem.status, json.dumps(problem.record()).encode(), MEDIA_TYPE
+    if status == 401 and request.method == "GET" and "text/html" in request.header("accept"):
+        body, media = _DOOR, "text/html; charset=utf-8"
+    headers = [(b"content-type", media.encode()), (b"content-length", str(len(body)).encode())]
+    if status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="almanaq"'))
+    if status == 413:
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body})
+
+
+async def _redirect(send: Send, place: str, cookie: str) -> None:
+    headers = [(b"location", place.encode("latin-1")), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
+    await send({"type": "http.response.start", "status": 303, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _split(host: str) -> tuple[str, int | None]:
+    """Give the name and the port of a Host header; a name that is none is ""."""
+    name, port = host, ""
+    if host.startswith("["):
+        name, _, port = host[1:].partition("]")
+        port = port.removeprefix(":")
+    elif host.count(":") == 1:
+        name, _, port = host.partition(":")
+    if (port and not port.isascii()) or (port and not port.isdigit()):
+        return "", None
+    well_formed = _NAME.fullmatch(name) or name == "::1"
+    return (name.lower().rstrip(".") if well_formed else ""), int(port) if port else None
+
+
+def _same(given: str, wanted: str) -> bool:
+    return bool(wanted) and hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
+
+
+# A link of another site, or one in a mail, comes without the cookie, as it is SameSite=Strict: going on from a page of
+# ours brings it along.
+_DOOR = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>almanaq</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="/static/icon.svg">
+<h1>This page asks for the token</h1>
+<p>Open the address that <code>almanaq serve</code> printed when it was started.</p>
+<p>If you have opened it in this browser before, <a href="">go on</a>.</p></html>"""

@@ -1,0 +1,164 @@
+"""What went wrong, as RFC 9457 has it: our class of error, where in the query, near names, and rows that are sure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from almanaq.errors import (
+    AlmanaqError,
+    BudgetExceeded,
+    DataError,
+    DeadlineExceeded,
+    InternalError,
+    MissingExtraError,
+    ModelCallError,
+    ModelError,
+    NotSupportedError,
+    ParameterError,
+    PrivateColumnError,
+    ProgrammingError,
+    QueryError,
+    SourceError,
+    UsageError,
+    near_names,
+)
+
+MEDIA_TYPE = "application/problem+json"
+TITLES = {
+    400: "The query is at fault",
+    401: "The token is missing",
+    403: "Not allowed",
+    404: "There is no such thing",
+    405: "Not a way to call this",
+    409: "It has changed since",
+    413: "Too large",
+    421: "Another host",
+    422: "Not a request that can be met",
+    429: "Too many at once",
+    500: "A fault in almanaq",
+    502: "The model failed",
+    503: "Not available",
+    504: "Out of time",
+}
+_STATUS: tuple[tuple[type[AlmanaqError], int], ...] = (
+    # The first class that an error is of counts.
+    (ParameterError, 400),
+    (PrivateColumnError, 403),
+    (QueryError, 400),
+    (BudgetExceeded, 422),
+    (DeadlineExceeded, 504),
+    (ModelCallError, 502),
+    (ModelError, 503),
+    (SourceError, 503),
+    (UsageError, 422),
+    (MissingExtraError, 503),
+    (ProgrammingError, 400),
+    (NotSupportedError, 400),
+    (DataError, 400),
+    (InternalError, 503),
+)
+
+
+class Refused(AlmanaqError):
+    """What the server itself refuses, with the status that says so."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class NotFound(Refused):
+    """An answer, a conversation or a text that is not there, or no longer."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(404, message)
+
+
+class PlanChanged(Refused):
+    """The plan that was approved is not the one that would run."""
+
+    def __init__(self) -> None:
+        super().__init__(409, "the plan is another one now: explain the query again, and look at what it is to cost")
+
+
+class Busy(Refused):
+    """More is waiting than is worth waiting for."""
+
+    def __init__(self) -> None:
+        super().__init__(429, "too many questions are waiting: try again in a few seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error as a client gets it.
+
+    Attributes:
+        more: members beyond those of every problem.
+    """
+
+    status: int
+    kind: str
+    detail: str
+    more: dict[str, Any] = field(default_factory=dict)
+
+    def record(self) -> dict[str, Any]:
+        """Give the members of the problem."""
+        known = {
+            "type": f"urn:almanaq:error:{self.kind}",
+            "title": TITLES.get(self.status, "It failed"),
+            "status": self.status,
+            "detail": self.detail,
+        }
+        return known | self.more
+
+
+def problem_of(error: BaseException, *, suql: str | None = None, partial: dict[str, Any] | None = None) -> Problem:
+    """Give an error as a problem; of one that nobody foresaw no word, as it may hold anything.
+
+    Args:
+        suql: the query, where the error does not hold it.
+        partial: the record of the rows that are sure.
+    """
+    if not isinstance(error, AlmanaqError):
+        return Problem(
+            500, type(error).__name__, "a fault in almanaq itself: please report it; the server's log says more"
+        )
+    message = error.message if isinstance(error, QueryError) else str(error)
+    position = _position(error, suql)
+    more: dict[str, Any] = {"position": position} if position is not None else {}
+    if near := near_names(message):
+        more["near"] = near
+    if partial is not None:
+        more["partial"] = partial
+    if suql is not None:
+        more["suql"] = suql
+    return Problem(status_of(error), type(error).__name__, message, more)
+
+
+def status_of(error: AlmanaqError) -> int:
+    """Give the HTTP status of an error."""
+    if isinstance(error, Refused):
+        return error.status
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
+
+
+def _position(error: AlmanaqError, suql: str | None) -> dict[str, int] | None:
+    """Give where in the query the fault is, in UTF-16 units; the end is behind its last character."""
+    query = getattr(error, "query", None) or suql
+    start, end = getattr(error, "start", None), getattr(error, "end", None)
+    if query is None or not isinstance(start, int):
+        return None
+    last = start if not isinstance(end, int) else end
+    before, upto = query[:start], query[: last + 1]
+    return {
+        "start": utf16_length(before),
+        "end": utf16_length(upto),
+        "line": before.count("\n") + 1,
+        "column": len(before) - (before.rfind("\n") + 1) + 1,
+    }
+
+
+def utf16_length(text: str) -> int:
+    """Give the length of a text in UTF-16 units, which JavaScript counts in."""
+    return len(text) + sum(character > "\uffff" for character in text)

@@ -1,0 +1,278 @@
+"""Service: what the API does, over one connection: questions, queries, plans, and why a row is not there.
+
+Each method gives a Job, which the desk does in a thread; all that a job answers goes through `response_record`,
+`result_record` and `why_not_record`, which the command line prints as well.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from almanaq.agent.events import Finished, QueryWritten, RowsFound
+from almanaq.encode import event_record, response_record, result_record, why_not_record
+from almanaq.errors import AlmanaqError, BudgetExceeded
+from almanaq.models.budget import DEFAULT_MAX_CALLS, Budget
+from almanaq.suql.execution.cited import CitedTexts, citing
+from almanaq.suql.execution.watch import watched
+from almanaq.suql.options import AGENT_DEADLINE, Options
+from almanaq.suql.result import Evidence, Result
+from almanaq.web.answers import Answer, new_id, to_parquet
+from almanaq.web.columns import described
+from almanaq.web.estimates import estimate_record
+from almanaq.web.problems import NotFound, PlanChanged, problem_of
+from almanaq.web.records import bounded, for_clients, safe, with_units
+from almanaq.web.work import Emit, Failed, Job
+
+if TYPE_CHECKING:
+    from almanaq.agent.response import Response
+    from almanaq.connection import Connection
+    from almanaq.suql.execution.cited import Place
+    from almanaq.web.store import AnswerStore
+
+_TOLD_EVERY = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What clients may take.
+
+    Attributes:
+        deadline: seconds of one request.
+        conversation_calls, server_calls: calls of a language model in one conversation, and in all, since the start.
+        ask_above: calls above which the page asks before it spends; None: it never does.
+        at_once, waiting: requests that are worked on at once, and that may wait.
+    """
+
+    deadline: float = AGENT_DEADLINE
+    conversation_calls: int | None = None
+    server_calls: int | None = None
+    ask_above: int | None = 100
+    at_once: int = 32
+    waiting: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a client wants to be kept within; it can only lower what the server allows."""
+
+    max_calls: int | None = None
+    deadline: float | None = None
+
+
+@dataclass
+class Service:
+    """Gives the jobs of the API.
+
+    Attributes:
+        source: what the source is called, for people.
+    """
+
+    source: str
+    connection: Connection
+    store: AnswerStore
+    limits: Limits = Limits()
+    _server: Budget | None = None
+    _conversations: dict[str, Budget] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.limits.server_calls is not None:
+            self._server = Budget(calls=self.limits.server_calls, setting="--server-calls")
+
+    @property
+    def calls_allowed(self) -> int | None:
+        """The most model calls that one query may make; None: any number, as they cost nothing."""
+        own = self.connection.engine.options.max_calls
+        return DEFAULT_MAX_CALLS if own is None and self.connection.models.reader.paid else own
+
+    def ask(self, question: str, conversation: str | None, asked: Asked) -> Job:
+        """Answer a question, in a conversation or as the first of a new one; raises NotFound for one that is gone."""
+        history = self.store.turns(conversation) if conversation is not None else ()
+        if conversation is not None and not history:
+            raise NotFound("there is no such conversation, or no longer: leave `conversation` out to begin another")
+        own = conversation or new_id()
+
+        def work(emit: Emit) -> dict[str, Any]:
+            id = new_id()
+            emit("start", {"id": id, "conversation": own, "link": link(id)})
+            # What was said meanwhile counts: the turn before this one may have been under way.
+            turns = self.store.turns(own)
+            with citing() as cited, _progress(emit):
+                events = self.connection.ask_stream(question, turns, options=self._options(asked))
+                for event in events:
+                    if isinstance(event, Finished):
+                        response = event.response
+                    elif isinstance(event, RowsFound):
+                        emit("rows", _rows(event, cited))
+                    else:
+                        emit(event.kind, _without_kind(event_record(event)))
+                        if isinstance(event, QueryWritten):
+                            self._estimate(event.suql, emit)
+            return self._reply(id, own, response, cited)
+
+        return Job(work, self._deadline(asked), own, self._budgets(own))
+
+    def sql(self, suql: str, params: Sequence[Any], max_rows: int, plan: str | None, asked: Asked) -> Job:
+        """Run a query; raises PlanChanged, as the job's end, where it would not go as `plan` says."""
+
+        def work(emit: Emit) -> dict[str, Any]:
+            if plan is not None and estimate_record(self.connection, suql, params)["plan"] != plan:
+                raise PlanChanged
+            id = new_id()
+            emit("start", {"id": id, "link": link(id)})
+            self._estimate(suql, emit, params)
+            with citing() as cited, _progress(emit):
+                try:
+                    options = self._options(asked, max_rows)
+                    result = self.connection.sql(suql, params, options=options)
+                except AlmanaqError as error:
+                    partial = getattr(error, "partial", None) if isinstance(error, BudgetExceeded) else None
+                    known = self._result(partial, params, cited) if isinstance(partial, Result) else None
+                    raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
+            record = self._result(result, params, cited) | {"id": id, "link": link(id), "suql": suql}
+            rows = to_parquet(result.table)
+            self._keep(Answer(id, "", "sql", suql, self.connection.models.name, record, rows), cited, result.evidence)
+            return record
+
+        return Job(work, self._deadline(asked), None, self._budgets(None))
+
+    def explain(self, suql: str, params: Sequence[Any]) -> Job:
+        """Give the plan of a query and what it would take; nothing is run."""
+
+        def work(_: Emit) -> dict[str, Any]:
+            try:
+                found = safe(estimate_record(self.connection, suql, params))
+            except AlmanaqError as error:
+                raise Failed(problem_of(error, suql=suql).record()) from error
+            assert isinstance(found, dict)
+            return found
+
+        return Job(work, self.limits.deadline)
+
+    def why_not(self, suql: str, key: dict[str, Any], params: Sequence[Any]) -> Job:
+        """Say which conditions keep a row out of a query's result."""
+
+        def work(emit: Emit) -> dict[str, Any]:
+            with citing() as cited, _progress(emit):
+                try:
+                    options = self._options(Asked())
+                    found = self.connection.why_not(suql, key, params, options=options)
+                except AlmanaqError as error:
+                    raise Failed(problem_of(error, suql=suql).record()) from error
+            record = why_not_record(found)
+            for condition in record["conditions"]:
+                condition["evidence"] = [with_units(each, cited) for each in condition["evidence"]]
+            id = new_id()
+            record = {**record, "suql": suql, "key": safe(key), "id": id, "link": link(id)}
+            evidence = [condition.evidence for condition in found.conditions]
+            self._keep(Answer(id, "", "why-not", suql, self.connection.models.name, record), cited, evidence)
+            return record
+
+        return Job(work, self.limits.deadline, None, self._budgets(None))
+
+    def forget(self, conversation: str) -> None:
+        """Delete a conversation; raises NotFound where there is none."""
+        if not self.store.forget(conversation):
+            raise NotFound("there is no such conversation, or no longer")
+        self._conversations.pop(conversation, None)
+
+    def _reply(self, id: str, conversation: str, response: Response, cited: CitedTexts) -> dict[str, Any]:
+        """Keep a reply and give its record; one that failed is remembered, and ends the job with its error."""
+        columns = []
+        if response.table is not None and response.suql is not None:
+            columns = described(self.connection.engine, response.suql, (), response.table)
+        named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
+        record = for_clients(response_record(response), cited, columns) | named
+        record["keys"] = _keys(response, len(record["rows"]))
+        rows = None if response.table is None else to_parquet(response.table)
+        model = self.connection.models.name
+        answer = Answer(id, conversation, "ask", response.question, model, record, rows, response.turn())
+        self._keep(answer, cited, response.evidence)
+        if response.error is not None:
+            raise Failed(problem_of(response.error, suql=response.suql).record() | named)
+        return record
+
+    def _result(self, result: Result, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any]:
+        columns = described(self.connection.engine, result.suql, params, result.table)
+        return for_clients(result_record(result), cited, columns)
+
+    def _keep(self, answer: Answer, cited: CitedTexts, evidence: Sequence[Sequence[Evidence]]) -> None:
+        """Keep an answer with the texts that its own quotes stand in: other rows were read on the way."""
+        wanted: dict[Place, str] = {}
+        for each in (quote for row in evidence for quote in row):
+            place = (each.relation, each.key, each.column, each.passage)
+            if place in cited.texts:
+                wanted[place] = cited.texts[place]
+        self.store.put(answer, wanted)
+
+    def _estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
+        """Tell what a query is expected to take, where it reads texts; what is wrong with it is told when it runs."""
+        try:
+            found = estimate_record(self.connection, suql, params)
+        except AlmanaqError:
+            return
+        if found["predicted"]["calls"]:
+            emit("estimate", {name: safe(found[name]) for name in ("predicted", "columns_sent")})
+
+    def _options(self, asked: Asked, max_rows: int | None = None) -> Options:
+        own, allowed = self.connection.engine.options, self.calls_allowed
+        calls = _least(allowed, asked.max_calls)
+        rows = own.max_rows if max_rows is None else _least(own.max_rows, max_rows)
+        return replace(own, max_calls=calls, deadline=self._deadline(asked), max_rows=rows)
+
+    def _deadline(self, asked: Asked) -> float:
+        return min(self.limits.deadline, asked.deadline or self.limits.deadline)
+
+    def _budgets(self, conversation: str | None) -> tuple[Budget, ...]:
+        found = [] if self._server is None else [self._server]
+        if conversation is not None and self.limits.conversation_calls is not None:
+            fresh = Budget(calls=self.limits.conversation_calls, setting="--conversation-calls")
+            found.append(self._conversations.setdefault(conversation, fresh))
+        return tuple(found)
+
+
+def link(id: str) -> str:
+    """Give where an answer is shown again."""
+    return f"/a/{id}"
+
+
+def _keys(response: Response, shown: int) -> list[dict[str, Any]] | None:
+    """Give for each row what it is found again by; None where rows are no rows of a relation."""
+    if response.shown is None:
+        return None
+    keys = [dict(zip(response.shown.columns, key, strict=True)) for key in response.shown.keys[:shown]]
+    return safe(keys) if len(keys) == shown else None
+
+
+def _rows(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
+    """Give the rows of a reply as an event, as many as fit."""
+    record = _without_kind(event_record(event))
+    rows, _ = bounded(safe(record["rows"]))
+    evidence = [[with_units(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
+    return {"columns": record["columns"], "rows": rows, "evidence": evidence, "rows_total": len(event.rows)}
+
+
+def _without_kind(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name != "kind"}
+
+
+def _least(*bounds: int | None) -> int | None:
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+@contextmanager
+def _progress(emit: Emit) -> Iterator[None]:
+    """Tell how far the reading of texts is, a few times a second."""
+    last = 0.0
+
+    def tell(done: int, total: int | None, passed: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _TOLD_EVERY:
+            last = time.monotonic()
+            emit("progress", {"message": "reading texts", "done": done, "total": total, "passed": passed})
+
+    with watched(tell, keeps=False):
+        yield

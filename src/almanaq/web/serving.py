@@ -1,0 +1,89 @@
+"""Runs the application on uvicorn: the one module that imports it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from almanaq.errors import UsageError
+from almanaq.web.gate import Application
+
+_SECONDS_TO_FINISH = 2
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Give a socket that is bound to an address; raises UsageError where that cannot be."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        made = socket.socket(family)
+    except OSError as error:
+        raise UsageError(f"--host {host}: {error}") from error
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except (OSError, OverflowError) as error:
+        made.close()
+        raise UsageError(
+            f"--port {port}: {getattr(error, 'strerror', error)}; name another one, or 0 for any"
+        ) from error
+    made.set_inheritable(True)
+    return made
+
+
+def serve(application: Application, listening: socket.socket, ready: Callable[[], None]) -> None:
+    """Answer requests until a signal; within seconds what is under way is finished or ended.
+
+    Args:
+        ready: called once requests are answered.
+    """
+    asyncio.run(make_server(application, ready).serve(sockets=[listening]))
+
+
+def make_server(application: Application, ready: Callable[[], None]) -> uvicorn.Server:
+    """Give a server that is not yet begun; setting its `should_exit` ends it."""
+    config = uvicorn.Config(
+        application,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        lifespan="on",
+        timeout_graceful_shutdown=_SECONDS_TO_FINISH,
+    )
+    return _Server(config, ready)
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it is ready, and ends at a signal as if it had been asked to."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take signals for the time of serving; uvicorn would raise them again at the end."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # whoever started the thread ends the server
+            return
+        before: dict[Any, Any] = {each: signal.signal(each, self.handle_exit) for each in _SIGNALS}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)

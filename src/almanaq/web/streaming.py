@@ -1,0 +1,122 @@
+"""Responses of jobs: as one JSON document, or as events on the way; either ends the work when the client goes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any, cast
+
+from fastapi import Request, Response
+from starlette.types import Receive, Scope, Send
+
+from almanaq.web.problems import MEDIA_TYPE
+from almanaq.web.work import Desk, Event, Job
+
+_KEEP_ALIVE = 10.0
+_NOBODY = 499
+
+
+def wants_events(request: Request) -> bool:
+    """Say whether a client asked for events."""
+    return "text/event-stream" in request.headers.get("accept", "")
+
+
+async def answered(desk: Desk, job: Job, request: Request) -> Response:
+    """Do a job and give its response; a stream of events is begun at once."""
+    events = desk.events(job)
+    if wants_events(request):
+        return EventStream(events)
+    collecting = asyncio.ensure_future(_last(events))
+    gone = asyncio.ensure_future(_gone(request.receive))
+    try:
+        await asyncio.wait((collecting, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not collecting.done():
+            return Response(status_code=_NOBODY)
+        name, data = collecting.result()
+    finally:
+        collecting.cancel()
+        gone.cancel()
+        await asyncio.gather(collecting, gone, return_exceptions=True)
+    return problem(data) if name == "error" else Document(data)
+
+
+def problem(data: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+    """Give the response of RFC 9457."""
+    more = {"retry-after": "5"} if data["status"] == 429 else {}
+    return Document(data, status_code=data["status"], media_type=MEDIA_TYPE, headers=(headers or {}) | more)
+
+
+class Document(Response):
+    """A JSON document, in ASCII, as text may hold halves of characters."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """Give the bytes of the document."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+class EventStream(Response):
+    """Server-sent events; comments keep the connection open while nothing happens."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[Event]) -> None:
+        super().__init__()
+        self._events = events
+        del self.headers["content-length"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events until the last, or until the client goes."""
+        del scope
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        gone = asyncio.ensure_future(_gone(receive))
+        following: asyncio.Future[Event | None] | None = None
+        async with aclosing(cast(Any, self._events)) as events:
+            try:
+                while True:
+                    following = following or asyncio.ensure_future(anext(events, None))
+                    both = (following, gone)
+                    done, _ = await asyncio.wait(both, timeout=_KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
+                    if gone in done:
+                        return
+                    if following in done:
+                        event, following = following.result(), None
+                        if event is None:
+                            break
+                    await send(
+                        {"type": "http.response.body", "body": _written(event if done else None), "more_body": True}
+                    )
+            finally:
+                gone.cancel()
+                await _end(following)
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _end(following: asyncio.Future[Event | None] | None) -> None:
+    if following is not None:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+def _written(event: Event | None) -> bytes:
+    """Write an event, or a comment for none."""
+    if event is None:
+        return b": waiting\n\n"
+    name, data = event
+    return f"event: {name}\ndata: {json.dumps(data, allow_nan=False, separators=(',', ':'))}\n\n".encode()
+
+
+async def _last(events: AsyncIterator[Event]) -> Event:
+    async with aclosing(cast(Any, events)) as each:
+        async for event in each:
+            last = event
+    return cast(Event, last)
+
+
+async def _gone(receive: Receive) -> None:
+    """Wait until the client has closed the connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
