@@ -13,8 +13,9 @@ from almanaq.agent.local.joins import Hop, edges
 from almanaq.agent.local.lexicon import SYNONYMS
 from almanaq.agent.local.quantities import ROLE_WORDS
 from almanaq.agent.local.spoken import described_stems, relation_stems, spoken
-from almanaq.agent.local.words import distance, identifier_stems, stem, stems, tolerance
+from almanaq.agent.local.words import identifier_stems, stem, stems
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.text.spelling import edit_distance, tolerance
 
 Values = Callable[[str, str, int], Sequence[str]]
 """(relation, column, limit) → distinct values, the most frequent first."""
@@ -203,7 +204,7 @@ class SchemaIndex:
         for known in self._spellings.get(written[:1], ()) if limit else ():
             if len(known) != len(parts):
                 continue
-            edits = distance(written, " ".join(known), limit)
+            edits = edit_distance(written, " ".join(known), limit)
             if edits < limit or (edits == limit and not best):
                 best = [known] if edits < limit else [*best, known]
                 limit = edits

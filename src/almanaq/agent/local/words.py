@@ -114,30 +114,6 @@ def roots(word: str) -> frozenset[str]:
     return frozenset(form for form in found if len(form) > 2)
 
 
-def distance(left: str, right: str, limit: int) -> int:
-    """Give the edits (insert, delete, replace, swap neighbours) between two words, or limit + 1 when there are more."""
-    if abs(len(left) - len(right)) > limit:
-        return limit + 1
-    before: list[int] = []
-    previous = list(range(len(right) + 1))
-    for i, a in enumerate(left, 1):
-        row = [i]
-        for j, b in enumerate(right, 1):
-            cost = min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        if min(row) > limit:
-            return limit + 1
-        before, previous = previous, row
-    return previous[-1]
-
-
-def tolerance(word: str) -> int:
-    """Give how many edits still spell the same word: none below 5 letters, 1 below 8, else 2."""
-    return 0 if len(word) < 5 else 1 if len(word) < 8 else 2
-
-
 def singular(name: str) -> str:
     """Give an identifier as words in the singular: `hotel_rooms` becomes "hotel room"."""
     parts = [part.casefold() for part in _PARTS.findall(name)] or [name]

@@ -1,0 +1,15 @@
+"""How far two spellings of a word are apart, and how far they may be."""
+
+from __future__ import annotations
+
+from rapidfuzz.distance import OSA
+
+
+def edit_distance(left: str, right: str, limit: int) -> int:
+    """Give the edits (insert, delete, replace, swap neighbours) between two words, or limit + 1 when there are more."""
+    return int(OSA.distance(left, right, score_cutoff=limit))
+
+
+def tolerance(word: str) -> int:
+    """Give how many edits still spell the same word: none below 5 letters, 1 below 8, else 2."""
+    return 0 if len(word) < 5 else 1 if len(word) < 8 else 2
