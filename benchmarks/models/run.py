@@ -29,8 +29,8 @@ from almanaq.models.prompted import PromptedReader
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Prompt, TextCall, TextReply
 from almanaq.models.registry import ModelSettings, wrapped
-from almanaq.models.replies import reply_schema
 from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.reply_schemas import reply_schema
 
 FOLDER = Path(__file__).parent
 PRICE = Price(2.5, 10.0)

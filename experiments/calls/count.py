@@ -35,7 +35,7 @@ from almanaq.benchmark.runner import run  # noqa: E402
 from almanaq.corpus.dataset import Question, open_dataset  # noqa: E402
 from almanaq.corpus.linked import LinkedTables  # noqa: E402
 from almanaq.models.lexical import LexicalEmbedder  # noqa: E402
-from almanaq.models.tokens import estimate_tokens  # noqa: E402
+from almanaq.models.token_estimate import estimate_tokens  # noqa: E402
 from almanaq.testing import StandInServer  # noqa: E402
 
 QUESTIONS = 100

@@ -21,7 +21,7 @@ from typing import Any
 
 import almanaq
 from almanaq.benchmark.generation.protocol import Asked, Reply
-from almanaq.benchmark.generation.replies import read_replies
+from almanaq.benchmark.generation.reply_records import read_replies
 from almanaq.benchmark.hybridqa.analysis import find_stage
 from almanaq.benchmark.hybridqa.pipeline import Prediction, Tried
 from almanaq.benchmark.hybridqa.places import answer_nodes

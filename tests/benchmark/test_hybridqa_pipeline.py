@@ -14,7 +14,7 @@ from small_hybrid import HEADER, LINKS, PASSAGES, ROWS, write_hybrid
 
 import almanaq
 from almanaq.benchmark.generation import protocol
-from almanaq.benchmark.generation.replies import read_replies
+from almanaq.benchmark.generation.reply_records import read_replies
 from almanaq.benchmark.hybridqa.analysis import find_stage
 from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
 from almanaq.benchmark.hybridqa.local_proposer import LocalProposer

@@ -11,7 +11,7 @@ import pytest
 from small_restaurants import PIZZA, TALK, THAI, lines, write_restaurants
 
 from almanaq.benchmark.data import datasets_in, find_dataset
-from almanaq.benchmark.generation.replies import read_replies
+from almanaq.benchmark.generation.reply_records import read_replies
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.restaurants.analysis import Analysis, nearest_stage
 from almanaq.benchmark.restaurants.dataset import RestaurantsData, bundled_restaurants, open_restaurants

@@ -16,7 +16,7 @@ from almanaq.models.parts import cut_into_parts
 from almanaq.models.prompted import PromptedLinker, PromptedReader
 from almanaq.models.prompts import escape
 from almanaq.models.protocols import LinkRequest, TextCall, TextReply
-from almanaq.models.tokens import estimate_tokens
+from almanaq.models.token_estimate import estimate_tokens
 from almanaq.testing import Faults, ScriptedModel, StandInServer, replies_from
 
 REVIEWS = ("Candles on every table, and a violinist.", "We proposed here. Lovely!")

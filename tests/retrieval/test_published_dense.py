@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from almanaq.cli import find
 from almanaq.errors import BudgetExceeded, ModelError, UsageError
 from almanaq.models.budget import Budget
-from almanaq.models.tokens import estimate_tokens
+from almanaq.models.token_estimate import estimate_tokens
 from almanaq.retrieval.published_dense import markdown, summary_prompt
 from almanaq.retrieval.registry import Parts, open_retriever
 from almanaq.testing import StandInServer

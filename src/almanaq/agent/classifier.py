@@ -7,7 +7,7 @@ from typing import Protocol
 
 from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.prompting import complete
-from almanaq.agent.replies import json_object
+from almanaq.agent.reply_reading import json_object
 from almanaq.agent.small_talk import small_talk
 from almanaq.errors import ModelCallError
 from almanaq.models.prompts.schemas import task_prompt

@@ -10,7 +10,7 @@ from typing import Any
 from almanaq.agent.history import Turn
 from almanaq.agent.parser import Failure, Parsed
 from almanaq.agent.prompting import complete, forget, make
-from almanaq.agent.replies import json_object
+from almanaq.agent.reply_reading import json_object
 from almanaq.agent.schema_text import examples, schema_text
 from almanaq.agent.shots import Examples, fitting
 from almanaq.errors import ModelCallError

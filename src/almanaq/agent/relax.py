@@ -14,7 +14,7 @@ from almanaq.agent.keyed import main_relation
 from almanaq.agent.local import targets
 from almanaq.agent.local.schema_index import Place, place
 from almanaq.agent.prompting import complete
-from almanaq.agent.replies import json_object
+from almanaq.agent.reply_reading import json_object
 from almanaq.errors import ModelCallError
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel

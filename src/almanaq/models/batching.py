@@ -17,9 +17,9 @@ from almanaq.models.prompted import PromptedReader, asked_values
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, Prompt, Quote, TextCall, TextReply, Usage
 from almanaq.models.quotes import located
-from almanaq.models.replies import MalformedReply, item_schema, parse_content, parse_object
 from almanaq.models.reply_cache import ReplyCache
-from almanaq.models.tokens import estimate_tokens
+from almanaq.models.reply_schemas import MalformedReply, item_schema, parse_content, parse_object
+from almanaq.models.token_estimate import estimate_tokens
 
 _PROMPTS = ("answer_many", "answer_texts")
 

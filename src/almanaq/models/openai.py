@@ -30,7 +30,7 @@ from almanaq.models.openai_usage import hidden_tokens, most_tokens, stated_token
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Completion, Prompt, Usage
 from almanaq.models.spending import record
-from almanaq.models.tokens import estimate_tokens
+from almanaq.models.token_estimate import estimate_tokens
 from almanaq.models.vectors import normalised
 
 OPENAI = "https://api.openai.com/v1"

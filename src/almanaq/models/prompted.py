@@ -13,7 +13,7 @@ from almanaq.models.parts import Piece, cut_into_parts
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, LinkRequest, Message, Prompt, Quote, TextCall, TextReply, Usage
 from almanaq.models.quotes import located
-from almanaq.models.replies import (
+from almanaq.models.reply_schemas import (
     MalformedReply,
     ParsedReply,
     link_schema,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from almanaq.models.failure import FailedCall
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
-from almanaq.models.tokens import estimate_tokens
+from almanaq.models.token_estimate import estimate_tokens
 
 
 class Rate:

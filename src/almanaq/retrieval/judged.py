@@ -16,7 +16,7 @@ from almanaq.models.failure import UnusableReply
 from almanaq.models.prompted import asked
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel
-from almanaq.models.replies import MalformedReply, parse_object
+from almanaq.models.reply_schemas import MalformedReply, parse_object
 from almanaq.retrieval.abstain import Found
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 from almanaq.retrieval.ranking import check_k

@@ -9,7 +9,7 @@ from almanaq.errors import BudgetExceeded
 from almanaq.models.budget import Budget
 from almanaq.models.prices import price_of
 from almanaq.models.protocols import Usage
-from almanaq.models.tokens import estimate_tokens
+from almanaq.models.token_estimate import estimate_tokens
 from almanaq.models.vector_store import VectorStore
 
 _EMBEDDED_AT_ONCE = 128  # texts in a request for vectors

@@ -20,8 +20,8 @@ from almanaq.models.cached import request_key
 from almanaq.models.prompted import asked
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel, Prompt
-from almanaq.models.replies import MalformedReply, parse_object
-from almanaq.models.tokens import estimate_tokens
+from almanaq.models.reply_schemas import MalformedReply, parse_object
+from almanaq.models.token_estimate import estimate_tokens
 from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.dense import DenseIndex
 from almanaq.retrieval.hnsw import GraphIndex, graph_index

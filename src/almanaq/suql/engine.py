@@ -13,9 +13,9 @@ from almanaq.models.protocols import Models
 from almanaq.suql.accuracy.estimates import CountEstimate, Counting
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import BoundQuery, bind
+from almanaq.suql.catalog.describe_statements import listing
 from almanaq.suql.catalog.enum_order import order_enums
 from almanaq.suql.catalog.linking import link_enums
-from almanaq.suql.catalog.listing import listing
 from almanaq.suql.catalog.privacy import private_columns_read
 from almanaq.suql.catalog.reading import distinct_values
 from almanaq.suql.catalog.relations import Catalog

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from almanaq.models.protocols import Completion, Prompt, Usage
-from almanaq.models.tokens import estimate_tokens
+from almanaq.models.token_estimate import estimate_tokens
 
 Reply = str | Mapping[str, object] | Exception
 Script = (

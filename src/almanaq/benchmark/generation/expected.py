@@ -9,7 +9,7 @@ from almanaq.benchmark.generation.protocol import Asked
 from almanaq.models.prompted import asked_values
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Prompt, TextCall, Usage
-from almanaq.models.tokens import estimate_tokens
+from almanaq.models.token_estimate import estimate_tokens
 
 WRITTEN_QUERY, WRITTEN_REPLY, WRITTEN_ANSWER = 150, 150, 40
 """Tokens that a reply has: a query with its reasoning, a reply in sentences, a short value with its quotes."""

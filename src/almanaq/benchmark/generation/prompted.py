@@ -11,7 +11,7 @@ from almanaq.models.prompted import asked as ask_model
 from almanaq.models.prompts import prompt_file
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel, Prompt, Usage
-from almanaq.models.replies import MalformedReply, parse_object
+from almanaq.models.reply_schemas import MalformedReply, parse_object
 
 PROMPTS = ("table_answer", "table_verify", "table_sql", "no_context", "repair")
 _NOTHING = "(the schema is not at hand)"

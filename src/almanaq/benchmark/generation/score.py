@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from almanaq.benchmark.generation.replies import ReplyRecord
+from almanaq.benchmark.generation.reply_records import ReplyRecord
 from almanaq.benchmark.restaurants.play import from_text
 from almanaq.benchmark.restaurants.score import NOTE, hits, score_turns
 from almanaq.benchmark.stages import count_stages

@@ -10,7 +10,7 @@ from pathlib import Path
 from almanaq.benchmark.compare import alike
 from almanaq.benchmark.config import RunConfig
 from almanaq.benchmark.data import find_dataset, is_unchanged, kept_place
-from almanaq.benchmark.generation.replies import ReplyRecord
+from almanaq.benchmark.generation.reply_records import ReplyRecord
 from almanaq.benchmark.generation.score import is_flawless, label
 from almanaq.benchmark.records import Record
 from almanaq.benchmark.report.questions import ABOVE, failures_of, slices_of

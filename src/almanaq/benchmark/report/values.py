@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from almanaq.benchmark.generation.replies import ReplyRecord
+from almanaq.benchmark.generation.reply_records import ReplyRecord
 from almanaq.benchmark.records import Record
 from almanaq.benchmark.score import Scores
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from almanaq.benchmark.restaurants.truth import Attributes, Restaurants, read_attributes
+from almanaq.benchmark.restaurants.gold import Attributes, Restaurants, read_attributes
 from almanaq.benchmark.restaurants.wanted import Conversation, half_of, read_conversations
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Table, TableId

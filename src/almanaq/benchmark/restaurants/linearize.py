@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from almanaq.agent.prompting import complete
-from almanaq.agent.replies import json_object
+from almanaq.agent.reply_reading import json_object
 from almanaq.agent.responder import Found, LocalResponder, PromptedResponder, Responder
 from almanaq.agent.small_talk import small_talk
 from almanaq.benchmark.restaurants.dataset import cell_text
+from almanaq.benchmark.restaurants.gold import Restaurants
 from almanaq.benchmark.restaurants.play import Said
-from almanaq.benchmark.restaurants.truth import Restaurants
 from almanaq.benchmark.restaurants.wanted import Id
 from almanaq.errors import ModelCallError
 from almanaq.models.prompts.schemas import task_prompt

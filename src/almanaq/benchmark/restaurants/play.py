@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Protocol
 
-from almanaq.benchmark.restaurants.truth import Restaurants
+from almanaq.benchmark.restaurants.gold import Restaurants
 from almanaq.benchmark.restaurants.wanted import Conversation, Id, Wanted
 from almanaq.benchmark.stages import Stage
 from almanaq.errors import BenchmarkError

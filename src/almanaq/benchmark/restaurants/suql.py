@@ -5,8 +5,8 @@ from __future__ import annotations
 from almanaq.agent.conversation import Agent
 from almanaq.agent.history import Turn
 from almanaq.agent.response import Response
+from almanaq.benchmark.restaurants.gold import Restaurants
 from almanaq.benchmark.restaurants.play import Said
-from almanaq.benchmark.restaurants.truth import Restaurants
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
 from almanaq.models.spending import spending
 

@@ -28,8 +28,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from almanaq.corpus.files.file_options import TYPES, Reading
 from almanaq.corpus.files.marks import ORDERS, Marks
-from almanaq.corpus.files.reading import TYPES, Reading
 from almanaq.corpus.files.sniff import Hints
 from almanaq.errors import SourceError, suggest
 from almanaq.suql.catalog.naming import naming_column

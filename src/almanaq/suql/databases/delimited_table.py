@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from almanaq.corpus.files.delimited import Mended, read_delimited
+from almanaq.corpus.files.file_options import Reading
 from almanaq.corpus.files.marks import Marks, marks_of
-from almanaq.corpus.files.reading import Reading
 from almanaq.corpus.files.sniff import Dialect
 from almanaq.corpus.inference import ColumnReport, Told, infer_column
 from almanaq.corpus.tabular import Header

@@ -11,10 +11,10 @@ from typing import Any
 
 import duckdb
 
+from almanaq.corpus.files.file_options import Reading
 from almanaq.corpus.files.kinds import Format, Kind, kind_of, total_bytes
 from almanaq.corpus.files.listing import FoundFile, Listing, list_folder, list_paths, not_opened
 from almanaq.corpus.files.plain import in_utf8, unpacked
-from almanaq.corpus.files.reading import Reading
 from almanaq.corpus.files.records import Opened, open_records, read_json
 from almanaq.corpus.files.sheets import read_sheets
 from almanaq.corpus.files.sniff import NAMES, sniff

@@ -39,7 +39,7 @@ from almanaq.suql.execution.guards import (
     expected_calls,
     refuse_over_budget,
 )
-from almanaq.suql.execution.linker import link_literals
+from almanaq.suql.execution.link_stage import link_literals
 from almanaq.suql.execution.pair_order import Candidates, FewestNewCalls, calls_of, is_of_pairs
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.stage_runs import AnyRun, StageRuns
