@@ -38,13 +38,13 @@ def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
 
 def refuse_withheld(tree: exp.Query, catalog: Catalog, text: str) -> None:
     """Raise PrivateColumnError for a name that can only mean a column that no query may read."""
-    named = [relation for table in tree.find_all(exp.Table) if (relation := catalog.find(table.name)) is not None]
+    named = relations_in(tree, catalog)
     withheld = {name.lower(): f"{relation.name}.{name}" for relation in named for name in relation.withheld}
     if not withheld:
         return
     others = {column.name.lower() for relation in named for column in relation.columns}
-    others |= {alias.alias.lower() for alias in tree.find_all(exp.Alias)}
-    for column in tree.find_all(exp.Column):
+    others |= {alias.alias.lower() for alias in nodes_of(tree, exp.Alias)}
+    for column in nodes_of(tree, exp.Column):
         name = column.name.lower()
         if name in withheld and name not in others:
             meta = column.this.meta

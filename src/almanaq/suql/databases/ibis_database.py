@@ -87,7 +87,7 @@ class IbisDatabase:
         return Catalog(tuple(reader.completed(relation) for relation in catalog.relations))
 
     def _link(self, backend: Any) -> Link:
-        return Link(backend, _canceller(backend, self._connect))
+        return Link(backend, _canceller(backend, self._connect), _runner(backend))
 
     def _give_back(self, link: Link, usable: bool) -> None:
         with self._lock:
@@ -156,6 +156,21 @@ def _engine(backend: Any) -> Engine:
     if engine.dialect == "mysql" and "mariadb" in backend.con.get_server_info().lower():
         return MARIADB
     return engine
+
+
+def _runner(backend: Any) -> Callable[[str], Any]:
+    """Give what runs a SELECT; MySQL's driver is asked not to bring all its rows before the first is read."""
+    if backend.name != "mysql":
+        run: Callable[[str], Any] = backend.raw_sql
+        return run
+    from MySQLdb.cursors import SSCursor
+
+    def unbuffered(sql: str) -> Any:
+        cursor = backend.con.cursor(SSCursor)
+        cursor.execute(sql)
+        return cursor
+
+    return unbuffered
 
 
 def _canceller(backend: Any, connect: Callable[[], Any]) -> Callable[[], None]:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
+from almanaq.suql.databases.postgres_types import size_of
+
+_READ_AT_ONCE = 64
+"""Rows that are read between two looks at how much they take: each may be as wide as it likes."""
 _TYPES: dict[type, pa.DataType] = {
     bool: pa.bool_(),
     int: pa.int64(),
@@ -67,3 +73,40 @@ def _plain(value: Any, type_: pa.DataType) -> Any:
     if pa.types.is_string(type_) and not isinstance(value, str):
         return json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
     return float(value) if pa.types.is_floating(type_) else value
+
+
+def read(result: Any, most_bytes: int | None, stop: Callable[[], None]) -> pa.RecordBatch:
+    """Give the rows of a driver's result; beyond so many bytes, stop it and give those that were read."""
+    names, following = reader(result)
+    rows: list[tuple[Any, ...]] = []
+    held = 0
+    while found := following(_READ_AT_ONCE):
+        rows += found
+        held += sum(map(size_of, found))
+        if most_bytes is not None and held > most_bytes:
+            stop()
+            with suppress(Exception):  # that it was stopped
+                close(result)
+            break
+    return to_batch(names, rows)
+
+
+def reader(result: Any) -> tuple[list[str], Callable[[int | None], list[tuple[Any, ...]]]]:
+    """Give the column names of a driver's result, and what gives its next rows (None: all)."""
+    if hasattr(result, "fetchmany"):
+        names = [column[0] for column in result.description or ()]
+        return names, lambda size: list(result.fetchall() if size is None else result.fetchmany(size))
+    if hasattr(result, "result_rows"):  # ClickHouse
+        rows: Iterator[Any] = iter(result.result_rows)
+        names = list(result.column_names)
+    else:  # BigQuery
+        rows = (tuple(row.values()) for row in result)
+        names = [field.name for field in result.schema]
+    return names, lambda size: [tuple(row) for row in islice(rows, size)]
+
+
+def close(result: Any) -> None:
+    """Close a driver's result, where it can be."""
+    closing = getattr(result, "close", None)
+    if closing is not None:
+        closing()

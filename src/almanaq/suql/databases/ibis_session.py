@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count
 from typing import Any, Self
 
 import pyarrow as pa
@@ -32,7 +32,7 @@ from almanaq.errors import (
 )
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.databases.ibis_engines import Engine
-from almanaq.suql.databases.ibis_rows import to_batch
+from almanaq.suql.databases.ibis_rows import close, read, reader, to_batch
 from almanaq.suql.databases.leaving import end
 from almanaq.suql.databases.postgres_types import sql_type
 from almanaq.suql.syntax.dialect import MISREAD
@@ -52,10 +52,12 @@ class Link:
     Attributes:
         backend: ibis's, used by nobody else meanwhile.
         cancel: stops the statement that runs on it; from any thread.
+        run: runs a SELECT whose rows come as they are read, where the driver can.
     """
 
     backend: Any
     cancel: Callable[[], None]
+    run: Callable[[str], Any]
 
 
 class IbisSession:
@@ -103,11 +105,16 @@ class IbisSession:
         self._make(name, numbered.sql(self._engine.dialect))
         return self._pages(name, batch_rows, started)
 
-    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:  # noqa: ARG002
-        """Give all rows of a SELECT."""
+    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
+        """Give all rows of a SELECT, or a little more than `most_bytes` of them; some drivers bring all first."""
         self._check_select(sql)
-        names, rows = self._execute(self._with_written(sql), most=None)
-        return pa.Table.from_batches([to_batch(names, rows)])
+        with self._step(self._interrupts):
+            self._limit_time()
+            result = self._link.run(self._with_written(sql))
+            try:
+                return pa.Table.from_batches([read(result, most_bytes, self._link.cancel)])
+            finally:
+                close(result)
 
     def create(self, name: str, sql: str) -> int:
         """Make the temporary table `name` from a SELECT; give its number of rows."""
@@ -171,7 +178,7 @@ class IbisSession:
             try:
                 for statement in [*statements, self._engine.end]:
                     if statement and self._usable:
-                        _close(self._link.backend.raw_sql(statement))
+                        close(self._link.backend.raw_sql(statement))
             except Exception:  # whatever it is, the connection is not used again
                 self._usable = False
         self._give_back(self._link, self._usable)
@@ -203,7 +210,7 @@ class IbisSession:
     def _from_cursor(self, sql: str, batch_rows: int, size: int, started: int) -> Iterator[pa.RecordBatch]:
         with self._step(started):
             result = self._link.backend.raw_sql(self._with_written(sql))
-        names, fetch = _reader(result)
+        names, fetch = reader(result)
         try:
             while True:
                 with self._step(started):
@@ -213,7 +220,7 @@ class IbisSession:
                 yield to_batch(names, rows)
                 size = min(2 * size, batch_rows)
         finally:
-            _close(result)
+            close(result)
 
     # --- statements
 
@@ -226,18 +233,22 @@ class IbisSession:
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Run a statement; give the names and the first rows of its result: at most so many, None all, 0 no result."""
         with self._step(self._interrupts if started is None else started):
-            if self._engine.deadline and self._ends is not None:
-                left = max(1, int((self._ends - time.monotonic()) * 1000))
-                limit = self._engine.deadline.format(milliseconds=left, seconds=-(-left // 1000))
-                _close(self._link.backend.raw_sql(limit))
+            self._limit_time()
             result = self._link.backend.raw_sql(sql)
             try:
                 if most == 0:
                     return [], []
-                names, fetch = _reader(result)
+                names, fetch = reader(result)
                 return names, fetch(most)
             finally:
-                _close(result)
+                close(result)
+
+    def _limit_time(self) -> None:
+        """Tell the engine how long the next statement may take."""
+        if self._engine.deadline and self._ends is not None:
+            left = max(1, int((self._ends - time.monotonic()) * 1000))
+            limit = self._engine.deadline.format(milliseconds=left, seconds=-(-left // 1000))
+            close(self._link.backend.raw_sql(limit))
 
     @contextmanager
     def _step(self, started: int) -> Iterator[None]:
@@ -378,23 +389,3 @@ def _numbered(tree: exp.Query) -> exp.Select | None:
         return numbered
     rows = exp.Subquery(this=tree.copy(), alias=exp.TableAlias(this=exp.to_identifier("q")))
     return exp.select("q.*", number).from_(rows)
-
-
-def _reader(result: Any) -> tuple[list[str], Callable[[int | None], list[tuple[Any, ...]]]]:
-    """Give the column names of a driver's result, and what gives its next rows (None: all)."""
-    if hasattr(result, "fetchmany"):
-        names = [column[0] for column in result.description or ()]
-        return names, lambda size: list(result.fetchall() if size is None else result.fetchmany(size))
-    if hasattr(result, "result_rows"):  # ClickHouse
-        rows: Iterator[Any] = iter(result.result_rows)
-        names = list(result.column_names)
-    else:  # BigQuery
-        rows = (tuple(row.values()) for row in result)
-        names = [field.name for field in result.schema]
-    return names, lambda size: [tuple(row) for row in islice(rows, size)]
-
-
-def _close(result: Any) -> None:
-    close = getattr(result, "close", None)
-    if close is not None:
-        close()

@@ -36,6 +36,7 @@ from almanaq.errors import (
 )
 from almanaq.suql.databases.leaving import end
 from almanaq.suql.databases.postgres_driver import driver, has_settled_texts
+from almanaq.suql.databases.postgres_results import run
 from almanaq.suql.databases.postgres_types import sql_type, to_batch
 from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.suql.syntax.recursion import move_search_clauses
@@ -137,11 +138,16 @@ class PostgresSession:
         following = self._next_size(size, batch_rows, started)
         return self._batches(work, name, first, size, following, batch_rows)
 
-    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:  # noqa: ARG002
-        """Give all rows of a SELECT: a server that sends them at once sends them all."""
+    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
+        """Give all rows of a SELECT, or a little more than `most_bytes` of them."""
         self._check(sql)
-        with self._statement(_bare(sql)) as cursor:
-            return pa.Table.from_batches([self._batch(cursor)])
+        work = self._begin()
+        try:
+            with self._turn(work) as cursor:
+                message = ";\n".join([*self._before(write=False), _bare(sql), _KEEP])
+                return run(cursor, message, self._elements, most_bytes)
+        finally:
+            self._forget(work)
 
     def create(self, name: str, sql: str) -> int:
         """Make the temporary table `name` from a SELECT; give its number of rows."""
@@ -271,11 +277,21 @@ class PostgresSession:
     def _step(self, work: _Work, *sql: str, write: bool = False, release: bool = True) -> Iterator[Any]:
         """Run statements in a subtransaction, all in one message; give the cursor at the result of the last.
 
-        Errors of the server, also those within the block, get our names.
-
         Args:
             release: False keeps the subtransaction until the block ends, for what the block does itself.
         """
+        with self._turn(work) as cursor:
+            sent = [*self._before(write=write), *sql]
+            cursor.execute(";\n".join([*sent, _KEEP] if release else sent))
+            for _ in sent[1:]:
+                cursor.nextset()
+            yield cursor
+            if not release:
+                cursor.execute(_KEEP)
+
+    @contextmanager
+    def _turn(self, work: _Work) -> Iterator[Any]:
+        """Give a cursor for what the server is told next; its errors, also those within the block, get our names."""
         with self._using:
             with self._state:
                 self._refuse_if_over()
@@ -286,13 +302,7 @@ class PostgresSession:
                 if not has_settled_texts(self._connection):
                     raise DatabaseError("the server reads backslashes in texts as escapes; nothing is sent to it")
                 with self._connection.cursor() as cursor:
-                    sent = [*self._before(write=write), *sql]
-                    cursor.execute(";\n".join([*sent, _KEEP] if release else sent))
-                    for _ in sent[1:]:
-                        cursor.nextset()
                     yield cursor
-                    if not release:
-                        cursor.execute(_KEEP)
             except self._faults as error:
                 raise self._named(error) from error
             finally:

@@ -57,6 +57,35 @@ def to_batch(description: Sequence[Any], rows: Sequence[Sequence[Any]], elements
     return pa.record_batch(arrays, names=[column.name for column in description])
 
 
+def size_of(value: Any) -> int:
+    """Give about how many bytes a value takes as Arrow."""
+    if isinstance(value, list | tuple):
+        return sum(map(size_of, value))
+    return len(value) if isinstance(value, str | bytes) else 8
+
+
+def to_table(description: Sequence[Any], batches: Sequence[pa.RecordBatch], elements: Mapping[int, int]) -> pa.Table:
+    """Give the rows of batches of one result, with the types that they would have together."""
+    if all(batch.schema == batches[0].schema for batch in batches):
+        return pa.Table.from_batches(batches)
+    columns = []
+    for i, column in enumerate(description):
+        parts = [batch.column(i) for batch in batches]
+        if any(part.type != parts[0].type for part in parts):
+            values = [_as_read(value) for part in parts for value in part.to_pylist()]
+            columns.append(_array(column, values, elements))
+        else:
+            columns.append(pa.chunked_array(parts))
+    return pa.table(columns, names=[column.name for column in description])
+
+
+def _as_read(value: Any) -> Any:
+    """Give a value of a numeric, which one batch has as a decimal and another as a float, as the driver gave it."""
+    if isinstance(value, list):
+        return [_as_read(part) for part in value]
+    return Decimal(repr(value)) if isinstance(value, float) else value
+
+
 def sql_type(type_: pa.DataType) -> str:
     """Give PostgreSQL's name of an Arrow type; raises UnsupportedError when it has none."""
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
