@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import csv
+import sqlite3
+import subprocess
+import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
+import duckdb
 import pytest
 from typer.testing import CliRunner
 
 import almanaq
 from almanaq.cli.app import app
 from almanaq.errors import BudgetExceeded, DeadlineExceeded, UsageError
+from almanaq.models.own_files import own_temporary
 from almanaq.models.protocols import Prompt
 from almanaq.suql.databases import leaving
+from almanaq.suql.databases.own_duckdb import MOST_SPILLED
+from almanaq.suql.databases.registry import open_database
 from almanaq.suql.options import AGENT_DEADLINE, AGENT_ROWS
 from almanaq.testing import FunctionModel, ScriptedModel
 
@@ -128,3 +136,32 @@ def test_control_comes_back_at_the_deadline_whatever_the_engine_does(suql: str) 
         time.sleep(0.05)
     assert not leaving.work_was_left(), "what was left ends when the engine next looks"
     assert took < 30
+
+
+@pytest.mark.parametrize(("query", "ending"), [("none", "leave"), ("long", "close"), ("long", "leave")])
+def test_no_exit_of_the_interpreter_waits_for_what_was_given_up(query: str, ending: str) -> None:
+    program = Path(__file__).with_name("exits.py")
+    done = subprocess.run([sys.executable, program, query, ending], capture_output=True, text=True, timeout=300)
+    ended = time.time()
+    assert (done.returncode, done.stderr) == (0, "")
+    outcome, left = done.stdout.split()
+    assert outcome == ("rows" if query == "none" else "deadline")
+    assert ended - float(left) < 30
+
+
+def test_what_an_instance_of_ours_spills_has_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("n\n1\n")
+    with duckdb.connect(tmp_path / "t.duckdb") as made:
+        made.execute("CREATE TABLE t (n int)")
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as made_too:
+        made_too.execute("CREATE TABLE t (n int)")
+    for source in (TABLES, *(tmp_path / f"t.{kind}" for kind in ("csv", "duckdb", "sqlite"))):
+        database = open_database(source)
+        with database.session() as session:
+            said = (
+                "SELECT current_setting('max_temp_directory_size') AS most, current_setting('temp_directory') AS place"
+            )
+            (row,) = session.fetch(said).to_pylist()
+        database.close()
+        assert row["most"] == duckdb.sql(f"SELECT format_bytes({MOST_SPILLED[:-2]}000000000) AS s").fetchall()[0][0]
+        assert row["place"].startswith(str(own_temporary()))

@@ -53,10 +53,12 @@ def _is_the_program() -> bool:
 def _leave_if_an_engine_works(code: int) -> None:
     """End the process at once where an engine does not stop, or a thread may hold what is an engine's.
 
-    Python would wait for the first, and DuckDB complains of the second.
+    DuckDB complains of both. The threads that run blocking work hold nothing while they wait for some.
     """
     leaving = sys.modules.get("almanaq.suql.databases.leaving")
-    held = "duckdb" in sys.modules and any(thread.daemon for thread in threading.enumerate())
+    held = "duckdb" in sys.modules and any(
+        t.daemon and not t.name.startswith("almanaq_") for t in threading.enumerate()
+    )
     if held or (leaving is not None and leaving.work_was_left()):
         sys.stdout.flush()
         sys.stderr.flush()

@@ -20,6 +20,7 @@ from almanaq.suql.databases import leaving
 from almanaq.suql.databases.duckdb_catalog import CatalogReader
 from almanaq.suql.databases.duckdb_session import DuckDBSession
 from almanaq.suql.databases.frames import as_arrow
+from almanaq.suql.databases.own_duckdb import own_instance
 from almanaq.text.sql_literals import quote, string_literal
 
 _MOST_ENUM_VALUES = 10_000
@@ -145,7 +146,7 @@ class DuckDBDatabase:
 
 def open_duckdb_file(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
     """Open a DuckDB file read-only; raises SourceError when it is none or is open elsewhere for writing."""
-    connection = duckdb.connect()
+    connection = own_instance()
     try:
         connection.execute(f"ATTACH '{str(path).replace(chr(39), chr(39) * 2)}' AS src (READ_ONLY)")
     except duckdb.Error as error:
@@ -162,7 +163,7 @@ def open_tables(tables: Mapping[str, Any], *, name: str = "tables", schema: Sche
     """
     if not tables:
         raise UsageError("no tables given: pass a mapping of names to tables of Arrow, pandas or polars")
-    connection = duckdb.connect()
+    connection = own_instance()
     connection.execute("CREATE SCHEMA data")
     for table_name, table in tables.items():
         load_table(connection, ("memory", "data", table_name), as_arrow(table_name, table))

@@ -23,7 +23,7 @@ from almanaq.errors import (
     engine_error,
     first_line,
 )
-from almanaq.suql.databases.leaving import end
+from almanaq.suql.databases.leaving import end, helped
 from almanaq.text.sql_literals import quote, string_literal
 
 _PATTERN = re.compile(r"[*?\[]")
@@ -63,8 +63,7 @@ class DuckDBSession:
         self._timer: threading.Timer | None = None
         if deadline is not None:
             self._timer = threading.Timer(max(deadline, 0.0), self._expire)
-            self._timer.daemon = True
-            self._timer.start()
+            helped(self._timer).start()
 
     def stream(
         self,
@@ -126,7 +125,7 @@ class DuckDBSession:
             for work in self._active:
                 work.stopped = True
         if self._interrupt_stopped():
-            threading.Thread(target=self._insist, daemon=True).start()
+            helped(threading.Thread(target=self._insist)).start()
 
     def __enter__(self) -> Self:
         return self

@@ -25,6 +25,7 @@ from almanaq.errors import DeadlineExceeded
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.suql.databases.duckdb import Loaded
+from almanaq.suql.databases.own_duckdb import own_instance
 from almanaq.text.sql_literals import string_literal
 
 VERSION = 1
@@ -64,7 +65,7 @@ class KeptTables:
         path = self._path(key)
         if not path.is_file():
             return None
-        connection = duckdb.connect()
+        connection = own_instance()
         try:
             connection.execute(f"ATTACH {string_literal(path)} AS files (READ_ONLY)")
             decided = _decoded(json.loads(_whole(self._beside(key).read_text(encoding="utf-8"))))

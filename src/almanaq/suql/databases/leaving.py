@@ -2,15 +2,17 @@
 
 An engine looks whether it was interrupted between pieces of work, and some pieces are long (`lpad(x, 2000000000)` is
 one). Control goes back to the caller all the same; what runs is interrupted again and again, ends when the engine next
-looks, and is tidied up then.
+looks, and is tidied up then. No exit of the interpreter waits for it.
 """
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 GRACE_SECONDS = 0.5
 """How long a session that ends waits for what it has stopped."""
@@ -30,7 +32,10 @@ class Closed(Protocol):
     def close(self) -> None: ...
 
 
+Kind = TypeVar("Kind", bound=threading.Thread)
 _left: set[threading.Thread] = set()
+_helpers: set[threading.Thread] = set()
+_guard = threading.Lock()
 
 
 def end(finish: Callable[[], None], locks: Iterable[Lock]) -> None:
@@ -70,7 +75,32 @@ def work_was_left(*, but: threading.Thread | None = None) -> bool:
 
 def _leave(finish: Callable[[], None]) -> threading.Thread:
     _left.difference_update([thread for thread in _left if not thread.is_alive()])
-    thread = threading.Thread(target=finish, name="almanaq-left")
+    thread = threading.Thread(target=finish, name="almanaq-left", daemon=True)
     _left.add(thread)
-    thread.start()
+    helped(thread).start()
     return thread
+
+
+def helped(thread: Kind) -> Kind:
+    """Give a thread that holds what is an engine's: the interpreter's exit waits a moment for it, and no longer."""
+    thread.daemon = True
+    with _guard:
+        if not _helpers:
+            atexit.unregister(_exit)
+            atexit.register(_exit)
+        _helpers.difference_update([known for known in _helpers if known.ident is not None and not known.is_alive()])
+        _helpers.add(thread)
+    return thread
+
+
+def _exit() -> None:
+    """Wait a moment for threads that are about to end; where one does not, what DuckDB says of it is nobody's concern.
+
+    Its binding prints pages about every object that a thread still holds when the interpreter is gone.
+    """
+    until = time.monotonic() + GRACE_SECONDS
+    for thread in [*_helpers]:
+        if thread.is_alive():
+            thread.join(max(0.0, until - time.monotonic()))
+    if any(thread.is_alive() for thread in _helpers):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import duckdb
 
 from almanaq.corpus.stopping import current
-from almanaq.models.own_files import own_temporary
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded
 from almanaq.suql.databases.kept import KeptTables, Save
-from almanaq.text.sql_literals import string_literal
+from almanaq.suql.databases.own_duckdb import own_instance
 
 DATABASE = "files"
 """Under this name DuckDB knows what was loaded."""
@@ -69,10 +67,9 @@ def open_loaded(
     if found is not None:
         lock(found[0])
         return _database(found[0], name, schema, found[1], None)
-    connection = duckdb.connect()
+    connection = own_instance()
     try:
         connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
-        connection.execute(f"SET GLOBAL temp_directory = {string_literal(_spill_folder())}")
         with current().interrupting(connection.interrupt):
             loaded = load(connection)
         lock(connection)
@@ -89,8 +86,3 @@ def _database(
     return DuckDBDatabase(
         connection, name=name, database=DATABASE, schema=schema, loaded=loaded, infer_enums=True, on_close=closing
     )
-
-
-def _spill_folder() -> str:
-    """Give where DuckDB writes what the memory has no room for, out of the sight of others; made only then."""
-    return str(own_temporary() / str(os.getpid()))

@@ -39,7 +39,7 @@ def open_within(work: Callable[[], Opened], seconds: float | None) -> Opened:
         DeadlineExceeded: it takes more than so many seconds; None: it may take any time.
     """
     stop = Stop()
-    thread = _Opening(work, stop)
+    thread = leaving.helped(_Opening(work, stop))
     started = time.monotonic()
     thread.start()
     try:

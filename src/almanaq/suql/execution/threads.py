@@ -1,14 +1,16 @@
-"""Blocking work off the event loop, in threads that are kept from one query to the next."""
+"""Blocking work off the event loop, in threads that are kept from one query to the next and that no exit waits for."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import os
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from functools import cache, partial
-from typing import ParamSpec, TypeVar
+from queue import SimpleQueue
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -21,8 +23,46 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     return await asyncio.get_running_loop().run_in_executor(_pool(), call)
 
 
+class DaemonThreads(Executor):
+    """Runs work in threads that do not keep the process alive: an engine may not listen when it is stopped.
+
+    The standard library's pool is waited for at exit, however long what it runs takes.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._started = most, 0
+        self._work: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._starting = threading.Lock()
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Have a function run by a thread that has nothing to do, or by a new one."""
+        future: Future[T] = Future()
+        self._work.put((future, partial(fn, *args, **kwargs)))
+        if not self._idle.acquire(blocking=False):
+            with self._starting:
+                if self._started < self._most:
+                    self._started += 1
+                    threading.Thread(target=self._run, name=f"almanaq_{self._started}", daemon=True).start()
+        return future
+
+    def _run(self) -> None:
+        while True:
+            _do(*self._work.get())
+            self._idle.release()
+
+
+def _do(future: Future[Any], work: Callable[[], Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(work())
+    except BaseException as error:  # handed to whoever waits
+        future.set_exception(error)
+
+
 @cache
-def _pool() -> ThreadPoolExecutor:
+def _pool() -> DaemonThreads:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
-    return ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="almanaq")
+    return DaemonThreads(_MOST_THREADS)
