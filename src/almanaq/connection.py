@@ -161,7 +161,7 @@ def batch_settings(batch: int | None, model: str | Reader | LanguageModel | Mode
         raise UsageError(
             f"batch: the model {kind!r} has no calls that could be shared; give a language model, as openai:MODEL"
         )
-    return ModelSettings(batching=Batching(questions=batch, texts=batch))
+    return ModelSettings(batching=Batching.of(batch))
 
 
 def bounded(models: Models, deadline: float | None) -> Models:

@@ -27,6 +27,7 @@ from almanaq.agent.response import Response, failed
 from almanaq.agent.shots import Examples
 from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import MOST_TABLES, ChooseTables, relevant, tables_of
+from almanaq.agent.turn_account import Steps, TurnAccount, with_earlier
 from almanaq.errors import AlmanaqError, QueryError
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.relations import Catalog
@@ -45,8 +46,6 @@ _LOCAL_TABLES = 200
 
 _UNSEEN = "The rows hold private columns: no language model saw them."
 
-Steps = Generator[Event, None, Response]
-
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
@@ -57,6 +56,7 @@ class _Ran:
     result: Result
     shown: Shown | None
     relaxed: str | None = None
+    earlier: tuple[Trace, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -116,10 +116,12 @@ class Agent:
 
     def events(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Event]:
         """Yield what happens while the question is answered; the last event, Finished, holds the whole reply."""
+        account = TurnAccount()
         try:
-            response = yield from self._steps(question, tuple(history))
+            response = yield from account.watch(self._steps(question, tuple(history)))
         except AlmanaqError as error:
             response = failed(question, error)
+        response = account.told(response)
         if response.status not in ("answered", "failed"):
             yield TextWritten(response.answer)
         yield Finished(replace(response, question=question))
@@ -201,19 +203,22 @@ class Agent:
         """Try the query without one of its conditions, then without another; give the first that finds rows."""
         query = Query(ran.suql, catalog, ran.parsed.keep)
         open_ = self._helpful(query)
+        earlier: tuple[Trace, ...] = ()
         for attempt in range(1, min(TRIES, len(open_)) + 1):
             chosen, loosened = self._relaxer.relax(question, query, open_)
             open_.remove(chosen)
             yield Progress(f"nothing found; trying without: {loosened.said}")
             try:
                 yield QueryWritten(loosened.suql, attempt + 1)
-                other = _Ran(ran.parsed, loosened.suql, *self._rows(loosened.suql), loosened.said)
+                found = self._rows(loosened.suql)
+                other = _Ran(ran.parsed, loosened.suql, *found, loosened.said, earlier=(*earlier, ran.result.trace))
             except AlmanaqError:
                 # What cannot be loosened, or costs too much, leaves the honest reply: nothing was found.
                 continue
             if not other.empty:
                 return other
-        return ran
+            earlier = (*earlier, other.result.trace)
+        return replace(ran, earlier=earlier)
 
     def _helpful(self, query: Query) -> list[int]:
         """Give the conditions without which rows may be found: one look at the structured ones tells."""
@@ -244,7 +249,7 @@ class Agent:
             result.evidence,
             searched,
             ran.relaxed,
-            result.trace,
+            with_earlier(result.trace, ran.earlier),
             kind=ran.parsed.kind if kind == "new" else kind,
             shown=None if ran.empty else ran.shown,
             meant=ran.parsed.suql if ran.relaxed else None,

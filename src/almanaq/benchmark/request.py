@@ -39,6 +39,7 @@ class RunRequest:
         distractors: tables of the dataset `distractors_from` to add to the corpus; None: none, or for the needle in
             the haystack all.
         model: opens a language model by name, for retrievers and generators that need one.
+        batch: most text calls that share a request of a language model; None: each has its own.
         tell: is given what paid work will cost, before it starts; `max_calls` is the most of it that may be done.
     """
 
@@ -66,6 +67,7 @@ class RunRequest:
     schema: Literal["all", "retrieved"] = "all"
     tell: Callable[[str], None] = print_nothing
     max_calls: int | None = None
+    batch: int | None = None
 
 
 def check_request(request: RunRequest) -> None:

@@ -111,7 +111,7 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
         request, left_out = replace(request, replies=made), table_faults(LinkedTables(data.dataset))
     if task.name == "restaurants":
         request, left_out = _restaurants(request, data)
-    generator = request.replies or open_generator(request.generator, questions, request.model)
+    generator = request.replies or open_generator(request.generator, questions, request.model, request.batch)
     return _Replying(generator, databases, questions, left_out)
 
 
@@ -130,6 +130,7 @@ def _restaurants(request: RunRequest, data: Data) -> tuple[RunRequest, str]:
         embedder=request.embedder,
         cache=request.cache,
         foreseen=_foreseen(request),
+        batch=request.batch,
     )
     return replace(request, replies=generator), broken
 

@@ -9,6 +9,7 @@ import typer
 
 from almanaq.cli.options import (
     AllowHttp,
+    Batch,
     Db,
     Deadline,
     Embedder,
@@ -56,6 +57,7 @@ def ask(
     max_calls: MaxCalls = None,
     strict: Strict = None,
     deadline: Deadline = None,
+    batch: Batch = None,
     no_cache: NoCache = False,
     allow_http: AllowHttp = False,
 ) -> None:
@@ -76,6 +78,7 @@ def ask(
         strict=strict,
         deadline=deadline,
         cache=not no_cache,
+        batch=batch,
         examples=examples,
         allow_http=allow_http,
     )

@@ -11,6 +11,7 @@ import typer
 from almanaq.cli.ask import print_stream
 from almanaq.cli.options import (
     AllowHttp,
+    Batch,
     Db,
     Deadline,
     Embedder,
@@ -57,6 +58,7 @@ def chat(
     examples: Examples = None,
     max_calls: MaxCalls = None,
     deadline: Deadline = None,
+    batch: Batch = None,
     no_cache: NoCache = False,
     allow_http: AllowHttp = False,
 ) -> None:
@@ -75,6 +77,7 @@ def chat(
         max_calls,
         deadline=deadline,
         cache=not no_cache,
+        batch=batch,
         examples=examples,
         allow_http=allow_http,
     )

@@ -138,6 +138,10 @@ def layout(suql: str) -> str:
     )
 
 
+TURN_PROMPTS = frozenset({"parse", "classify_turn", "relax", "respond", "chat", "link"})
+"""The prompts of a turn that read no text for a condition."""
+
+
 def summary_line(rows: int, trace: Trace) -> str:
     """Say in one line how many rows there are and what they took."""
     parts = [_count(rows, "row"), _count(trace.text_calls, "text call")]
@@ -145,8 +149,12 @@ def summary_line(rows: int, trace: Trace) -> str:
         parts.append(f"{trace.cached_calls} from the cache")
     if trace.unknown_calls:
         parts.append(f"{trace.unknown_calls} unknown")
+    if others := sum(line.physical for line in trace.spending if line.operator in TURN_PROMPTS):
+        parts.append(_count(others, "other call"))
     if trace.input_tokens or trace.output_tokens:
         parts.append(f"{trace.input_tokens:,} + {trace.output_tokens:,} tokens")
+    if trace.cached_input_tokens:
+        parts.append(f"{trace.cached_input_tokens:,} of them cached by the server")
     parts.append(f"{trace.seconds:.2f} s")
     if not trace.exact:
         parts.append("approximate" if trace.inference is None else inference_line(trace.inference))

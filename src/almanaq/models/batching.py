@@ -24,6 +24,9 @@ from almanaq.models.token_estimate import estimate_tokens
 _PROMPTS = ("answer_many", "answer_texts")
 
 
+_TEXT_TOKENS = 1000
+
+
 @dataclass(frozen=True, slots=True)
 class Batching:
     """What may share a call.
@@ -39,6 +42,11 @@ class Batching:
     texts: int = 8
     text_tokens: int = 300
     window: float = 0.01
+
+    @classmethod
+    def of(cls, number: int) -> Batching | None:
+        """Give what lets so many calls share a request; None where each is made alone."""
+        return cls(questions=number, texts=number, text_tokens=_TEXT_TOKENS) if number > 1 else None
 
 
 @dataclass(eq=False)

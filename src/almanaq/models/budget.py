@@ -89,4 +89,5 @@ class Budget:
 
 def negative(usage: Usage) -> Usage:
     """Give what undoes an addition; money that is not known leaves none behind."""
-    return Usage(-usage.calls, 0, -usage.input_tokens, -usage.output_tokens, -(usage.money or 0.0))
+    tokens = -usage.input_tokens, -usage.output_tokens
+    return Usage(-usage.calls, 0, *tokens, -(usage.money or 0.0), -usage.cached_input_tokens)

@@ -26,7 +26,7 @@ from almanaq.models.openai_errors import (
     status_failure,
     text_of,
 )
-from almanaq.models.openai_usage import hidden_tokens, most_tokens, stated_tokens
+from almanaq.models.openai_usage import hidden_tokens, known_tokens, most_tokens, stated_tokens
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Completion, Prompt, Usage
 from almanaq.models.spending import record
@@ -144,7 +144,8 @@ class OpenAIModel:
         if not written:
             text = first_text(content)
             written = estimate_tokens(text) if text or written is None else 0
-        return Usage(1, 0, read, written, None if self._price is None else self._price.of(read, written))
+        money = None if self._price is None else self._price.of(read, written)
+        return Usage(1, 0, read, written, money, min(read, known_tokens(content)))
 
 
 class OpenAIEmbedder:

@@ -52,3 +52,13 @@ def hidden_tokens(content: Mapping[str, Any]) -> int:
     details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
     hidden = details.get("reasoning_tokens") if isinstance(details, dict) else None
     return hidden if isinstance(hidden, int) and 0 < hidden <= _MOST_STATED else 0
+
+
+def known_tokens(content: Mapping[str, Any]) -> int:
+    """Give the number of input tokens that the server says it had computed for an equal prefix before."""
+    usage = content.get("usage")
+    if not isinstance(usage, dict):
+        return 0
+    details = usage.get("prompt_tokens_details")
+    told = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
+    return told if isinstance(told, int) and 0 < told <= _MOST_STATED else 0

@@ -19,13 +19,17 @@ from almanaq.values import canonical
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What calls cost. `money` is in US dollars, None when a price is unknown."""
+    """What calls cost. `money` is in US dollars, None when a price is unknown.
+
+    `cached_input_tokens` are those of `input_tokens` that the server had computed for an equal prefix before.
+    """
 
     calls: int = 0
     cached_calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     money: float | None = 0.0
+    cached_input_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         known = self.money is not None and other.money is not None
@@ -35,6 +39,7 @@ class Usage:
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             (self.money or 0.0) + (other.money or 0.0) if known else None,
+            self.cached_input_tokens + other.cached_input_tokens,
         )
 
 

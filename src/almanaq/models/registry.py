@@ -17,6 +17,7 @@ from almanaq.plugins import call_plugin, plugin_names
 
 if TYPE_CHECKING:
     from almanaq.models.batching import Batching
+    from almanaq.models.prompted import PromptedReader
 
 MODEL_NAMES = ("local", "local:NAME", "openai:MODEL")
 EMBEDDER_NAMES = ("lexical", "static", "local", "openai:MODEL")
@@ -103,12 +104,21 @@ def open_models(
     raise UsageError(f"{spec!r} is no model: give 'local', 'local:NAME', 'openai:MODEL', a LanguageModel or a Reader")
 
 
-def models_of(language: LanguageModel) -> Models:
+def models_of(language: LanguageModel, batching: Batching | None = None) -> Models:
     """Give the models that an opened language model makes, which is wrapped already, beside the lexical embedder."""
     from almanaq.models.lexical import LexicalEmbedder
     from almanaq.models.prompted import PromptedLinker, PromptedReader
 
-    return Models(language.name, PromptedReader(language), PromptedLinker(language), LexicalEmbedder(), language)
+    reader = _batched(PromptedReader(language), language, batching)
+    return Models(language.name, reader, PromptedLinker(language), LexicalEmbedder(), language)
+
+
+def _batched(plain: PromptedReader, language: LanguageModel, batching: Batching | None) -> Reader:
+    if batching is None:
+        return plain
+    from almanaq.models.batching import BatchingReader
+
+    return BatchingReader(plain, language, batching, cache=getattr(language, "cache", None))
 
 
 def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedder:
@@ -232,9 +242,5 @@ def _prompted_models(model: LanguageModel, embedder: Embedder, settings: ModelSe
 
     language = wrapped(model, settings, cache)
     plain = PromptedReader(language, context_tokens=settings.context_tokens)
-    reader: Reader = plain
-    if settings.batching is not None:
-        from almanaq.models.batching import BatchingReader
-
-        reader = BatchingReader(plain, language, settings.batching, cache=getattr(language, "cache", None))
+    reader = _batched(plain, language, settings.batching)
     return Models(model.name, reader, PromptedLinker(language), embedder, language, settings.price)

@@ -26,6 +26,7 @@ class Line:
         virtual: calls asked for; `cached` of them were served from the cache or by an equal call under way, and
             `physical` calls were made for the others, repeated ones included.
         money: in US dollars, None where a price is unknown.
+        cached_input_tokens: of those read, how many the server had computed before.
     """
 
     operator: str
@@ -36,11 +37,13 @@ class Line:
     input_tokens: int
     output_tokens: int
     money: float | None
+    cached_input_tokens: int = 0
 
     @property
     def usage(self) -> Usage:
         """What was spent, as a Usage."""
-        return Usage(self.physical, self.cached, self.input_tokens, self.output_tokens, self.money)
+        tokens = self.input_tokens, self.output_tokens
+        return Usage(self.physical, self.cached, *tokens, self.money, self.cached_input_tokens)
 
 
 @dataclass
@@ -66,15 +69,17 @@ class Spending:
     def lines(self) -> tuple[Line, ...]:
         """What each operator spent at each model, in the order of their first calls."""
         with self._lock:
-            return tuple(
-                Line(*key, virtual, u.cached_calls, u.calls, u.input_tokens, u.output_tokens, u.money)
-                for key, (virtual, u) in self._lines.items()
-            )
+            return tuple(_line(*key, virtual, used) for key, (virtual, used) in self._lines.items())
 
     @property
     def usage(self) -> Usage:
         """What was spent in all."""
         return sum((line.usage for line in self.lines), Usage())
+
+
+def _line(operator: str, model: str, virtual: int, used: Usage) -> Line:
+    tokens = used.input_tokens, used.output_tokens
+    return Line(operator, model, virtual, used.cached_calls, used.calls, *tokens, used.money, used.cached_input_tokens)
 
 
 _ACCOUNTS: ContextVar[tuple[Spending, ...]] = ContextVar("almanaq_spending", default=())
@@ -84,7 +89,13 @@ _OPERATOR: ContextVar[str] = ContextVar("almanaq_operator", default="")
 @contextmanager
 def spending(budget: Budget | None = None) -> Iterator[Spending]:
     """Record what is spent inside the block, in all tasks that start there; accounts may be nested."""
-    account = Spending(budget)
+    with entered(Spending(budget)) as account:
+        yield account
+
+
+@contextmanager
+def entered(account: Spending) -> Iterator[Spending]:
+    """Record what is spent inside the block in an account as well; the same one may be entered several times."""
     token = _ACCOUNTS.set((*_ACCOUNTS.get(), account))
     try:
         yield account

@@ -54,6 +54,7 @@ class Trace:
         physical_calls: requests that the server got, repeated ones and those that read parts of a text included.
         dropped_quotes: quotes of replies that do not stand in the text, and are no evidence.
         inference: what was inferred under targets of recall and precision; None where nothing was.
+        cached_input_tokens: those of the input tokens that the server says it had computed for an equal prefix before.
         spending: calls (asked for, cached, physical), tokens and money for each stage of the plan and model.
     """
 
@@ -73,6 +74,7 @@ class Trace:
     physical_calls: int = 0
     spending: tuple[Line, ...] = ()
     dropped_quotes: int = 0
+    cached_input_tokens: int = 0
     inference: Inference | None = None
 
 

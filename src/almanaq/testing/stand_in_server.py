@@ -78,6 +78,7 @@ class StandInServer:
         self._models, self._key, self._refuses, self._hidden = models, key, refuses, hidden_tokens
         self._keep, self._charges_abandoned = keep_requests, charges_abandoned
         self.ledger = Ledger()
+        self._begun: set[str] = set()
         self.url = ""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="stand-in-server", daemon=True)
@@ -195,6 +196,7 @@ class StandInServer:
         )
         read = sum(len(str(message["content"]).split()) for message in request["messages"])
         written = len(text.split()) + self._hidden
+        known = self._known(request)
         self.ledger.input_tokens += read
         self.ledger.output_tokens += written
         self.ledger.answered += fault in (None, "slow")
@@ -202,12 +204,20 @@ class StandInServer:
             "prompt_tokens": read,
             "completion_tokens": written,
             "total_tokens": read + written,
+            "prompt_tokens_details": {"cached_tokens": known},
             "completion_tokens_details": {"reasoning_tokens": self._hidden},
         }
         message = {"role": "assistant", "content": text}
         choice = {"index": 0, "message": message, "finish_reason": "length" if fault == "length" else "stop"}
         head = {"id": f"chat-{self.ledger.calls}", "object": "chat.completion", "created": 0, "model": request["model"]}
         return Outcome.of(head | {"choices": [choice], "usage": usage}, cut=fault == "cut")
+
+    def _known(self, request: Request) -> int:
+        """Give the words that it has read before: those of a first message that some earlier request began with."""
+        first = str(request["messages"][0]["content"])
+        seen = first in self._begun
+        self._begun.add(first)
+        return len(first.split()) if seen else 0
 
     def _embeddings(self, request: Request) -> Outcome:
         texts = [request["input"]] if isinstance(request["input"], str) else request["input"]

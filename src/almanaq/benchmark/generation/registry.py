@@ -24,13 +24,17 @@ GENERATORS = {
 
 
 def open_generator(
-    name: str, questions: Sequence[Question], model: Callable[[str], LanguageModel] | None = None
+    name: str,
+    questions: Sequence[Question],
+    model: Callable[[str], LanguageModel] | None = None,
+    batch: int | None = None,
 ) -> Generator:
     """Open a generator by its name, or by `module:object`.
 
     Args:
         questions: all that will be asked; `majority` looks at their gold answers.
         model: opens language models by name, within a budget.
+        batch: most text calls of the agent that share a request; None: each has its own.
 
     Raises:
         UsageError: there is no such generator, module or object.
@@ -42,12 +46,13 @@ def open_generator(
         return LocalGenerator()
     if name == "agent" or name.startswith("agent:"):
         from almanaq.benchmark.generation.agent import AgentGenerator
+        from almanaq.models.batching import Batching
         from almanaq.models.registry import models_of, open_models
 
         spec = name.partition(":")[2] or "local"
         if spec == "local" or model is None:
             return AgentGenerator(open_models(spec, embedder="lexical"))
-        return AgentGenerator(models_of(model(spec)))
+        return AgentGenerator(models_of(model(spec), Batching.of(batch or 1)))
     if name == "majority":
         return majority(questions)
     if name == "not-enough":

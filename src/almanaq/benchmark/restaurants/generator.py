@@ -22,6 +22,7 @@ from almanaq.benchmark.restaurants.suql import SuqlDialogue
 from almanaq.benchmark.restaurants.wanted import Conversation
 from almanaq.connection import connect
 from almanaq.errors import UsageError, suggest
+from almanaq.models.batching import Batching
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
 from almanaq.models.registry import models_of, open_models
@@ -90,6 +91,7 @@ def open_restaurants_generator(
     embedder: Callable[[], Embedder],
     cache: Path | None,
     foreseen: Foreseen | None = None,
+    batch: int | None = None,
 ) -> RestaurantsGenerator:
     """Give the generator of a name: the agent, or the baseline that searches linearized rows.
 
@@ -97,6 +99,7 @@ def open_restaurants_generator(
         language: opens language models by name, within a budget that all calls of the run share.
         embedder: opens what the baseline searches with, and what `local` reads with; `cache` is the folder of the
             baseline's vectors.
+        batch: most text calls of the agent that share a request; None: each has its own.
         foreseen: is told what the baseline's vectors will cost, and may refuse it.
 
     Raises:
@@ -113,7 +116,10 @@ def open_restaurants_generator(
         )
     if name != "local" and not name.startswith("openai:"):
         raise UsageError(f"the restaurants task has no generator {name!r}{suggest(name, NAMES)}")
-    models = open_models("local", embedder=embedder()) if name == "local" else models_of(_language(name, language))
+    if name == "local":
+        models = open_models("local", embedder=embedder())
+    else:
+        models = models_of(_language(name, language), Batching.of(batch or 1))
     model = models.language
     return RestaurantsGenerator(
         name,

@@ -10,7 +10,7 @@ import typer
 
 from almanaq.cli.bench.output import Json, counter, cutoffs, print_scores, tell
 from almanaq.cli.find import DEFAULT_FIELDS, embedder_opener, model_opener, open_budget
-from almanaq.cli.options import MaxCalls
+from almanaq.cli.options import Batch, MaxCalls
 
 
 class Schema(StrEnum):
@@ -61,6 +61,7 @@ _OF_REPLIES = {
     "context_k": "--context-k",
     "evidence": "--evidence",
     "schema": "--schema",
+    "batch": "--batch",
 }
 """Flags that say how questions are replied to."""
 
@@ -80,6 +81,7 @@ def run(
     schema: _Schema = Schema.all,
     evidence: _Evidence = False,
     max_calls: MaxCalls = None,
+    batch: Batch = None,
     limit: _Limit = None,
     distractors: _Distractors = None,
     distractors_from: _From = "gittables",
@@ -125,6 +127,7 @@ def run(
         evidence=evidence,
         schema="retrieved" if schema is Schema.retrieved else "all",
         tell=tell,
+        batch=batch,
         max_calls=open_budget(max_calls).calls,
     )
     scores = runner.run(request, progress=counter("questions"))

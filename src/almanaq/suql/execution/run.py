@@ -360,6 +360,7 @@ class Run:
             candidate_rows=self._candidates,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
+            cached_input_tokens=usage.cached_input_tokens,
             seconds=seconds,
             money=usage.money,
             physical_calls=usage.calls,
