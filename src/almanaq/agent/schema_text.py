@@ -9,12 +9,13 @@ from almanaq.agent.local import sql, targets
 from almanaq.agent.local.schema_index import Place, place
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 
-LISTED_VALUES = 10
-"""An ENUM of at most so many values is listed whole (paper, section 5.2); of a larger one samples are shown."""
+LISTED_VALUES = 100
+"""An ENUM of at most so many values is listed whole (10 in the paper, section 5.2); of a larger one samples are shown."""
 
 _SAMPLES = 3
 _SAMPLE_LENGTH = 60
-_DESCRIPTION_LENGTH = 300
+_WRITTEN = 4000
+"""Characters of a description that are shown: what a person wrote is not cut, unless it is no description."""
 
 
 def schema_text(catalog: Catalog) -> str:
@@ -23,7 +24,7 @@ def schema_text(catalog: Catalog) -> str:
 
 
 def _relation(relation: Relation) -> str:
-    lines = [f"-- {_safe(relation.description, _DESCRIPTION_LENGTH)}"] if relation.description else []
+    lines = [f"-- {_safe(relation.description, _WRITTEN)}"] if relation.description else []
     lines.append(f"CREATE TABLE {sql.name(relation.name)} (")
     lines += [f"  {_declaration(c)},{_comment(c)}" for c in relation.columns]
     if relation.key:
@@ -42,7 +43,7 @@ def _declaration(column: Column) -> str:
 
 
 def _comment(column: Column) -> str:
-    parts = [_safe(column.description, _DESCRIPTION_LENGTH)] if column.description else []
+    parts = [_safe(column.description, _WRITTEN)] if column.description else []
     listed = column.kind is ColumnKind.ENUM and len(column.values) <= LISTED_VALUES
     if listed and column.values and not column.array and not column.private:
         parts.append("values in ascending order" if column.ordered else "values in no order")
