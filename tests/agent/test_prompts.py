@@ -112,11 +112,17 @@ def enum(size: int) -> Catalog:
     return Catalog((Relation("r", ("r",), (Column("e", "text", ColumnKind.ENUM, values=values),)),))
 
 
-def test_an_enum_of_ten_is_listed_and_one_of_eleven_only_sampled():
-    assert "'value9'" in schema_text(enum(10))
-    larger = schema_text(enum(11))
+def test_an_enum_of_a_hundred_is_listed_and_a_larger_one_only_sampled():
+    assert "'value99'" in schema_text(enum(100))
+    larger = schema_text(enum(101))
     assert "'value0'" in larger
-    assert "'value9'" not in larger
+    assert "'value99'" not in larger
+
+
+def test_what_a_person_wrote_of_a_column_is_not_cut():
+    written = "the street, " * 60 + "never the house"
+    catalog = Catalog((Relation("r", ("r",), (Column("e", "text", description=written),)),))
+    assert "never the house" in schema_text(catalog)
 
 
 def test_private_columns_show_no_value():

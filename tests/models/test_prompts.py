@@ -52,7 +52,17 @@ VALUES: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "summarise": ("summarise", PLAIN),
     "link": ("link", {"literal": "burger", "column": "cuisines", "shown": ("burgers", "pizza")}),
     "classify_turn": ("classify_turn", {"tables": ["places"], "history": TURNS, "question": ROW}),
-    "relax": ("relax", {"question": ROW, "suql": "SELECT 1", "conditions": ["price = 1", "city = 'Rome'"]}),
+    "relax": (
+        "relax",
+        {
+            "question": ROW,
+            "suql": "SELECT 1",
+            "conditions": ["price = 1", "city = 'Rome'"],
+            "history": [ROW],
+            "told": [f"0 of 3 rows fulfil: city is Rome; the column holds {ROW}"],
+            "tried": ["SELECT 2"],
+        },
+    ),
     "short_answer": ("short_answer", {"question": "how many?", "rows": ["n = 3", ROW]}),
     "linearize": ("linearize", {"history": TURNS, "question": ROW}),
     "table_answer": (

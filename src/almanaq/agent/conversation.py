@@ -15,6 +15,7 @@ from almanaq.agent.describe import describe
 from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.events import Event, Finished, Progress, QueryWritten, RowsFound, TablesChosen, TextWritten
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind
+from almanaq.agent.kept_out import KeptOut, kept_out
 from almanaq.agent.keyed import Keyed, named_rows, with_keys, without_keys
 from almanaq.agent.local import LocalDialogue, trees
 from almanaq.agent.local.again import cut_off
@@ -41,6 +42,7 @@ __all__ = ["REPAIRS", "Agent", "Response", "tables_of"]
 REPAIRS = 2
 """How often a query that does not bind is written anew."""
 
+_TURNS_TOLD = 6
 _LOCAL_TABLES = 200
 """Relations of one database that words are linked to at once, without a language model."""
 
@@ -57,6 +59,7 @@ class _Ran:
     shown: Shown | None
     relaxed: str | None = None
     earlier: tuple[Trace, ...] = ()
+    told: tuple[KeptOut, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -149,7 +152,7 @@ class Agent:
         if isinstance(ran, Response):
             return ran
         if ran.empty:
-            ran = yield from self._relax(question, catalog, ran)
+            ran = yield from self._relax(question, catalog, ran, history)
         return (yield from self._reply(question, kind, ran, history))
 
     def _catalog(self, question: str, history: History) -> tuple[Catalog, bool]:
@@ -199,13 +202,18 @@ class Agent:
         except SqlglotError:
             return None
 
-    def _relax(self, question: str, catalog: Catalog, ran: _Ran) -> Generator[Event, None, _Ran]:
+    def _relax(self, question: str, catalog: Catalog, ran: _Ran, history: History) -> Generator[Event, None, _Ran]:
         """Try the query without one of its conditions, then without another; give the first that finds rows."""
         query = Query(ran.suql, catalog, ran.parsed.keep)
         open_ = self._helpful(query)
+        told = self._kept_out(ran.suql, catalog)
+        query.told, query.before = tuple(map(str, told)), tuple(turn.question for turn in history[-_TURNS_TOLD:])
         earlier: tuple[Trace, ...] = ()
         for attempt in range(1, min(TRIES, len(open_)) + 1):
-            chosen, loosened = self._relaxer.relax(question, query, open_)
+            choice = self._relaxer.relax(question, query, open_)
+            if choice is None:
+                break
+            chosen, loosened = choice
             open_.remove(chosen)
             yield Progress(f"nothing found; trying without: {loosened.said}")
             try:
@@ -218,7 +226,13 @@ class Agent:
             if not other.empty:
                 return other
             earlier = (*earlier, other.result.trace)
-        return replace(ran, earlier=earlier)
+            query.tried = (*query.tried, loosened.suql)
+        return replace(ran, earlier=earlier, told=told)
+
+    def _kept_out(self, suql: str, catalog: Catalog) -> tuple[KeptOut, ...]:
+        """Give what each condition of a query that found nothing keeps out, private values aside."""
+        private = {column.name for relation in catalog.relations for column in relation.columns if column.private}
+        return kept_out(suql, lambda query: self._engine.run(query, options=self._options), private)
 
     def _helpful(self, query: Query) -> list[int]:
         """Give the conditions without which rows may be found: one look at the structured ones tells."""
@@ -263,7 +277,7 @@ class Agent:
         total = self._total(ran.suql, len(rows))
         found = Found(question, searched, response.columns, rows, result.evidence, notes, ran.relaxed, total)
         if ran.empty:
-            return replace(response, answer=_nothing(found))
+            return replace(response, answer=_nothing(found, ran.told))
         yield RowsFound(response.columns, rows, result.evidence)
         pieces = []
         for piece in responder.found(found):
@@ -316,9 +330,13 @@ def _notes(parsed: Parsed, trace: Trace) -> tuple[str, ...]:
     return (*notes, *trace.warnings)
 
 
-def _nothing(found: Found) -> str:
-    """Say plainly that nothing was found. No model words this: there is nothing to word, and much to invent."""
-    return "\n".join([f"I searched for {found.searched}, and found nothing.", *found.notes])
+def _nothing(found: Found, told: Sequence[KeptOut]) -> str:
+    """Say plainly that nothing was found, and of several conditions what each keeps out.
+
+    No model words this: there is nothing to word, and much to invent.
+    """
+    said = [f"{str(each)[:1].upper()}{str(each)[1:]}." for each in told] if len(told) > 1 else []
+    return "\n".join([f"I searched for {found.searched}, and found nothing.", *said, *found.notes])
 
 
 def _gave_up(question: str, failures: Sequence[Failure]) -> Response:

@@ -35,8 +35,8 @@ class Loosened:
 class Relaxer(Protocol):
     """Chooses a condition to loosen."""
 
-    def relax(self, question: str, query: Query, open_: Sequence[int]) -> tuple[int, Loosened]:
-        """Give the index of the chosen condition, which is one of `open_`, and the query without it."""
+    def relax(self, question: str, query: Query, open_: Sequence[int]) -> tuple[int, Loosened] | None:
+        """Give the index of the chosen condition, which is one of `open_`, and the query without it; None for none."""
 
 
 class Query:
@@ -46,10 +46,15 @@ class Query:
         conditions: what its WHERE asks for, all of which must hold.
         free: indexes of those that may be left out: neither the entity asked for, nor rows that were shown, nor joins.
             Empty when there is but one condition, for without it nothing is asked.
+        told: what is known of why it found nothing; before: the requests of earlier turns, the oldest first.
+        tried: the loosened queries that found nothing either.
     """
 
     def __init__(self, suql: str, catalog: Catalog, keep: Sequence[str] = ()) -> None:
         self.suql = suql
+        self.told: tuple[str, ...] = ()
+        self.before: tuple[str, ...] = ()
+        self.tried: tuple[str, ...] = ()
         self._tree = sqlglot.parse_one(suql, read="postgres")
         where = self._tree.args.get("where")
         self._parts = list(where.this.flatten()) if where and isinstance(where.this, exp.And) else []
@@ -147,15 +152,18 @@ class PromptedRelaxer:
     def __init__(self, model: LanguageModel) -> None:
         self._model, self._local = model, LocalRelaxer()
 
-    def relax(self, question: str, query: Query, open_: Sequence[int]) -> tuple[int, Loosened]:
+    def relax(self, question: str, query: Query, open_: Sequence[int]) -> tuple[int, Loosened] | None:
         """Give the model's choice; a replacement that is no condition is taken as leaving it out."""
-        conditions = [query.conditions[i] for i in open_]
-        prompt = task_prompt("relax", {"question": question[:2000], "suql": query.suql, "conditions": conditions})
+        values: dict[str, object] = {"question": question[:2000], "suql": query.suql}
+        values |= {"conditions": [query.conditions[i] for i in open_], "history": query.before}
+        prompt = task_prompt("relax", values | {"told": query.told, "tried": query.tried})
         try:
             reply = json_object(complete(self._model, prompt).text) or {}
         except ModelCallError:
             reply = {}
-        number = reply.get("condition")
+        number = reply.get("condition", 0)
+        if number is None:
+            return None
         if not isinstance(number, int) or not 1 <= number <= len(open_):
             return self._local.relax(question, query, open_)
         chosen, replacement = open_[number - 1], reply.get("replacement")

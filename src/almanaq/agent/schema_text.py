@@ -10,7 +10,7 @@ from almanaq.agent.local.schema_index import Place, place
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 
 LISTED_VALUES = 100
-"""An ENUM of at most so many values is listed whole (10 in the paper, section 5.2); of a larger one samples are shown."""
+"""An ENUM of at most so many values is listed whole (10 in the paper, section 5.2); of a larger one, samples."""
 
 _SAMPLES = 3
 _SAMPLE_LENGTH = 60

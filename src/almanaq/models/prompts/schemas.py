@@ -31,7 +31,7 @@ QUOTES: Mapping[str, object] = {
 
 SCHEMAS: Mapping[str, Mapping[str, object]] = {
     "classify_turn": strict_object({"kind": one_of("query", "talk", "outside", "unclear"), "reason": _TEXT}),
-    "relax": strict_object({"condition": {"type": "integer"}, "replacement": _TEXT_OR_NULL, "said": _TEXT}),
+    "relax": strict_object({"condition": {"type": ["integer", "null"]}, "replacement": _TEXT_OR_NULL, "said": _TEXT}),
     "short_answer": strict_object({"answer": _TEXT_OR_NULL}),
     "linearize": strict_object({"text": _TEXT}),
     "table_answer": strict_object({"answer": _TEXT_OR_NULL, "tables": _NUMBERS}),

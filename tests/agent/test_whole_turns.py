@@ -1,0 +1,137 @@
+"""A whole turn over HTTP: what all its calls took, what an empty reply says, and what a retry is told."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import almanaq
+from almanaq.agent.kept_out import kept_out
+from almanaq.models.registry import ModelSettings, open_models
+from almanaq.testing import FunctionModel, StandInServer, replies_from
+
+PLACES = {
+    "name": ["Coda", "Dune", "Elm", "Fig"],
+    "price": ["cheap", "cheap", "dear", "dear"],
+    "city": ["Rome", "Oslo", "Rome", "Rome"],
+    "reviews": [f"{word} " * 8 + "and we came again for the soup." for word in ("Quiet", "Loud", "Loud", "Fine")],
+}
+SCHEMA = "[places.columns.reviews]\nkind = 'free_text'\n"
+QUIET = "answer(reviews, 'is it quiet?') = 'Yes'"
+
+
+def read(text: str, question: str) -> str | None:
+    return {"Q": "Yes", "L": "No"}.get(text[0])
+
+
+class Turns:
+    """Replies to a turn: the query that is given, and what to loosen; counts and keeps what it is asked."""
+
+    def __init__(self, suql: str, relaxed: Mapping[str, object]) -> None:
+        self._suql, self._relaxed, self._read = suql, relaxed, replies_from(read)
+        self.asked: list[tuple[str, str]] = []
+
+    def __call__(self, request: Mapping[str, Any]) -> Mapping[str, object] | str:
+        name = request.get("response_format", {}).get("json_schema", {}).get("name", "respond")
+        self.asked.append((name, request["messages"][1]["content"]))
+        if name == "parse":
+            return {"reasoning": "", "suql": self._suql, "needs_data": True, "clarify": None}
+        if name == "relax":
+            return self._relaxed
+        return "Here it is." if name == "respond" else self._read(request)
+
+    def said(self, name: str) -> str:
+        return next(text for kind, text in self.asked if kind == name)
+
+
+def ask(replies: Turns, tmp_path, *, batch: int | None = None):
+    schema = tmp_path / "schema.toml"
+    schema.write_text(SCHEMA)
+    with StandInServer(replies) as server:
+        from almanaq.models.batching import Batching
+
+        settings = ModelSettings(
+            base_url=server.url, api_key="key", hedge=False, batching=Batching.of(batch) if batch else None
+        )
+        models = open_models("openai:any", embedder="lexical", cache=False, settings=settings)
+        with almanaq.connect({"places": PLACES}, model=models, schema=str(schema)) as connection:
+            return connection.ask("a quiet cheap place in Bonn?"), server.ledger
+
+
+def test_the_trace_of_a_turn_holds_every_call_of_it(tmp_path):
+    replies = Turns(f"SELECT name FROM places WHERE price = 'cheap' AND {QUIET} LIMIT 3", {})
+    response, ledger = ask(replies, tmp_path)
+    kinds = Counter(name for name, _ in replies.asked)
+    assert response.trace.physical_calls == ledger.calls == sum(kinds.values())
+    assert kinds == {"parse": 1, "answer": 2, "respond": 1}
+    assert response.trace.text_calls == 2
+    operators = [line.operator for line in response.trace.spending]
+    assert (operators[0], operators[-1]) == ("parse", "respond")
+    assert response.trace.input_tokens == ledger.input_tokens
+    assert 0 < response.trace.cached_input_tokens < ledger.input_tokens
+
+
+def test_a_relaxed_retry_asks_no_text_twice_and_its_calls_are_counted(tmp_path):
+    suql = f"SELECT name FROM places WHERE price = 'dear' AND city = 'Rome' AND {QUIET} LIMIT 3"
+    replies = Turns(suql, {"condition": 1, "replacement": "price IN ('cheap', 'dear')", "said": "any price"})
+    response, ledger = ask(replies, tmp_path)
+    assert (response.status, response.rows) == ("answered", (("Coda",),))
+    texts = [
+        text.partition("[passage 1]")[2].split("</untrusted")[0] for name, text in replies.asked if name == "answer"
+    ]
+    assert len(texts) == len(set(texts)) == 3
+    assert response.trace.physical_calls == ledger.calls
+    assert "[condition 1]" in replies.said("relax")
+    assert "Known: the texts of 2 rows that fulfil the other conditions were asked" in replies.said("relax")
+
+
+def test_nothing_need_be_loosened_and_an_empty_reply_says_what_each_condition_keeps_out(tmp_path):
+    replies = Turns(
+        "SELECT name FROM places WHERE price = 'cheap' AND city = 'Bonn'",
+        {"condition": None, "replacement": None, "said": ""},
+    )
+    response, _ = ask(replies, tmp_path)
+    assert (response.status, response.relaxed) == ("no_result", None)
+    first, *told = response.answer.splitlines()
+    assert first == "I searched for places whose price is cheap and city is Bonn, and found nothing."
+    assert told[0] == "2 of 4 rows fulfil: price is cheap."
+    assert told[1].startswith("0 of 4 rows fulfil: city is Bonn; the column holds ")
+    assert {"Rome", "Oslo"} <= set(told[1].rstrip(".").partition("holds ")[2].split(", "))
+
+
+def test_calls_of_a_turn_may_share_requests_and_the_rows_are_the_same(tmp_path):
+    suql = f"SELECT name FROM places WHERE {QUIET} LIMIT 3"
+    alone, shared = Turns(suql, {}), Turns(suql, {})
+    one, _ = ask(alone, tmp_path)
+    other, _ = ask(shared, tmp_path, batch=4)
+    assert one.rows == other.rows
+    assert Counter(name for name, _ in shared.asked)["answer_texts"] == 1
+    assert one.trace.text_calls == other.trace.text_calls == 4
+
+
+def test_values_of_private_columns_are_not_told():
+    with almanaq.connect({"places": PLACES}, model=FunctionModel(read), cache=False) as connection:
+        suql = "SELECT name FROM places WHERE city = 'Bonn' AND price = 'cheap'"
+        assert any(each.values for each in kept_out(suql, connection.sql))
+        assert not any(each.values for each in kept_out(suql, connection.sql, {"city"}))
+
+
+@pytest.mark.parametrize("suql", ["SELEC", "SELECT 1", "SELECT name FROM places", "SELECT x FROM nowhere WHERE x = 1"])
+def test_what_cannot_be_told_is_left_out(suql):
+    with almanaq.connect({"places": PLACES}, model=FunctionModel(read), cache=False) as connection:
+        assert kept_out(suql, connection.sql) == ()
+
+
+def test_the_footer_counts_calls_that_read_no_text():
+    from almanaq.cli.terminal import summary_line
+    from almanaq.models.spending import Line
+    from almanaq.suql.result import Trace
+
+    lines = tuple(Line(name, "m", 1, 0, 1, 9, 1, 0.0) for name in ("parse", "text", "respond"))
+    told = summary_line(1, Trace(text_calls=1, input_tokens=27, output_tokens=3, cached_input_tokens=5, spending=lines))
+    assert "1 text call · 2 other calls · 27 + 3 tokens · 5 of them cached by the server" in told
+    assert json.dumps(told)
