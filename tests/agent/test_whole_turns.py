@@ -110,7 +110,7 @@ def test_calls_of_a_turn_may_share_requests_and_the_rows_are_the_same(tmp_path):
     other, _ = ask(shared, tmp_path, batch=4)
     assert one.rows == other.rows
     assert Counter(name for name, _ in shared.asked)["answer_texts"] == 1
-    assert one.trace.text_calls == other.trace.text_calls == 4
+    assert one.trace.text_calls == other.trace.text_calls == 3
 
 
 def test_values_of_private_columns_are_not_told():
