@@ -6,6 +6,8 @@ link is refused: what it leads to is somebody's choice, and need not be that of 
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import io
 import os
 import re
@@ -15,7 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from almanaq.errors import SourceError, UsageError
 
@@ -74,11 +76,39 @@ def open_out(out: str | None) -> Iterator[BinaryIO]:
         raise SourceError(f"--out {out}: cannot be written: {error.strerror or error}") from error
 
 
+def remove_left_over(out: str) -> None:
+    """Remove what a run that was killed left beside a file: half of what was to take its place.
+
+    Only files that no process holds are taken: a run that goes on has its own locked.
+    """
+    path = Path(out).absolute()
+    for left in path.parent.glob(glob.escape(_prefix(path)) + "*"):
+        if left.is_symlink() or not left.is_file():
+            continue
+        with contextlib.suppress(OSError), left.open("rb+") as file:
+            _lock(file)
+            left.unlink()
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name[:100]}."
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Hold a file as long as it is open; raises OSError where another process holds it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows, where a file that is open cannot be removed anyway
+        return
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
+    handle, temporary = tempfile.mkstemp(prefix=_prefix(path), dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
+            _lock(file)
             yield file
             file.flush()
         os.chmod(temporary, _rights(path))

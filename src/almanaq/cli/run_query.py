@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from almanaq.cli.out_file import open_out
+from almanaq.cli.out_file import open_out, remove_left_over
 from almanaq.cli.output import Format, rows_writer, write_result
 from almanaq.cli.rows import Amount
 from almanaq.cli.terminal import reading, warn
@@ -13,6 +14,7 @@ from almanaq.errors import BudgetExceeded
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
+    from almanaq.suql.result import Trace
 
 Query = tuple[str, tuple[str, ...]]
 """A query with the values of its placeholders."""
@@ -22,18 +24,42 @@ _INTERRUPTED = "interrupted: these rows are in the result, and are not all of it
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How rows are written, where, and how many of them where they are printed as a table."""
+    """How rows are written, where, and how many of them where they are printed as a table.
+
+    Attributes:
+        resume: an earlier run may have ended half-way: what it left is taken away, and what it paid for is told.
+        materialize: a DuckDB file that keeps the rows with their quotes, in place of any other output.
+    """
 
     format: Format
     out: str | None = None
     no_formulas: bool = False
     amount: Amount = field(default_factory=Amount)
+    resume: bool = False
+    materialize: Path | None = None
 
 
 def run_query(connection: Connection, query: Query, output: Output) -> None:
     """Run a query and write its rows."""
+    if output.materialize is not None:
+        _materialize(connection, query, output.materialize)
+        return
+    if output.resume and output.out is not None:
+        remove_left_over(output.out)
     run = _run if output.format in (Format.table, Format.json) else _write
     run(connection, query, output)
+
+
+def _materialize(connection: Connection, query: Query, path: Path) -> None:
+    """Run a query and keep its rows with their quotes; nothing is replaced by rows that are not all."""
+    from dataclasses import replace
+
+    from almanaq.cli.materialize import materialize
+
+    with reading():
+        result = connection.sql(*query, options=replace(connection.engine.options, max_result_mb=None))
+    materialize(result, path)
+    warn([*result.trace.warnings, what_it_took(result.trace, len(result))])
 
 
 def _write(connection: Connection, query: Query, output: Output) -> None:
@@ -58,6 +84,8 @@ def _write(connection: Connection, query: Query, output: Output) -> None:
     if stopped is not None:
         raise stopped
     warn(result.trace.warnings)
+    if output.resume:
+        warn([what_it_took(result.trace)])
 
 
 def _run(connection: Connection, query: Query, output: Output) -> None:
@@ -77,3 +105,12 @@ def _run(connection: Connection, query: Query, output: Output) -> None:
         raise
     warn(result.trace.warnings)
     write_result(result, output.format, output.out, output.amount)
+    if output.resume:
+        warn([what_it_took(result.trace, len(result))])
+
+
+def what_it_took(trace: Trace, rows: int | None = None) -> str:
+    """Say what a run asked for anew, and what earlier ones had asked for."""
+    counted = "" if rows is None else f"{rows:,} row{'' if rows == 1 else 's'}; "
+    money = f", ${trace.money:,.2f}" if trace.money else ""
+    return f"{counted}{trace.text_calls:,} replies asked for{money}; {trace.cached_calls:,} kept from earlier runs"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -63,6 +64,20 @@ def sql(
         Format | None, typer.Option("--format", help="Default: table, or what the suffix of --out says.")
     ] = None,
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write to a file instead of stdout.")] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="With --out: go on after a run that was stopped; what it asked is not asked again."
+        ),
+    ] = False,
+    materialize: Annotated[
+        str | None,
+        typer.Option(
+            "--materialize",
+            metavar="NAME.duckdb",
+            help="Keep the rows as the table NAME of a DuckDB file, with their quotes; run again, it is refreshed.",
+        ),
+    ] = None,
     all: Annotated[bool, typer.Option("--all", help="Print every row and column, not the first 40 rows.")] = False,
     model: Model = None,
     embedder: Embedder = None,
@@ -108,10 +123,12 @@ def sql(
     if no_formulas and chosen is not Format.csv:
         raise UsageError("--no-formulas goes with --format csv")
     check_out(out)
+    kept = _kept(out, materialize, resume=resume, cache=not no_cache, runs=not (explain or analyze))
     wanted = queries(suql, file, db)
-    if len(wanted) > 1 and (param or out):
-        raise UsageError(f"{'--param' if param else '--out'} goes with one query, and there are {len(wanted)}")
-    output = Output(chosen, out, no_formulas, Amount(rows=None) if all else Amount())
+    if len(wanted) > 1 and (param or out or kept):
+        flag = "--param" if param else "--out" if out else "--materialize"
+        raise UsageError(f"{flag} goes with one query, and there are {len(wanted)}")
+    output = Output(chosen, out, no_formulas, Amount(rows=None) if all else Amount(), resume, kept)
     request = Request(
         db, model, embedder, schema, max_calls, speculation, order, strict, deadline,
         not no_cache, not no_link, passages, candidates, batch, allow_http=allow_http, max_result_mb=max_result_mb,
@@ -123,6 +140,20 @@ def sql(
                 _explain(connection, (query, tuple(param or ())), (analyze, verbose), chosen, out)
             else:
                 run_query(connection, (query, tuple(param or ())), output)
+
+
+def _kept(out: str | None, materialize: str | None, *, resume: bool, cache: bool, runs: bool) -> Path | None:
+    """Give the file that keeps the rows, None where none does; raise UsageError for flags that do not go together."""
+    from almanaq.cli.materialize import check_place
+
+    if resume and not (out or materialize):
+        raise UsageError("--resume goes with --out FILE or --materialize NAME.duckdb")
+    if (resume or materialize) and not cache:
+        flag = "--resume" if resume else "--materialize"
+        raise UsageError(f"{flag} does not go with --no-cache: kept replies are what saves asking again")
+    if materialize and (out or not runs):
+        raise UsageError("--materialize goes neither with --out nor with --explain and --analyze")
+    return None if materialize is None else check_place(materialize)
 
 
 def _explain(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from almanaq.models.protocols import Usage
     from almanaq.suql.accuracy.targets import Inference
     from almanaq.suql.result import Evidence, Result, Trace
 
@@ -53,9 +54,9 @@ def progress(message: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Show on stderr how many rows a query has read, and how long the rest will take; nothing without a terminal.
+    """Show on stderr how many rows a query has read, what that cost, and how long the rest will take.
 
-    Ctrl-C is Interrupted there, with the rows that are sure.
+    Nothing is shown without a terminal. Ctrl-C is Interrupted there, with the rows that are sure.
     """
     from almanaq.suql.execution.watch import watched
 
@@ -65,16 +66,30 @@ def reading() -> Iterator[None]:
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
+    from almanaq.models.spending import spending
+
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TimeRemainingColumn())
-    with Progress(*columns, console=console(sys.stderr), transient=True) as shown:
+    with Progress(*columns, console=console(sys.stderr), transient=True) as shown, spending() as account:
         bar = shown.add_task("running …", total=None)
 
         def tell(done: int, total: int | None, passed: int) -> None:
-            rows = f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows"
-            shown.update(bar, completed=done, total=total, description=f"{rows} read, {passed:,} found")
+            words = course(done, total, passed, account.usage)
+            shown.update(bar, completed=done, total=total, description=words)
 
         with watched(tell):
             yield
+
+
+def course(done: int, total: int | None, passed: int, spent: Usage) -> str:
+    """Say how far a query is: rows, calls, and what they cost so far and will cost in all where that is known."""
+    rows = f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows"
+    words = f"{rows} read, {passed:,} found"
+    if spent.calls:
+        words += f", {spent.calls:,} calls"
+    if spent.calls and spent.money:
+        words += f", ${spent.money:,.2f}"
+        words += f" of about ${spent.money / done * total:,.2f}" if total and done else ""
+    return words
 
 
 def say(text: str = "") -> None:

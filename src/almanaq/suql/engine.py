@@ -135,7 +135,7 @@ class Engine:
     ) -> Result:
         """Run a query and hand its rows on, some at a time; give the last of them, with the trace of all.
 
-        However many rows there are, no more than some are held; errors are those of `run`.
+        No quotes are kept. However many rows there are, no more than some are held; errors are those of `run`.
         """
         chosen = options or self._options
 
@@ -144,7 +144,7 @@ class Engine:
 
         known = self._prepare(query, parameters, chosen)
         work = self._runner().run(
-            known.plan, chosen, suql=query, statements=known.statements, sink=sink, row_by_row=False
+            known.plan, chosen, suql=query, statements=known.statements, sink=sink, row_by_row=False, cited=False
         )
         try:
             return run_sync(work)[0]

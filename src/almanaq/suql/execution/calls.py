@@ -25,6 +25,7 @@ class Outcome:
     unknown: bool = False
 
 
+_NONE: Mapping[str, bool | None] = {}
 NOTHING = Outcome()
 """The outcome for NULL, empty or blank text: no call is made."""
 
@@ -37,17 +38,26 @@ class TextCalls:
             call must give the verdicts that any of them needs (semantics 2).
         max_calls: budget of calls; None: none.
         strict: raise ModelCallError for a failed call instead of counting it.
+        cited: keep the quotes of replies.
     """
 
     def __init__(
-        self, reader: Reader, sites: Iterable[Site], *, max_calls: int | None, strict: bool, concurrency: int
+        self,
+        reader: Reader,
+        sites: Iterable[Site],
+        *,
+        max_calls: int | None,
+        strict: bool,
+        concurrency: int,
+        cited: bool = True,
     ) -> None:
+        self._cited = cited
         self._reader, self._max_calls, self._strict = reader, max_calls, strict
         self._slots = asyncio.Semaphore(concurrency)
         sites = tuple(sites)
         self._compared = _compared_literals(sites)
         self._written = {site.question.name for site in sites if site.question.is_string}
-        self._replies: dict[bytes, asyncio.Task[Outcome]] = {}
+        self._replies: dict[bytes, asyncio.Task[Outcome] | Outcome] = {}
         self.usage = Usage()
         self.made = self.cached = self.unknown = self.unparsed = 0
         self._spellings: dict[str, str] = {}
@@ -64,8 +74,8 @@ class TextCalls:
 
     def is_answered(self, identity: bytes) -> bool:
         """Say whether a call has been made and answered already, so that it costs nothing more."""
-        task = self._replies.get(identity)
-        return task is not None and task.done()
+        found = self._replies.get(identity)
+        return isinstance(found, Outcome) or (found is not None and found.done())
 
     async def ask(self, identity: bytes, call: TextCall) -> Outcome:
         """Give the outcome of a call; equal calls, also those under way, share one.
@@ -75,6 +85,8 @@ class TextCalls:
             ModelError: no call can succeed; ModelCallError: this one failed, under `strict`.
         """
         task = self._replies.get(identity)
+        if isinstance(task, Outcome):
+            return task
         if task is None:
             if self._max_calls is not None and self.made >= self._max_calls:
                 raise BudgetExceeded(
@@ -82,7 +94,7 @@ class TextCalls:
                     "what was answered is kept and not paid for again"
                 )
             self.made += 1
-            task = self._replies[identity] = asyncio.ensure_future(self._read(call))
+            task = self._replies[identity] = asyncio.ensure_future(self._read(identity, call))
         return await asyncio.shield(task) if not task.done() else task.result()
 
     def within(self, bound: Decimal | None, outcome: Outcome) -> Outcome:
@@ -102,15 +114,15 @@ class TextCalls:
 
     async def cancel(self) -> None:
         """Cancel the calls under way and wait until they are gone."""
-        tasks = [task for task in self._replies.values() if not task.done()]
+        tasks = [task for task in self._replies.values() if not isinstance(task, Outcome)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for task in self._replies.values():
+        for task in tasks:
             if task.done() and not task.cancelled():
                 task.exception()  # looked at, so that asyncio does not report it
 
-    async def _read(self, call: TextCall) -> Outcome:
+    async def _read(self, identity: bytes, call: TextCall) -> Outcome:
         async with self._slots:
             try:
                 reply = await self._reader.read(call)
@@ -119,21 +131,23 @@ class TextCalls:
                     raise
                 self.unknown += 1
                 return Outcome(unknown=True)
-        return self._outcome(call, reply)
+        # From now on the outcome stands for the call: its task takes ten times as much memory.
+        outcome = self._replies[identity] = self._outcome(call, reply)
+        return outcome
 
     def _outcome(self, call: TextCall, reply: TextReply) -> Outcome:
         self.usage = self.usage + reply.usage
         if reply.usage.cached_calls and not reply.usage.calls:
             self.made -= 1
             self.cached += 1
-        value = reply.value
+        value, quotes = reply.value, reply.quotes if self._cited else ()
         if value is not None:
             value = _read_as(call, writable(value))
             self.unparsed += value is None
         if reply.value is not None and value is None and call.options:
-            return Outcome(quotes=reply.quotes)  # what is none of the options equals none of them
-        verdicts = {literal: reply.verdicts.get(literal) for literal in call.compared}
-        return Outcome(value, verdicts, reply.quotes)
+            return Outcome(quotes=quotes)  # what is none of the options equals none of them
+        verdicts = {literal: reply.verdicts.get(literal) for literal in call.compared} if call.compared else _NONE
+        return Outcome(value, verdicts, quotes)
 
 
 def _read_as(call: TextCall, value: str) -> str | None:

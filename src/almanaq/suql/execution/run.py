@@ -30,7 +30,7 @@ from almanaq.suql.execution.candidates import (
     Similarity,
     similar_candidates,
 )
-from almanaq.suql.execution.columns import boolean_column, id_column, text_column
+from almanaq.suql.execution.columns import id_column
 from almanaq.suql.execution.evidence import EvidenceBook
 from almanaq.suql.execution.guards import (
     call_budget,
@@ -41,6 +41,7 @@ from almanaq.suql.execution.guards import (
 )
 from almanaq.suql.execution.link_stage import link_literals
 from almanaq.suql.execution.pair_order import Candidates, FewestNewCalls, calls_of, is_of_pairs
+from almanaq.suql.execution.projected import ProjectedRows
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.stage_runs import AnyRun, StageRuns
 from almanaq.suql.execution.statements import Statements
@@ -50,7 +51,6 @@ from almanaq.suql.execution.trial_order import has_vectors, ordered_by_vectors, 
 from almanaq.suql.execution.watch import current_watch
 from almanaq.suql.options import Options
 from almanaq.suql.plan.blocks import keeps_each_row
-from almanaq.suql.plan.sites import Site
 from almanaq.suql.plan.stages import ROW, Materialize, Plan, Stage, TextStage
 from almanaq.suql.result import Trace
 
@@ -96,11 +96,23 @@ class RunReport:
 
 
 class Run:
-    """One run: the session, the calls, and what is known so far."""
+    """One run: the session, the calls, and what is known so far.
+
+    Args:
+        cited: keep the quotes that rows rest on; without them, a run of many rows needs a fraction of the memory.
+    """
 
     def __init__(
-        self, means: Means, plan: Plan, options: Options, session: Session, statements: Statements | None = None
+        self,
+        means: Means,
+        plan: Plan,
+        options: Options,
+        session: Session,
+        statements: Statements | None = None,
+        *,
+        cited: bool = True,
     ) -> None:
+        self._cited = cited
         self._means, self._plan, self._options, self._session = means, plan, options, session
         database = means.database
         self._renderer = Renderer(
@@ -108,7 +120,9 @@ class Run:
         )
         reader, budget = means.models.reader, call_budget(options, means.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
-        self.calls = TextCalls(reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency)
+        self.calls = TextCalls(
+            reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency, cited=cited
+        )
         self._budget = budget
         self._selection: PassageSelection | None = None
         if options.passages is not None:
@@ -198,6 +212,9 @@ class Run:
         return self._stopped
 
     async def _text(self, stage: TextStage) -> None:
+        if stage.predicate is None:
+            await self._project(stage)
+            return
         rows: list[StageRow] = []
         run = self._stage_run(stage)
         try:
@@ -219,6 +236,16 @@ class Run:
             self._shown = _brought_rows(rows)
         else:
             await self._store(stage, rows, stage.name)
+
+    async def _project(self, stage: TextStage) -> None:
+        """Ask for the texts of an output; every row passes, and none is held longer than until it is answered."""
+        projected = ProjectedRows(stage, self.calls.spell)
+        async for rows in self._batches(stage, self._stage_run(stage)):
+            self._keep_evidence(stage, rows)
+            projected.add(rows)
+        table = await in_thread(projected.table)
+        await in_thread(self._session.store, stage.name, table)
+        self._renderer.add_table(stage.name, empty=not table.num_rows)
 
     async def batches(self, stage: TextStage, name: Callable[[], str]) -> AsyncIterator[None]:
         """Run a text filter; make a table for each batch of rows that pass.
@@ -265,14 +292,14 @@ class Run:
         return run
 
     async def _store(self, stage: TextStage, rows: list[StageRow], name: str) -> None:
-        """Keep the evidence of a stage's rows, and make its table."""
+        """Keep the evidence of a filter's rows, and make its table."""
         self._keep_evidence(stage, rows)
-        if stage.predicate is None or not self._renderer.add_rows(name, [row.row for row in rows]):
-            await in_thread(self._session.store, name, self._table(stage, rows))
+        if not self._renderer.add_rows(name, [row.row for row in rows]):
+            await in_thread(self._session.store, name, pa.table({ROW: id_column([row.row for row in rows])}))
             self._renderer.add_table(name, empty=not rows)
 
     def _keep_evidence(self, stage: TextStage, rows: list[StageRow]) -> None:
-        for row in rows:
+        for row in rows if self._cited else ():
             self._evidence.add(stage.block, row)
 
     def _rows_are_wanted(self, stage: TextStage) -> bool:
@@ -313,18 +340,6 @@ class Run:
         surely = None if stage.enough is None else max(_FEWEST_ROWS, 2 * stage.enough)
         return CandidateStream(self._session, sql, first_rows=surely, brought=brought)
 
-    def _table(self, stage: TextStage, rows: list[StageRow]) -> pa.Table:
-        """Give a stage's rows as the table that later SQL joins on ROW."""
-        columns: dict[str, pa.Array] = {ROW: id_column([row.row for row in rows])}
-        for item in stage.inputs if stage.predicate is None else ():
-            site: Site = item.site
-            values = [row.values.get(site.id) for row in rows]
-            spelled = [value if value is None else self.calls.spell(value) for value in values]
-            columns[site.id] = text_column(spelled)
-            for name in site.columns[1:]:
-                columns[name] = boolean_column([row.values.get(name) for row in rows])
-        return pa.table(columns)
-
     def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
         """Name the visible columns, and turn the hidden ones into evidence; leave out rows beyond the most wanted."""
         output, most = self._plan.output, self._options.max_rows
@@ -333,7 +348,7 @@ class Run:
             self._warnings.append(f"there are more rows: only the first {most:,} were read")
         visible = table.select(range(len(output.names))).rename_columns(list(output.names))
         evidence: list[tuple[Any, ...]] = [()] * table.num_rows
-        for i, (block, _) in enumerate(output.evidence):
+        for i, (block, _) in enumerate(output.evidence if self._cited else ()):
             hidden = table.column(len(output.names) + i).to_pylist()
             evidence = [(*e, *self._evidence.of(block, rows)) for e, rows in zip(evidence, hidden, strict=True)]
         if self._approximate is not None:

@@ -37,6 +37,7 @@ class Runner:
         statements: Statements | None = None,
         sink: Sink | None = None,
         row_by_row: bool = True,
+        cited: bool = True,
     ) -> tuple[Result, RunReport]:
         """Give the rows of a plan, and what each stage did. Cancelling stops the database and every call under way.
 
@@ -44,12 +45,13 @@ class Runner:
             statements: the SQL texts that earlier runs of the plan wrote.
             sink: is given the rows as they are found; the Result then holds those given last.
             row_by_row: whether that is wanted as soon as a row is found, rather than when it costs least.
+            cited: whether the quotes that rows rest on are wanted.
         """
         started = time.perf_counter()
         max_calls = call_budget(options, self._means.models)
         limit = None if max_calls is None else Budget(calls=max_calls, setting="--max-calls")
         with self._means.database.session(options.deadline) as session, spending(limit) as account:
-            run = Run(self._means, plan, options, session, statements)
+            run = Run(self._means, plan, options, session, statements, cited=cited)
             try:
                 async with asyncio.timeout(options.deadline):
                     table, evidence = await self._work(run, plan, sink, row_by_row=row_by_row)

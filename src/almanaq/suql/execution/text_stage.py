@@ -119,7 +119,7 @@ class StageRun:
                     if candidate is None and not exhausted:
                         candidate = await anext(candidates, None)
                         exhausted = candidate is None
-                        if candidate is not None:
+                        if candidate is not None and self._stage.predicate is not None:
                             self._turns[candidate.number] = len(self._turns)
                     if candidate is None:
                         break
@@ -148,7 +148,7 @@ class StageRun:
                     if row is not None:
                         passed.append(row)
                 if self._watch is not None:
-                    self._watch.done(self.counts.candidates - len(under_way), len(passed))
+                    self._watch.done(self.counts.candidates - len(under_way), self.counts.passed + len(passed))
                 if rows := self._released(released):
                     released += len(rows)
                     yield rows
@@ -160,7 +160,12 @@ class StageRun:
             yield rows
 
     def _released(self, before: int) -> list[StageRow]:
-        """Give the rows that are surely kept, less the first so many of them."""
+        """Give the rows that are surely kept, less the first so many of them; a projection's are not held here."""
+        if self._stage.predicate is None:
+            rows = self._passed[:]
+            self._passed.clear()
+            self.counts.passed += len(rows)
+            return rows
         if not self._in_turn or (self._stage.enough is None and not self._stage.ordered):
             return self._passed[before : self._stage.enough]
         first_open = min(map(self._turn, self._open), default=None)
@@ -229,7 +234,10 @@ class StageRun:
         row = _Asking(self, candidate)
         await row.select_passages()
         if self._stage.predicate is None:
-            await asyncio.gather(*(row.outcome(item.site.id) for item in self._stage.inputs))
+            if len(self._stage.inputs) == 1:  # without the task that gather() makes
+                await row.outcome(self._stage.inputs[0].site.id)
+            else:
+                await asyncio.gather(*(row.outcome(item.site.id) for item in self._stage.inputs))
             return row.result()
         known = self._structured(candidate)
         while not _is_decided(state := possible(self._stage.predicate, known)):
