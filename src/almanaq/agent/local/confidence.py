@@ -122,10 +122,8 @@ class Judged:
     strange: tuple[str, ...] = ()
 
     def is_sure(self, confidence: float) -> bool:
-        """Say whether the query may be run; a guess has to know every word, and to be surer."""
-        if self.understood is not None or confidence < 0:
-            return self.probability >= confidence
-        return not self.strange and self.probability >= (1 + confidence) / 2
+        """Say whether the query may be run; a guess is only shown."""
+        return (self.understood is not None or confidence < 0) and self.probability >= confidence
 
 
 def not_sure(judged: Judged) -> str:

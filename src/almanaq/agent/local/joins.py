@@ -58,6 +58,21 @@ def paths(steps: Mapping[str, Sequence[Hop]], start: Relation) -> dict[str, tupl
     return found
 
 
+def ambiguous(steps: Mapping[str, Sequence[Hop]], start: Relation) -> frozenset[str]:
+    """Give the relations to which two shortest ways lead: a match has a home team and an away team."""
+    depth, ways = {start.name: 0}, {start.name: 1}
+    queue = deque([start.name])
+    while queue:
+        here = queue.popleft()
+        for hop in steps.get(here, ()) if depth[here] < _FARTHEST else ():
+            if hop.right not in depth:
+                depth[hop.right], ways[hop.right] = depth[here] + 1, ways[here]
+                queue.append(hop.right)
+            elif depth[hop.right] == depth[here] + 1:
+                ways[hop.right] += ways[here]
+    return frozenset(name for name, count in ways.items() if count > 1)
+
+
 def edges(catalog: Catalog) -> dict[str, list[Hop]]:
     """Give the hops from every relation: declared foreign keys of one column, else keys evident by name."""
     found: dict[str, list[Hop]] = {r.name: [] for r in catalog.relations}

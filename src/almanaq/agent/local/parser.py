@@ -77,9 +77,9 @@ class LocalParser:
         if not judged.is_sure(self._confidence):
             return Parsed("no_query", reply=not_sure(judged))
         guess = judged.guess
-        if judged.understood is not None or guess is None:
+        if guess is None or not _is_reviewed(guess.main, self.index(catalog)):
             return Parsed("query", judged.suql)
-        return Parsed("query", guess.suql(), unused=guess.unused, corrections=guess.corrections)
+        return Parsed("query", judged.suql, unused=guess.unused, corrections=guess.corrections)
 
     def judge(self, question: str, catalog: Catalog) -> Judged | None:
         """Give the best query for a question with the probability that it is right; None where no word is known.
@@ -90,7 +90,7 @@ class LocalParser:
         found = readings(question, index)
         guess = found[0] if found else None
         if guess is not None and _is_reviewed(guess.main, index):
-            return Judged(guess.suql(), 1.0, None, guess, guess.unused)
+            return Judged(guess.suql(), 1.0, guess.suql(), guess, guess.unused)
         understood = understand(question, self._vocabularies[id(index)], self._today())
         suql = understood.suql or (guess.suql() if guess is not None else None)
         if suql is None:

@@ -31,7 +31,7 @@ _PROFESSIONS = (
     ("eon", ("ery",)),
     ("ist", ("y", "ics", "istry", "ism")),
 )
-_SO_OR_NOT = ("ed", "able", "ible", "active", "flag", "paid", "sold")
+_SO_OR_NOT = ("ed", "able", "ible", "active", "flag", "paid", "sold", "al", "ous", "ic", "ive", "less", "free")
 _COUNT = re.compile(r"-?(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?")
 _DATES = ("date", "timestamp", "time")
 _SYNONYMS = {word: group for group in SYNONYMS for word in group}

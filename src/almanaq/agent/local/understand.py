@@ -8,9 +8,10 @@ from datetime import date
 from itertools import pairwise
 
 from almanaq.agent.local.compose import NotUnderstood, compose
+from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Frame, write
-from almanaq.agent.local.joins import paths
-from almanaq.agent.local.recognize.spans import Span, best_cover, recognize
+from almanaq.agent.local.joins import ambiguous, paths
+from almanaq.agent.local.recognize.spans import Span, best_covers, recognize
 from almanaq.agent.local.recognize.tokens import tokenize
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.schema_index import Place
@@ -35,7 +36,12 @@ class Understanding:
 def understand(question: str, vocabulary: Vocabulary, today: date) -> Understanding:
     """Give the one reading of a question that uses every word that means something."""
     tokens = tokenize(question)
-    spans = best_cover(recognize(tokens, vocabulary, question, today), len(tokens))
+    covers = best_covers(recognize(tokens, vocabulary, question, today), len(tokens))
+    return _read(covers[0][1], vocabulary)
+
+
+def _read(spans: Sequence[Span], vocabulary: Vocabulary) -> Understanding:
+    """Give what one cover of the words asks for."""
     unknown = tuple(str(span.data) for span in spans if span.kind == "?")
     if unknown:
         return Understanding(None, unknown, "the words " + ", ".join(f"“{word}”" for word in unknown))
@@ -43,45 +49,65 @@ def understand(question: str, vocabulary: Vocabulary, today: date) -> Understand
         spans = _compounds(spans)
         mentioned = _mentioned(spans)
         composer = compose(spans, vocabulary, mentioned)
-        frame = composer.frame
-        relations = [place.relation for place in frame.places] + frame.nouns or mentioned
-        main = _main(vocabulary, relations, frame.nouns)
-        _check_absent(frame, main, vocabulary)
-        used = {relation.name for relation in (*relations, main, *frame.absent)}
-        if any(not set(kin) & used for kin in composer.kin):
-            raise NotUnderstood("what a verb speaks of")
-        if any(place.relation != main for _, place in composer.aggregates):
-            raise NotUnderstood(f"of which rows of {main.name} the numbers are put together")
-        if any(vocabulary.is_list(place) for place in _grouped(frame)):
-            raise NotUnderstood("whether lists or their items are grouped")
-        if composer.counted_relation not in (None, main) and main in mentioned:
-            raise NotUnderstood(f"how rows of {main.name} are counted")
-        if any(term.place is not None and term.place.relation == composer.counted_relation for term in frame.groups):
-            if (
-                composer.frame.having
-                and len({relation.name for relation in relations}) == 1
-                and vocabulary.names_rows(
-                    frame.groups[0].place  # type: ignore[arg-type]
-                )
-            ):
-                raise NotUnderstood("each row is one")
-        frame.distinct = frame.distinct or (
-            not frame.groups
-            and not frame.order
-            and bool(frame.wanted)
-            and all(
-                term.place is not None and not term.function and term.place.relation != main for term in frame.wanted
-            )
-        )
-        return Understanding(write(frame, main, paths(vocabulary.index.hops, main)))
+        main = _checked(composer, vocabulary, mentioned)
+        return Understanding(write(composer.frame, main, paths(vocabulary.hops, main)))
     except NotUnderstood as error:
         return Understanding(None, (), str(error.args[0]) if error.args else "")
+
+
+def _checked(composer: State, vocabulary: Vocabulary, mentioned: list[Relation]) -> Relation:
+    """Give the relation whose rows are asked about, where what was put together holds together."""
+    frame = composer.frame
+    relations = [place.relation for place in frame.places] + frame.nouns or mentioned
+    main = _main(vocabulary, relations, frame.nouns)
+    _check_absent(frame, main, vocabulary)
+    used = {relation.name for relation in (*relations, main, *frame.absent)}
+    if any(not set(kin) & used for kin in composer.kin):
+        raise NotUnderstood("what a verb speaks of")
+    doubtful = used & ambiguous(vocabulary.hops, main)
+    if doubtful:
+        raise NotUnderstood(f"in which of several ways {main.name} and {' and '.join(sorted(doubtful))} belong together")
+    if any(not _is_one(place.relation, main, vocabulary) for _, place in composer.aggregates):
+        raise NotUnderstood(f"of which rows of {main.name} the numbers are put together")
+    if any(vocabulary.is_list(place) for place in _grouped(frame)):
+        raise NotUnderstood("whether lists or their items are grouped")
+    _check_counted(composer, vocabulary, main, relations, mentioned)
+    frame.distinct = frame.distinct or _repeats(frame, main)
+    return main
+
+
+def _is_one(relation: Relation, main: Relation, vocabulary: Vocabulary) -> bool:
+    """Say whether a relation is the main one, or holds facts of the same things."""
+    return relation == main or relation.name in vocabulary.of_facts({main.name})
+
+
+def _check_counted(
+    composer: State, vocabulary: Vocabulary, main: Relation, relations: Sequence[Relation], mentioned: Sequence[Relation]
+) -> None:
+    """Raise NotUnderstood where it is not clear which rows are counted."""
+    frame, counted = composer.frame, composer.counted_relation
+    if counted not in (None, main) and main in mentioned:
+        raise NotUnderstood(f"how rows of {main.name} are counted")
+    own = [place for place in _grouped(frame) if place.relation == counted]
+    one = len({relation.name for relation in relations}) == 1
+    if own and frame.having and one and vocabulary.names_rows(_grouped(frame)[0]):
+        raise NotUnderstood("each row is one")
+
+
+def _repeats(frame: Frame, main: Relation) -> bool:
+    """Say whether rows of another relation are shown, each of which may have several of the main one."""
+    if frame.groups or frame.order or not frame.wanted:
+        return False
+    return all(t.place is not None and not t.function and t.place.relation != main for t in frame.wanted)
 
 
 def _compounds(spans: Sequence[Span]) -> tuple[Span, ...]:
     """Take "card" of "card count" for a part of the column's name, where the column is one of another table."""
     named = [relation.name for span in spans if span.kind == "R" for relation in span.data]
     found = list(spans)
+    for i, (span, after) in enumerate(pairwise(spans)):
+        if span.kind == after.kind == "C" and span.data[0][0].kind == "text" and set(after.data[0][0].stems) == {"name"}:
+            found[i + 1] = replace(after, kind="w", data="")  # "government form name"
     for i, (span, after) in enumerate(pairwise(spans)):
         if span.kind == "R" and after.kind == "C":
             owners = {place.relation.name for place, _ in after.data}
@@ -126,14 +152,14 @@ def _grouped(frame: Frame) -> list[Place]:
 
 def _reaches(vocabulary: Vocabulary, relation: Relation, names: Iterable[str]) -> bool:
     """Say whether each row of a relation has at most one row of each other."""
-    ways = paths(vocabulary.index.hops, relation)
+    ways = paths(vocabulary.hops, relation)
     return all(name in ways and all(hop.single for hop in ways[name]) for name in names)
 
 
 def _check_absent(frame: Frame, main: Relation, vocabulary: Vocabulary) -> None:
     """Raise NotUnderstood unless each relation of which a row is to have none is one step away."""
-    ways = paths(vocabulary.index.hops, main)
+    ways = paths(vocabulary.hops, main)
     for relation in frame.absent:
         way = ways.get(relation.name, ())
-        if len(way) != 1 or way[0].single:
+        if len(way) != 1 or (way[0].single and relation.name not in vocabulary.of_facts({main.name})):
             raise NotUnderstood(f"how {main.name} is without {relation.name}")

@@ -13,6 +13,12 @@ from almanaq.agent.local.recognize.spans import Span
 
 def grouped(state: State, match: re.Match[str]) -> bool:
     """ "By region and category", "per year", "for each species"."""
+    after = state.spans[match.end()] if match.end() < len(state.spans) else None
+    if after is not None and after.kind in "CVNOD" and after.first == state.spans[match.end() - 1].last:
+        raise NotUnderstood("what “by” means here")  # "posted by user ID 13"
+    if state.is_agent(match.start()):
+        state.kinds[match.start()] = "w"
+        return True
     for i in range(*match.span("list")):
         span = state.spans[i]
         if span.kind in "CR" and state.kinds[i] in "CR":
@@ -48,6 +54,8 @@ def ranked(state: State, match: re.Match[str]) -> bool:
     noun = state.one(match, "r")
     down = detail in ("most", "top", "common") or (detail == "measured" and measured[0][1])
     if detail in ("common", "rare"):
+        if noun is not None and named is None:
+            raise NotUnderstood("what makes one more popular than another")
         state.superlative = Superlative(detail == "common", amount, counts=True, common=True)
         state.use(match, "s")
         return True
@@ -85,7 +93,14 @@ def _ranked_text(
         raise NotUnderstood("what the superlative is over")
     state.superlative = Superlative(found[1] if detail == "measured" else down, amount, found[0])
     state.use(match, "s")
+    if state.begins_with_rows(found[0].relation):
+        state.use(match, "a")  # "which team has the biggest stadium" asks for the team
     return True
+
+
+def first_period(state: State, match: re.Match[str]) -> bool:
+    """ "In the first week of 2018" speaks of days, not of a row."""
+    raise NotUnderstood("which days are meant")
 
 
 def superlatives(state: State, match: re.Match[str]) -> bool:

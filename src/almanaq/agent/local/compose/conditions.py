@@ -153,7 +153,13 @@ def equal(state: State, match: re.Match[str]) -> bool:
 def missing(state: State, match: re.Match[str]) -> bool:
     named = state.one(match, "a")
     assert named is not None
-    state.frame.tests.append(Test(Term("", state.place(named)), "{} IS NULL"))
+    place = state.place(named)
+    if without_fact(state, place):
+        state.use(match)
+        return True
+    written = state.vocabulary.written_missing(place)
+    template = f"({{}} IS NULL OR {{}} = {sql.text(written)})" if written else "{} IS NULL"
+    state.frame.tests.append(Test(Term("", place), template))
     state.use(match)
     return True
 
@@ -168,6 +174,9 @@ def none_of(state: State, match: re.Match[str]) -> bool:
     place = state.place(named)
     if place.kind == "boolean":
         return affirmed(state, match)
+    if without_fact(state, place):
+        state.use(match)
+        return True
     if place.kind == "number":
         state.frame.tests.append(Test(Term("", place), "{} = 0"))
     elif place.kind in ("text", "date"):
@@ -178,12 +187,21 @@ def none_of(state: State, match: re.Match[str]) -> bool:
     return True
 
 
+def without_fact(state: State, place: Place) -> bool:
+    """Ask for things of which another relation holds nothing, where it holds one fact of each: "cities with no river"."""
+    hubs = {group.hub.name for group in state.vocabulary.facts}
+    if place.relation.name in hubs or place.relation.name not in state.vocabulary.of_facts(hubs):
+        return False
+    state.frame.absent.append(place.relation)
+    return True
+
+
 def denied(state: State, match: re.Match[str]) -> bool:
     value = state.one(match, "v")
     assert value is not None
     place, spelled = state.meaning(value)
     rows = state.nouns_in_order()[:1] or [place.relation]
-    if place.relation not in rows:
+    if place.relation not in rows and place.relation.name not in state.vocabulary.of_facts({rows[0].name}):
         raise NotUnderstood(f"whether one row of {place.relation.name} or all of them are meant")
     if state.vocabulary.is_list(place):
         template = f"NOT {list_test(spelled)}"
@@ -199,10 +217,12 @@ def affirmed(state: State, match: re.Match[str]) -> bool:
     named = state.one(match, "a")
     assert named is not None
     place = state.place(named)
-    if place.kind != "boolean" or place.affirms == "1":
+    if place.kind != "boolean":
         return False
     forms = ("{} IS TRUE", "{} IS FALSE")
-    if place.affirms is not None:
+    if place.affirms == "1":
+        forms = ("{} = 1", "{} = 0")
+    elif place.affirms is not None:
         forms = (f"{{}} = {sql.text(place.affirms)}", f"{{}} <> {sql.text(place.affirms)}")
     state.frame.tests.append(Test(Term("", place), forms[bool(match["x"])]))
     state.use(match)

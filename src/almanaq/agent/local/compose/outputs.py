@@ -14,6 +14,8 @@ from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.targets import facts
 from almanaq.suql.catalog.relations import Relation
 
+_BOUND = re.compile(r"\{\} ([<>]=?) '?(-?[\d.]+)'?")
+
 
 def finish(state: State) -> None:
     left = [(state.spans[i], kind) for i, kind in enumerate(state.kinds) if kind.isupper() or kind in "?kv"]
@@ -32,10 +34,52 @@ def finish(state: State) -> None:
     if re.search(r"C[wR]*&w*R", "".join(span.kind for span in state.spans)) and not state.frame.groups:
         raise NotUnderstood("what is shown of each")
     columns = [state.place(span) for span, kind in left if kind == "C"]
+    _check_asked(state, columns)
+    _check_bounds(state)
     columns = columns or _asked_by_wh(state)
     if any(place.kind == "prose" for place in columns):
         raise NotUnderstood("prose")
     _outputs(state, columns)
+
+
+def _check_asked(state: State, columns: Sequence[Place]) -> None:
+    """Raise NotUnderstood where a question begins with the rows it asks for and other things were found to be shown."""
+    content = [i for i, span in enumerate(state.spans) if span.kind not in "w&U"]
+    if not content or state.spans[content[0]].kind != "R":
+        return
+    first = state.spans[content[0]]
+    before = [str(span.data) for span in state.spans[: content[0]]]
+    beside = content[1:2] == [content[0] + 1] and state.spans[content[1]].kind == "C"
+    if not columns and state.aggregates and not state.frame.groups:
+        raise NotUnderstood(f"what is computed of {first.data[0].name}")
+    if beside or state.frame.groups or state.superlative:
+        return
+    listed = "&" in [span.kind for span in state.spans]
+    if columns and before[-1:] and before[-1] in ("which", "what") and not listed:
+        raise NotUnderstood(f"what is said of {columns[0].column.name}")
+    if any(place.relation not in first.data for place in columns):
+        raise NotUnderstood(f"whether {first.data[0].name} or {columns[0].column.name} is asked for")
+
+
+def _leading(state: State) -> list[Relation]:
+    """Give the relations with which a question begins: "the race and alignment of"."""
+    kinds = "".join(span.kind for span in state.spans)
+    found = re.match(r"[wU]*R(?:w*&w*R)+", kinds)
+    return [] if found is None else [state.one_of(s.data) for s in state.spans[: found.end()] if s.kind == "R"]
+
+
+def _check_bounds(state: State) -> None:
+    """Raise NotUnderstood where no row can be in all the bounds of a column: "before 1945 and after 1955"."""
+    above: dict[Term, float] = {}
+    below: dict[Term, float] = {}
+    for test in state.frame.tests:
+        bound = _BOUND.fullmatch(test.template)
+        if bound is not None:
+            sides = above if bound[1].startswith(">") else below
+            sides[test.term] = float(bound[2])
+    for term in above.keys() & below.keys():
+        if above[term] >= below[term]:
+            raise NotUnderstood("whether one row is to be both above and below")
 
 
 def _asked_by_wh(state: State) -> list[Place]:
@@ -65,6 +109,8 @@ def _values(state: State, spans: Sequence[Span]) -> None:
             continue
         by_column.setdefault((place.relation.name, place.column.name), (place, []))[1].append(value)
     for place, values in by_column.values():
+        if len(values) > 1 and "|" not in state.kinds and place.relation not in (state.nouns_in_order() or [place.relation])[:1]:
+            raise NotUnderstood(f"whether one row of {place.relation.name} is meant to be all of {', '.join(values)}")
         spelled = [sql.text(value) for value in values]
         template = f"{{}} = {spelled[0]}" if len(spelled) == 1 else f"{{}} IN ({', '.join(spelled)})"
         (state.frame.share if state.frame.share else state.frame.tests).append(Test(Term("", place), template))
@@ -79,6 +125,8 @@ def _outputs(state: State, columns: list[Place]) -> None:
     if frame.share:
         if columns or frame.groups or state.superlative or state.counts or state.aggregates:
             raise NotUnderstood("a share of more than rows")
+        if len({place.relation.name for place in frame.places} | {r.name for r in frame.nouns}) > 1:
+            raise NotUnderstood("of the rows of which table a share is asked for")
         return
     if state.each is not None:
         measured = [p for _, p in state.aggregates] or [p for p in columns if p.kind == "number"]
@@ -155,6 +203,10 @@ def _rows(state: State, columns: list[Place]) -> None:
     )
     if not frame.nouns or not (frame.tests or frame.absent or (everything and len(set(state.names)) == 1)):
         raise NotUnderstood("what is asked of the rows")
+    asked = _leading(state)
+    if len(asked) > 1:
+        frame.wanted += [Term("", state.name_of([relation])) for relation in asked]
+        return
     frame.wanted += _shown(state, frame.nouns[0])
 
 
@@ -205,14 +257,14 @@ def _ranked_outputs(state: State, columns: list[Place]) -> None:
         return
     if told.place is None or state.counts or state.aggregates or frame.groups or frame.having:
         raise NotUnderstood("what is ranked")
-    own = [place for place in texts if place.relation == told.place.relation]
+    own = [place for place in texts if not frame.nouns and not state.tells_rows(place)]
+    if own:
+        raise NotUnderstood(f"whether single rows or each {own[0].column.name} is ranked")
     if told.adjective and not frame.nouns:
         frame.nouns.append(told.place.relation)
     if not frame.nouns and not columns and told.amount is None:
         frame.wanted = [Term("MAX" if told.down else "MIN", told.place)]
         return
-    if own and not frame.nouns and not state.tells_rows(own[0]):
-        raise NotUnderstood(f"whether single rows or each {own[0].column.name} is ranked")
     shown = [Term("", place) for place in columns] or _shown(state, frame.nouns[0], told.place)
     frame.wanted = list(dict.fromkeys([*shown, Term("", told.place)]))
     frame.tests.append(Test(Term("", told.place), "{} IS NOT NULL"))

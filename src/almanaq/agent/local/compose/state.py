@@ -9,7 +9,7 @@ from typing import Any
 
 from almanaq.agent.local.frame import Frame
 from almanaq.agent.local.recognize.spans import Span
-from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Meaning, Place
 from almanaq.agent.local.spoken import relation_stems
@@ -54,6 +54,7 @@ class State:
         self.frame = Frame()
         self.mentioned = list(mentioned)
         self.names = {relation.name for relation in mentioned}
+        self.names |= vocabulary.of_facts(self.names)
         self.kinds = [span.kind for span in spans]
         self.superlative: Superlative | None = None
         self.counted: Span | None = None
@@ -81,10 +82,17 @@ class State:
         within = [(p, quality) for p, quality in known if p.relation.name in self.names]
         if not within and any(s.kind == "R" for s in (*self.named_after(span), *self.named_before(span))):
             raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
-        within = within or [(p, quality) for p, quality in known if quality == 1.0 or not self.mentioned]
+        after = {relation.name for s in self.named_after(span) for relation in s.data}
+        if after and within and max(q for p, q in within) < 1 and not any(p.relation.name in after for p, _ in within):
+            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(after))}")
+        within = within or [(p, quality) for p, quality in known if quality >= OWN or not self.mentioned]
         if not within:
             raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
+        beside = self.nearest(span, [p for p, _ in within])
+        within = [(p, quality) for p, quality in within if p in beside]
         best = max(quality for _, quality in within)
+        if best < OWN and len({p.column.name for p, _ in within}) > 1:
+            raise NotUnderstood(f"which of {', '.join(sorted({p.column.name for p, _ in within})[:4])} is meant")
         near = self.nearest(span, [p for p, quality in within if quality == best])
         if numeric:
             near = [p for p in near if p.kind == "number" and not p.identifier] or near
@@ -116,7 +124,7 @@ class State:
         for other in (s for s in self.spans if s.first >= span.last):
             if other.kind == "R":
                 return [other]
-            if other.kind not in "wC&":
+            if other.kind not in "wC&" and not (other.kind == "B" and str(other.data).startswith("for")):
                 break
         return []
 
@@ -188,6 +196,17 @@ class State:
 
     def nouns_in_order(self) -> list[Relation]:
         return [span.data[0] for span in self.spans if span.kind == "R" and len(span.data) == 1]
+
+    def begins_with_rows(self, relation: Relation) -> bool:
+        """Say whether the first thing that a question names are the rows of a relation."""
+        first = next((span for span in self.spans if span.kind not in "w&U"), None)
+        return first is not None and first.kind == "R" and relation in first.data
+
+    def is_agent(self, at: int) -> bool:
+        """Say whether the "by" of a span follows a verb in the passive: "owned by students" makes no groups."""
+        before = self.spans[at - 1] if at else None
+        passive = before is not None and (before.kind in "vr" or str(before.data).endswith(("ed", "en", "wn")))
+        return self.spans[at].data == "by" and passive and before is not None and before.data not in words().grouping
 
     def tells_rows(self, place: Place) -> bool:
         """Say whether a column names single rows: a name, a key, a date of a row."""

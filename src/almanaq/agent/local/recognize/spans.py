@@ -41,12 +41,33 @@ class Span:
     score: float
 
 
+_NAMING = "CRVN?"
+"""Kinds of spans that may be made of a name: what stands in quotation marks is no word of the question."""
+_ENDS = "?.,;!"
+_MARKS = ('"', "“", "”", "`", "'")
+
+
 def recognize(tokens: Sequence[Token], vocabulary: Vocabulary, question: str, today: date) -> list[Span]:
     """Give every span of a question."""
     found: list[Span] = []
     for recognizer in (_names, _values, _phrases, _numbers, _superlatives, _lone):
         found += recognizer(tokens, vocabulary)
-    return [*found, *_days(tokens, question, today)]
+    quoted = _quoted(tokens)
+    spelled = [span for span in found if span.kind in _NAMING or quoted.isdisjoint(range(span.first, span.last))]
+    strange = [Span(i, i + 1, "?", tokens[i].text, -1.0) for i in quoted]
+    return [*spelled, *strange, *_days(tokens, question, today)]
+
+
+def _quoted(tokens: Sequence[Token]) -> frozenset[int]:
+    """Give the tokens that stand as names do, whatever they mean as words: in quotation marks, in
+    capitals, or last: "set ALL", "duel deck a?"."""
+    shouted = all(t.text.isupper() for t in tokens if len(t.text) > 1 and t.text.isalpha())
+    found = {i for i, t in enumerate(tokens) if len(t.text) > 1 and t.text.isupper() and not shouted}
+    marks = [i for i, t in enumerate(tokens) if t.text in _MARKS]
+    for first, last in zip(marks[::2], marks[1::2], strict=False):
+        found |= set(range(first + 1, last))
+    found |= {i for i, t in enumerate(tokens[:-1]) if t.text == "a" and tokens[i + 1].text in _ENDS}
+    return frozenset(i for i in found if tokens[i].folded[:1].isalnum() and tokens[i].text != "I")
 
 
 def _runs(tokens: Sequence[Token], longest: int) -> Iterator[tuple[int, int]]:
@@ -57,6 +78,7 @@ def _runs(tokens: Sequence[Token], longest: int) -> Iterator[tuple[int, int]]:
 
 def _names(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
     """Recognize names of columns and relations; "date of birth" and "number of reviews" hold an "of"."""
+    known = words()
     for first, last in _runs(tokens, _LONGEST_NAME):
         inside = tokens[first:last]
         said = tuple(t.stem for t in inside if t.folded not in ("of", "the") or len(inside) < 3)
@@ -67,9 +89,11 @@ def _names(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             continue
         columns = vocabulary.columns_named(said)
         best = columns[0][1] if columns else 0.0
+        if len(inside) == 1 and known.phrases.get((inside[0].folded,), ("",))[0] == "aggregate":
+            columns = ()
         spoken = best == 1.0 or not (inside[0].folded in _AGGREGATES or all(t.folded in words().silent for t in inside))
         if columns and spoken:
-            yield Span(first, last, "C", columns, best * (last - first) + 0.05 * (best == 1.0))
+            yield Span(first, last, "C", columns, (best + 0.05 * (best == 1.0)) * (last - first) + 0.01 * (last - first > 1))
         relations = vocabulary.relations_named(said)
         if relations:
             yield Span(first, last, "R", tuple(r for r, _ in relations), relations[0][1] * (last - first) + 0.08)
@@ -287,13 +311,17 @@ def _is_verb(word: str) -> bool:
     return word in PAST or (len(word) > 4 and word.endswith("ed"))
 
 
-def best_cover(found: Iterable[Span], size: int) -> tuple[Span, ...]:
-    """Give the spans that cover all tokens once with the highest score; of equal ones, those of longer spans."""
+def best_covers(found: Iterable[Span], size: int, most: int = 4) -> list[tuple[float, tuple[Span, ...]]]:
+    """Give the ways to cover all tokens once, the highest score first; of equal ones, those of longer spans."""
     ending: dict[int, list[Span]] = {}
     for span in found:
         ending.setdefault(span.last, []).append(span)
-    best: list[tuple[float, tuple[Span, ...]]] = [(0.0, ())]
+    best: list[list[tuple[float, tuple[Span, ...]]]] = [[(0.0, ())]]
     for last in range(1, size + 1):
-        options = [(best[s.first][0] + s.score - 0.02, (*best[s.first][1], s)) for s in ending.get(last, ())]
-        best.append(max(options, key=lambda o: (o[0], -len(o[1]))))
-    return best[size][1]
+        options = [
+            (score + span.score - 0.02, (*cover, span))
+            for span in ending.get(last, ())
+            for score, cover in best[span.first]
+        ]
+        best.append(sorted(options, key=lambda o: (-o[0], len(o[1])))[:most])
+    return best[size]

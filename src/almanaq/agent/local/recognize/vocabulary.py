@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from almanaq.agent.local.joins import Hop
+from almanaq.agent.local.recognize.facts import facts, shared_codes
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
 from almanaq.agent.local.spoken import relation_stems
@@ -16,10 +18,13 @@ from almanaq.suql.catalog.relations import Relation
 
 _PARENTHESES = re.compile(r"\(([^)]*)\)")
 _TIMES = ("year", "date", "founded", "released")
+_WRITTEN_MISSING = ("na", "n/a", "nan", "null", "none", "unknown", "-", "?")
 _FEW = 60
 """Most values of a column of which a part, as "Gentoo" of a longer name, is taken for the whole."""
 _CODE = 4
 """Longest value that has to be written as it is, capitals included, in a column where every row has its own."""
+OWN = 0.98
+"""How surely the rest of a column's name means it where its relation's name is left away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +41,47 @@ class Vocabulary:
 
     def __init__(self, index: SchemaIndex) -> None:
         self.index = index
-        self.columns = tuple(_named(place) for place in index.all_places())
+        self.facts = facts(index.places, self._known, self.names_rows)
+        self._keys = [(key.relation.name, key.column.name) for each in self.facts for key in each.members]
+        spoken_of = [p for p in index.all_places() if (p.relation.name, p.column.name) not in self._keys]
+        self.columns = tuple(_named(place) for place in spoken_of)
         self._by_word: dict[str, list[Named]] = defaultdict(list)
         self._whole: dict[str, list[Named]] = defaultdict(list)
         for named in self.columns:
             for word in {word for part in named.parts for word in part}:
                 self._by_word[word].append(named)
-            for word in _whole_names(named):
+            for word in _whole_names(named) | self._called_as_fact(named.place):
                 self._whole[word].append(named)
+
+    def _known(self, place: Place) -> frozenset[str]:
+        return frozenset(self._values.get((place.relation.name, place.column.name), ()))
+
+    def _called_as_fact(self, place: Place) -> set[str]:
+        """Give how the one value of a relation of facts is called: as the relation is."""
+        member = any(place.relation == each.relation for group in self.facts for each in (group.key, *group.members))
+        alone = member and len(place.relation.columns) == 2 and "".join(place.stems) != "".join(self.facts[0].key.stems)
+        return {"".join(relation_stems(place.relation))} if alone else set()
+
+    @cached_property
+    def hops(self) -> dict[str, list[Hop]]:
+        """The steps from every relation to others: by keys, else by what their columns hold."""
+        found = {name: list(hops) for name, hops in self.index.hops.items()}
+        for hop in shared_codes(self.index.places, self._known, self.names_rows):
+            if not any(each.right == hop.right for each in self.index.hops.get(hop.left, ())):
+                found[hop.left].append(hop)
+        members = {place.relation.name for each in self.facts for place in (each.key, *each.members)}
+        for name in members:
+            found[name] = [hop for hop in found[name] if hop.right not in members]
+        for each in self.facts:
+            for hop in each.hops():
+                found[hop.left].append(hop)
+        return found
+
+    def of_facts(self, names: set[str]) -> set[str]:
+        """Give the relations that hold facts of the same things as some of these do."""
+        groups = [{each.hub.name, *(m.relation.name for m in each.members)} for each in self.facts]
+        return set().union(*(group for group in groups if group & names))
+
 
     def columns_named(self, said: Sequence[str]) -> tuple[tuple[Place, float], ...]:
         """Give the columns that stems name, with how much of their name is said, the surest first.
@@ -58,6 +96,9 @@ class Vocabulary:
             share = len(said) / len(named.parts)
             head = len(named.parts) - 1 in places
             quality = 1.0 if share == 1 else 0.45 + 0.4 * share + (0.1 if head else -0.1)
+            own = set(relation_stems(named.place.relation))
+            left = [i for i, part in enumerate(named.parts) if not part & own]
+            quality = OWN if share < 1 and sorted(set(places)) == left else quality  # "name", of Document_Name
             if all(named.place is not place for place, _ in found):
                 found.append((named.place, round(quality, 3)))
         return tuple(sorted(found, key=lambda f: -f[1]))
@@ -104,14 +145,19 @@ class Vocabulary:
     @cached_property
     def _relations(self) -> dict[tuple[str, ...], list[tuple[Relation, float]]]:
         found: dict[tuple[str, ...], list[tuple[Relation, float]]] = defaultdict(list)
+        members = self.of_facts({each.hub.name for each in self.facts})
+        for each in self.facts:
+            found[each.key.stems].append((each.hub, 1.0))
         for relation in self.index.catalog.relations:
+            if relation.name in members:
+                continue
             name = relation_stems(relation)
             found[name].append((relation, 1.0))
             if len(name) > 1:
                 found[name[-1:]].append((relation, 0.85))
                 found[name[:1]].append((relation, 0.7))
         for relation in self.index.catalog.relations:
-            called = self.row_name(relation)
+            called = self.row_name(relation) if relation.name not in members else None
             words_of_it = called.stems[:-1] if called is not None and called.stems[-1:] == ("name",) else ()
             if words_of_it and words_of_it not in found:  # "products", of rows with a product name
                 found[words_of_it].append((relation, 0.95))
@@ -121,7 +167,8 @@ class Vocabulary:
         """Give the relations whose rows stems name."""
         found = self._relations.get(said, [])
         if not found and len(said) == 1:
-            found = [(r, 0.8) for r in self.index.relations_named(said[0]) if said[0] not in relation_stems(r)]
+            near = [r for r in self.index.relations_named(said[0]) if r.name not in self.of_facts({r.name})]
+            found = [(r, 0.8) for r in near if said[0] not in relation_stems(r)]
         best = max((quality for _, quality in found), default=0.0)
         return tuple((relation, quality) for relation, quality in found if quality == best)
 
@@ -146,7 +193,8 @@ class Vocabulary:
     def values_named(self, text: str, said: tuple[str, ...]) -> tuple[tuple[Meaning, float], ...]:
         """Give the values that words spell, whole, or in part where a column has few values."""
         items = [(m, 1.0) for m in self._items.get(said, ())]
-        whole = [m for m in self.index.meanings(said) if not self.is_list(m[0])]
+        held = [m for m in self.index.meanings(said) if (m[0].relation.name, m[0].column.name) not in self._keys]
+        whole = [m for m in held if not self.is_list(m[0])]
         exact = items + [(m, 1.0) for m in whole if not self._is_foreign_code(m, text)]
         as_written = [(m, quality) for m, quality in exact if m[1] == text]
         if exact:
@@ -162,6 +210,11 @@ class Vocabulary:
         """Give how many values of a text column are known."""
         return len(self._values.get((place.relation.name, place.column.name), ()))
 
+    def written_missing(self, place: Place) -> str | None:
+        """Give the text by which a column says that its value is not known: "NA"; None where there is none."""
+        values = self._values.get((place.relation.name, place.column.name), set())
+        return next((value for value in sorted(values) if value.casefold() in _WRITTEN_MISSING), None)
+
     def names_rows(self, place: Place) -> bool:
         """Say whether a column tells rows apart: hardly two of them share a value."""
         rows = place.relation.rows
@@ -175,6 +228,9 @@ class Vocabulary:
         """Give the column by which people call the rows of a relation; None where they have no names."""
         places = self.index.places[relation.name]
         named = [p for p in places if "name" in p.roles and not p.identifier and self.names_rows(p)]
+        texts = [p for p in places if p.kind == "text" and not p.identifier]
+        if not named and len(texts) == 1 and self.names_rows(texts[0]):
+            return texts[0]
         return min(named, key=lambda p: len(p.stems), default=None)
 
     def whole_name(self, relation: Relation) -> tuple[Place, ...]:
@@ -225,7 +281,7 @@ class Vocabulary:
 
     @cached_property
     def _parts(self) -> dict[tuple[str, ...], list[Meaning]]:
-        """Words that stand in one value alone of a column with few values."""
+        """Words with which one value alone begins of a column with few values."""
         found: dict[tuple[str, ...], list[Meaning]] = defaultdict(list)
         for place in self.index.all_places():
             values = self._values.get((place.relation.name, place.column.name), set())
@@ -234,9 +290,8 @@ class Vocabulary:
             holders: dict[tuple[str, ...], set[str]] = defaultdict(set)
             for value in values:
                 said = stems(value)
-                for size in (1, 2):
-                    for i in range(len(said) - size + 1):
-                        holders[said[i : i + size]].add(value)
+                for size in range(1, len(said)):
+                    holders[said[:size]].add(value)
             for part, holding in holders.items():
                 if len(holding) == 1 and len("".join(part)) > 3:
                     found[part].append((place, next(iter(holding))))

@@ -27,6 +27,7 @@ class Words:
     measures: Mapping[str, tuple[tuple[str, bool], ...]]
     abbreviations: Mapping[str, str]
     synonyms: Mapping[str, frozenset[str]]
+    grouping: frozenset[str]
     units: frozenset[str]
     money: frozenset[str]
     additive: frozenset[str]
@@ -59,6 +60,7 @@ def words() -> Words:
         measures,
         data["abbreviations"],
         {word: frozenset(meant) for word, meant in data["synonyms"].items()},
+        frozenset(data["by"]["verbs"]),
         frozenset(data["units"]["plain"]),
         frozenset(data["units"]["money"]),
         frozenset(data["sums"]["additive"]),

@@ -1,0 +1,89 @@
+"""Tables that belong together by what they hold, where no key says so: facts of the same things, and shared codes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from almanaq.agent.local.joins import Hop
+from almanaq.agent.local.schema_index import Place
+from almanaq.suql.catalog.relations import Relation
+
+Known = Callable[[Place], frozenset[str]]
+"""Gives the values of a column as far as they are known."""
+_FEWEST = 3
+"""Relations that have to share a column before they are taken for facts of the same things."""
+_WIDEST = 3
+"""Most columns of a relation that holds one fact."""
+_WITHIN = 0.9
+"""Share of the values of a column that another one has to hold to be what it refers to."""
+_GENERIC = ("name", "title", "type", "kind", "status", "category", "description")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Relations that each hold a fact of the same things: a city's population, a city's mayor.
+
+    Attributes:
+        key: the column that names the things in `hub`, the relation that holds most of them.
+        members: the other relations, each with its own such column.
+    """
+
+    key: Place
+    members: tuple[Place, ...]
+
+    @property
+    def hub(self) -> Relation:
+        return self.key.relation
+
+    def hops(self) -> Iterator[Hop]:
+        """Yield the steps between the hub and the others; each has at most one row of a thing."""
+        for member in self.members:
+            own, theirs = (self.hub.name, self.key.column.name), (member.relation.name, member.column.name)
+            yield Hop(*own, *theirs, True)
+            yield Hop(*theirs, *own, True)
+
+
+def facts(places: Mapping[str, Sequence[Place]], known: Known, tells_rows: Callable[[Place], bool]) -> list[Facts]:
+    """Give the groups of relations that hold facts of the same things."""
+    shared: dict[tuple[str, ...], list[Place]] = defaultdict(list)
+    for own in places.values():
+        if 1 < len(own) <= _WIDEST:
+            for place in own:
+                if place.kind == "text" and tells_rows(place):
+                    shared[place.stems].append(place)
+    found = []
+    for members in shared.values():
+        if len(members) >= _FEWEST:
+            hub = max(members, key=lambda place: len(known(place)))
+            near = [place for place in members if place is not hub and _overlap(known(place), known(hub)) > 1 / 2]
+            found += [Facts(hub, tuple(near))] if len(near) + 1 >= _FEWEST else []
+    return found
+
+
+def shared_codes(places: Mapping[str, Sequence[Place]], known: Known, tells_rows: Callable[[Place], bool]) -> list[Hop]:
+    """Give the steps along columns of text that hold nothing but names or codes of another relation's rows."""
+    targets = [place for own in places.values() for place in own if place.kind == "text" and tells_rows(place)]
+    found = []
+    for own in places.values():
+        for place in own:
+            if place.kind != "text" or place.stems[-1:] and place.stems[-1] in _GENERIC:
+                continue
+            for other in targets:
+                if other.relation is not place.relation and _refers(place, other, known):
+                    left, right = (place.relation.name, place.column.name), (other.relation.name, other.column.name)
+                    found += [Hop(*left, *right, True), Hop(*right, *left, False)]
+                    break
+    return found
+
+
+def _refers(place: Place, other: Place, known: Known) -> bool:
+    """Say whether a column holds the names or codes of another relation's rows, by its name and by its values."""
+    whole = "".join(place.stems)
+    named = place.stems == other.stems or whole.startswith("".join(other.relation.name.casefold().rstrip("s").split("_")))
+    return named and len(known(place)) > 1 and _overlap(known(place), known(other)) >= _WITHIN
+
+
+def _overlap(own: frozenset[str], other: frozenset[str]) -> float:
+    return len(own & other) / len(own) if own else 0.0
