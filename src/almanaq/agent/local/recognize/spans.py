@@ -16,6 +16,14 @@ from almanaq.agent.local.words import PAST
 _SPELLED = dict(
     zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True)
 )
+_SPELLED |= dict(
+    zip(
+        "thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty "
+        "ninety hundred thousand million".split(),
+        (*range(13, 21), 30, 40, 50, 60, 70, 80, 90, 100, 1000, 1_000_000),
+        strict=True,
+    )
+)
 _LONGEST_NAME = 6
 _AGGREGATES = ("average", "mean", "avg", "total", "sum", "maximum", "minimum", "max", "min", "median", "number", "how")
 _GENERIC = ("code", "score", "number", "value", "level", "rate", "figure", "amount", "id")
@@ -253,6 +261,8 @@ def _comparison(
     while at < len(tokens) and tokens[at].folded in ("a", "an", "the", "$", "€", "£", "or", "equal", "to"):
         at += 1
     number = _number(tokens[at]) if at < len(tokens) else None
+    if at < len(tokens) and at > last and tokens[at].folded == "single":
+        number = 1.0  # "more than a single document"
     measured = meant or words().measured(tokens[first].folded)
     if number is None:
         return

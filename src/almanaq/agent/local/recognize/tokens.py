@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from almanaq.agent.local.words import stem
 
+MAGNITUDES = {"hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9}
 _TOKEN = re.compile(
-    r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\W_]+|>=|<=|<>|[<>=%$€£]|[^\w\s]"
+    r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+\d[^\W_]*|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\W_]+|>=|<=|<>|[<>=%$€£]|[^\w\s]"
 )
 
 
@@ -30,11 +33,13 @@ class Token:
 
     @property
     def number(self) -> float | None:
-        """The number it writes in digits."""
+        """The number it writes in digits, "1.5 million" included."""
+        first, _, magnitude = self.text.replace(",", "").partition(" ")
         try:
-            return float(self.text.replace(",", ""))
+            number = 1.0 if first.casefold() in ("a", "one") and magnitude else float(first)
         except ValueError:
             return None
+        return number * math.prod(MAGNITUDES[word] for word in magnitude.casefold().split())
 
 
 def tokenize(question: str) -> tuple[Token, ...]:
@@ -44,4 +49,21 @@ def tokenize(question: str) -> tuple[Token, ...]:
         text = match.group()
         glued = bool(found) and question[found[-1].end : match.start()] in ("", "_", "-")
         found.append(Token(text, text.casefold(), stem(text), match.start(), match.end(), glued))
-    return tuple(token for token in found if token.text not in ("_", "-", "'"))
+    return tuple(_joined([token for token in found if token.text not in ("_", "-", "'")], question))
+
+
+def _joined(tokens: Sequence[Token], question: str) -> Iterator[Token]:
+    """Yield the tokens with "2 million" as one."""
+    i = 0
+    while i < len(tokens):
+        last = i + 1
+        while last < len(tokens) and tokens[last].folded in MAGNITUDES:
+            last += 1
+        first = tokens[i]
+        if last > i + 1 and (first.number is not None or first.folded in ("a", "one")):
+            text = " ".join(token.text for token in tokens[i:last])
+            yield Token(text, text.casefold(), text.casefold(), first.start, tokens[last - 1].end, first.glued)
+            i = last
+        else:
+            yield first
+            i += 1

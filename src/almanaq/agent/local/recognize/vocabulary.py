@@ -163,12 +163,25 @@ class Vocabulary:
                 found[words_of_it].append((relation, 0.95))
         return found
 
+    @cached_property
+    def _things(self) -> dict[str, list[tuple[Relation, float]]]:
+        """The relations by what their rows evidently are, though they are not called so: `omdb` holds movies."""
+        found: dict[str, list[tuple[Relation, float]]] = defaultdict(list)
+        for relation in self.index.catalog.relations:
+            own = {word for n in self.columns if n.place.relation is relation for part in n.parts for word in part}
+            for noun, told in words().things.items():
+                if len({stem(word) for word in told} & own) > 1:
+                    for word in {noun, *words().synonyms.get(noun, ())}:
+                        found[word].append((relation, 0.9))
+        return found
+
     def relations_named(self, said: tuple[str, ...]) -> tuple[tuple[Relation, float], ...]:
         """Give the relations whose rows stems name."""
         found = self._relations.get(said, [])
         if not found and len(said) == 1:
             near = [r for r in self.index.relations_named(said[0]) if r.name not in self.of_facts({r.name})]
             found = [(r, 0.8) for r in near if said[0] not in relation_stems(r)]
+            found = found or self._things.get(said[0], [])
         best = max((quality for _, quality in found), default=0.0)
         return tuple((relation, quality) for relation, quality in found if quality == best)
 
@@ -303,6 +316,7 @@ def _named(place: Place) -> Named:
     unit = frozenset(w.casefold() for m in _PARENTHESES.findall(place.column.name) for w in re.findall(r"[^\s,;/]+", m))
     bare = _PARENTHESES.sub(" ", place.column.name)
     names = identifier_stems(bare) if not place.coded else place.stems
+    names = tuple(part for name in names for part in words().compounds.get(name, (name,)))
     return Named(place, tuple(_meant(part) for part in names or identifier_stems(place.column.name)), unit)
 
 

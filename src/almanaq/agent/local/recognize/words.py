@@ -19,6 +19,9 @@ class Words:
     Attributes:
         phrases: a phrase and what it does: (kind, detail).
         measures: an adjective and the words of columns that it measures, with the direction: (word, up).
+        compounds: names in one piece, and the words that they are made of.
+        things: a noun and the words of columns by which a table of such things is known.
+        grouping: verbs before "by" that make groups: "grouped by".
         abbreviations, synonyms: parts of identifiers, and the words that mean them.
     """
 
@@ -27,6 +30,8 @@ class Words:
     measures: Mapping[str, tuple[tuple[str, bool], ...]]
     abbreviations: Mapping[str, str]
     synonyms: Mapping[str, frozenset[str]]
+    compounds: Mapping[str, Phrase]
+    things: Mapping[str, frozenset[str]]
     grouping: frozenset[str]
     units: frozenset[str]
     money: frozenset[str]
@@ -60,6 +65,8 @@ def words() -> Words:
         measures,
         data["abbreviations"],
         {word: frozenset(meant) for word, meant in data["synonyms"].items()},
+        {name: tuple(parts.split()) for name, parts in data["compounds"].items()},
+        {noun: frozenset(columns) for noun, columns in data["things"].items()},
         frozenset(data["by"]["verbs"]),
         frozenset(data["units"]["plain"]),
         frozenset(data["units"]["money"]),
