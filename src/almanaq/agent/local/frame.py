@@ -54,6 +54,15 @@ class Test:
         return self.template.replace("{}", self.term.key(qualified))
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Rows of another relation of which a row has to have one, or none: languages of a country that are English."""
+
+    relation: Relation
+    tests: tuple[Test, ...]
+    wanted: bool
+
+
 @dataclass
 class Frame:
     """What is asked for, while it is being gathered.
@@ -63,6 +72,7 @@ class Frame:
         share: the conditions of which a percentage is asked.
         nouns: the relations that the question calls by their names.
         absent: relations of which a row is to have none.
+        members: what else is asked of rows that belong to a row.
     """
 
     wanted: list[Term] = field(default_factory=list)
@@ -75,6 +85,7 @@ class Frame:
     distinct: bool = False
     nouns: list[Relation] = field(default_factory=list)
     absent: list[Relation] = field(default_factory=list)
+    members: list[Member] = field(default_factory=list)
 
     @property
     def places(self) -> list[Place]:
@@ -96,6 +107,7 @@ def write(frame: Frame, main: Relation, paths: Mapping[str, tuple[Hop, ...]]) ->
     parts += [f"JOIN {sql.name(hop.right)} ON {hop.condition}" for hop in hops]
     where = [_all(frame.tests, qualified)] if frame.tests else []
     where += [_absent(paths[relation.name][0], qualified) for relation in frame.absent]
+    where += [_member(each, paths[each.relation.name], qualified) for each in frame.members]
     if where:
         parts.append("WHERE " + " AND ".join(where))
     if frame.groups and (frame.wanted or frame.having or frame.order):
@@ -120,6 +132,18 @@ def _absent(hop: Hop, qualified: bool) -> str:
     theirs = sql.name(hop.right_column)
     inside = f"SELECT {hop.compared(theirs)} FROM {sql.name(hop.right)} WHERE {theirs} IS NOT NULL"
     return f"{hop.compared(own)} NOT IN ({inside})"
+
+
+def _member(member: Member, way: Sequence[Hop], qualified: bool) -> str:
+    """Say that a row has, or has not, a row of another relation that passes tests."""
+    first, *more = way
+    own = f"{sql.name(first.left)}.{sql.name(first.left_column)}" if qualified else sql.name(first.left_column)
+    theirs = f"{sql.name(first.right)}.{sql.name(first.right_column)}" if more else sql.name(first.right_column)
+    joined = "".join(f" JOIN {sql.name(hop.right)} ON {hop.condition}" for hop in more)
+    tests = " AND ".join(dict.fromkeys(test.write(bool(more)) for test in member.tests))
+    inside = f"SELECT {first.compared(theirs)} FROM {sql.name(first.right)}{joined} WHERE {tests}"
+    known = "" if member.wanted else f" AND {theirs} IS NOT NULL"
+    return f"{first.compared(own)} {'' if member.wanted else 'NOT '}IN ({inside}{known})"
 
 
 def _hops(frame: Frame, paths: Mapping[str, tuple[Hop, ...]]) -> list[Hop]:

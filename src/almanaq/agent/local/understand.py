@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from almanaq.agent.local.compose import NotUnderstood, compose
 from almanaq.agent.local.compose.state import State
-from almanaq.agent.local.frame import Frame, write
+from almanaq.agent.local.frame import Frame, Member, write
 from almanaq.agent.local.joins import ambiguous, paths
 from almanaq.agent.local.recognize.spans import Span, best_covers, recognize
 from almanaq.agent.local.recognize.tokens import tokenize
@@ -58,10 +58,11 @@ def _read(spans: Sequence[Span], vocabulary: Vocabulary) -> Understanding:
 def _checked(composer: State, vocabulary: Vocabulary, mentioned: list[Relation]) -> Relation:
     """Give the relation whose rows are asked about, where what was put together holds together."""
     frame = composer.frame
+    _move_to_members(frame)
     relations = [place.relation for place in frame.places] + frame.nouns or mentioned
     main = _main(vocabulary, relations, frame.nouns)
     _check_absent(frame, main, vocabulary)
-    used = {relation.name for relation in (*relations, main, *frame.absent)}
+    used = {relation.name for relation in (*relations, main, *frame.absent, *(each.relation for each in frame.members))}
     if any(not set(kin) & used for kin in composer.kin):
         raise NotUnderstood("what a verb speaks of")
     doubtful = used & ambiguous(vocabulary.hops, main)
@@ -74,6 +75,16 @@ def _checked(composer: State, vocabulary: Vocabulary, mentioned: list[Relation])
     _check_counted(composer, vocabulary, main, relations, mentioned)
     frame.distinct = frame.distinct or _repeats(frame, main)
     return main
+
+
+def _move_to_members(frame: Frame) -> None:
+    """Make what is asked of rows that are not to be there a part of that: "stadiums without a concert in 2014"."""
+    for relation in list(frame.absent):
+        tests = tuple(test for test in frame.tests if test.term.place is not None and test.term.place.relation == relation)
+        if tests:
+            frame.absent.remove(relation)
+            frame.tests = [test for test in frame.tests if test not in tests]
+            frame.members.append(Member(relation, tests, False))
 
 
 def _is_one(relation: Relation, main: Relation, vocabulary: Vocabulary) -> bool:
@@ -163,3 +174,7 @@ def _check_absent(frame: Frame, main: Relation, vocabulary: Vocabulary) -> None:
         way = ways.get(relation.name, ())
         if len(way) != 1 or (way[0].single and relation.name not in vocabulary.of_facts({main.name})):
             raise NotUnderstood(f"how {main.name} is without {relation.name}")
+    for each in frame.members:
+        way = ways.get(each.relation.name, ())
+        if not way or way[0].single:
+            raise NotUnderstood(f"how {each.relation.name} belongs to {main.name}")

@@ -97,8 +97,9 @@ PAST = {
     "wrote": "write", "written": "write", "sang": "sing", "sung": "sing", "sold": "sell", "bought": "buy",
     "led": "lead", "taught": "teach", "built": "build", "won": "win",
     "drew": "draw", "drawn": "draw", "drove": "drive", "ran": "run",
+    "spoke": "speak", "spoken": "speak",
 }  # fmt: skip
-_KIN = {"write": ("author",), "sing": ("artist",), "borrow": ("loan",), "lend": ("loan",)}
+_KIN = {"write": ("author",), "sing": ("artist",), "borrow": ("loan",), "lend": ("loan",), "speak": ("language",)}
 """Verbs and the nouns of another root that stand for them in names of columns and relations."""
 _ENDINGS = ("ing", "ed", "er", "or", "e")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from almanaq.agent.local import sql
 from almanaq.agent.local.compose.state import NotUnderstood, State
-from almanaq.agent.local.frame import Term, Test
+from almanaq.agent.local.frame import Member, Term, Test
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import stem
@@ -201,8 +201,12 @@ def denied(state: State, match: re.Match[str]) -> bool:
     assert value is not None
     place, spelled = state.meaning(value)
     rows = state.nouns_in_order()[:1] or [place.relation]
-    if place.relation not in rows and place.relation.name not in state.vocabulary.of_facts({rows[0].name}):
-        raise NotUnderstood(f"whether one row of {place.relation.name} or all of them are meant")
+    if not state.is_single(rows[0], place.relation):
+        if value.data[0][0].column.array or state.vocabulary.is_list(place):
+            raise NotUnderstood(f"whether one row of {place.relation.name} or all of them are meant")
+        state.frame.members.append(Member(place.relation, (Test(Term("", place), f"{{}} = {sql.text(spelled)}"),), False))
+        state.use(match, "x", "v")
+        return True
     if state.vocabulary.is_list(place):
         template = f"NOT {list_test(spelled)}"
     else:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from almanaq.agent.local import sql
 from almanaq.agent.local.compose.conditions import list_test
 from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
-from almanaq.agent.local.frame import Term, Test
+from almanaq.agent.local.frame import Member, Term, Test
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.targets import facts
@@ -109,8 +109,8 @@ def _values(state: State, spans: Sequence[Span]) -> None:
             continue
         by_column.setdefault((place.relation.name, place.column.name), (place, []))[1].append(value)
     for place, values in by_column.values():
-        if len(values) > 1 and "|" not in state.kinds and place.relation not in (state.nouns_in_order() or [place.relation])[:1]:
-            raise NotUnderstood(f"whether one row of {place.relation.name} is meant to be all of {', '.join(values)}")
+        if len(values) > 1 and "|" not in state.kinds and _are_all_wanted(state, place, values):
+            continue
         spelled = [sql.text(value) for value in values]
         template = f"{{}} = {spelled[0]}" if len(spelled) == 1 else f"{{}} IN ({', '.join(spelled)})"
         (state.frame.share if state.frame.share else state.frame.tests).append(Test(Term("", place), template))
@@ -118,6 +118,21 @@ def _values(state: State, spans: Sequence[Span]) -> None:
         state.frame.share = [test for test in state.frame.share if test.term.place is not None]
         if len(state.frame.share) != 1:
             raise NotUnderstood("of what the share is meant")
+
+
+def _are_all_wanted(state: State, place: Place, values: Sequence[str]) -> bool:
+    """Ask for rows that have a row with each of several values: "countries that speak English and French"."""
+    rows = state.nouns_in_order()[:1]
+    both = any(span.data == "both" for span in state.spans)
+    if not rows or state.is_single(rows[0], place.relation):
+        if both:
+            raise NotUnderstood(f"how one {place.column.name} is to be both {' and '.join(values)}")
+        return False
+    if not both and not all(span.kind != "&" for span in state.spans) and not state.frame.nouns:
+        return False
+    for value in values:
+        state.frame.members.append(Member(place.relation, (Test(Term("", place), f"{{}} = {sql.text(value)}"),), True))
+    return True
 
 
 def _outputs(state: State, columns: list[Place]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from almanaq.agent.local.frame import Frame
+from almanaq.agent.local.joins import paths
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
@@ -201,6 +202,11 @@ class State:
         """Say whether the first thing that a question names are the rows of a relation."""
         first = next((span for span in self.spans if span.kind not in "w&U"), None)
         return first is not None and first.kind == "R" and relation in first.data
+
+    def is_single(self, rows: Relation, other: Relation) -> bool:
+        """Say whether each row of a relation has at most one row of the other."""
+        way = paths(self.vocabulary.hops, rows).get(other.name)
+        return way is not None and all(hop.single for hop in way)
 
     def is_agent(self, at: int) -> bool:
         """Say whether the "by" of a span follows a verb in the passive: "owned by students" makes no groups."""
