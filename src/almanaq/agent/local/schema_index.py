@@ -21,6 +21,8 @@ Values = Callable[[str, str, int], Sequence[str]]
 """(relation, column, limit) → distinct values, the most frequent first."""
 
 MOST_VALUES = 5000
+MISSING = ("na", "n/a", "nan", "null", "none", "unknown", "-", "?")
+"""Texts that say there is no value."""
 _LONGEST_VALUE = 10
 _NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hugeint", "number", "serial")
 _AFFIRMING, _DENYING = frozenset(("yes", "true", "y", "t")), frozenset(("no", "false", "n", "f"))
@@ -45,7 +47,8 @@ class Place:
         stems: the words of its name; `about` those of its description.
         roles: keys of ROLE_WORDS that its name fits.
         kind: what its values are; a text column that only says yes or no is a boolean, `affirms` its yes.
-        cast: it is of text, and all its values are numbers: it is compared as numbers are.
+        cast: it is of text, and all its values are numbers: it is compared as numbers are; `missing` the one text
+            that says there is none.
     """
 
     relation: Relation
@@ -56,6 +59,7 @@ class Place:
     kind: Literal["number", "date", "boolean", "text", "prose"]
     affirms: str | None = None
     cast: bool = False
+    missing: str | None = None
 
     @property
     def coded(self) -> bool:
@@ -164,8 +168,10 @@ class SchemaIndex:
         affirms = next((v for v in listed if v.casefold() in _AFFIRMING), None)
         if affirms is not None and {v.casefold() for v in listed} <= _AFFIRMING | _DENYING:
             return replace(one, kind="boolean", affirms=affirms)
-        if not one.column.array and _counts(listed):
-            one = replace(one, kind="number", cast=True)
+        told = [value for value in listed if value.casefold() not in MISSING]
+        if not one.column.array and _counts(told) and len(listed) - len(told) < 2:
+            missing = next((value for value in listed if value not in told), None)
+            one = replace(one, kind="number", cast=True, missing=missing)
         for value in listed:
             parts = stems(value)
             if not 0 < len(parts) <= _LONGEST_VALUE:

@@ -41,6 +41,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
         (r"(?P<x>X)[wrv]{0,2}(?P<v>V)", conditions.denied),
         (r"(?P<a>C)w{0,2}(?P<v>V)", conditions.of_column),
         (r"(?P<v>V)w{0,1}(?P<a>C)", conditions.of_column),
+        (r"(?P<v>V)w{2,3}(?P<a>C)", conditions.as_column),
         (r"Xw{0,3}r?w{0,2}(?P<r>R)", conditions.absent),
         (r"(?P<x>X)(?P<a>C)", conditions.none_of),
         (r"(?P<x>X?)w{0,3}(?P<a>C)", conditions.affirmed),

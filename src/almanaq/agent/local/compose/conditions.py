@@ -47,6 +47,8 @@ def compared(state: State, match: re.Match[str]) -> bool:
         place = _place_in_unit(state, unit)
     elif in_years:
         place = state.time_column()
+    elif aged := _aged(state, operator, numbers):
+        place = aged
     else:
         return False
     if place.kind == "date" and in_years:
@@ -60,6 +62,12 @@ def compared(state: State, match: re.Match[str]) -> bool:
     (state.frame.having if function else state.frame.tests).append(test)
     state.use(match)
     return True
+
+
+def _aged(state: State, operator: str, numbers: Sequence[float]) -> Place | None:
+    """Give the one column of ages, for "players under 25" that names no column."""
+    ages = [p for p in state.vocabulary.index.all_places() if p.stems[-1:] == ("age",) and p.relation.name in state.names]
+    return ages[0] if len(ages) == 1 and operator in ("<", ">", "<=", ">=") and max(numbers) < 120 else None
 
 
 def _measured_place(state: State, measured: Sequence[tuple[str, bool]], operator: str) -> tuple[Place, str]:
@@ -270,6 +278,12 @@ def of_column(state: State, match: re.Match[str]) -> bool:
         return False
     state.use(match, "a")
     return True
+
+
+def as_column(state: State, match: re.Match[str]) -> bool:
+    """ "CD or DVD as their format"; the words between have to say so."""
+    between = [span.data for span in state.spans[match.end("v") : match.start("a")]]
+    return "as" in between and of_column(state, match)
 
 
 def author(state: State, match: re.Match[str]) -> bool:

@@ -14,6 +14,7 @@ from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.targets import facts
 from almanaq.suql.catalog.relations import Relation
 
+_ASKING = ("what", "when", "where", "how", "why", "whose", "is", "are", "does", "do", "did", "was", "were")
 _BOUND = re.compile(r"\{\} ([<>]=?) '?(-?[\d.]+)'?")
 
 
@@ -30,16 +31,24 @@ def finish(state: State) -> None:
         elif kind not in "CV":
             raise NotUnderstood(f"“{span.data}”" if kind in "?v" else "")
     if "|" in state.kinds and len(state.frame.tests) > 1:
-        raise NotUnderstood("which of the conditions may hold alone")
+        _either(state)
     if re.search(r"C[wR]*&w*R", "".join(span.kind for span in state.spans)) and not state.frame.groups:
         raise NotUnderstood("what is shown of each")
     columns = [state.place(span) for span, kind in left if kind == "C"]
     _check_asked(state, columns)
     _check_bounds(state)
-    columns = columns or _asked_by_wh(state)
+    columns = columns or _asked_by_who(state) or _asked_by_wh(state)
     if any(place.kind == "prose" for place in columns):
         raise NotUnderstood("prose")
     _outputs(state, columns)
+
+
+def _either(state: State) -> None:
+    """Make one condition of two with "or" between them; a third one leaves open what goes with what."""
+    first, *more = state.frame.tests
+    if len(more) != 1 or more[0].term != first.term or first.term.place is None:
+        raise NotUnderstood("which of the conditions may hold alone")
+    state.frame.tests = [Test(first.term, f"({first.template} OR {more[0].template})")]
 
 
 def _check_asked(state: State, columns: Sequence[Place]) -> None:
@@ -80,6 +89,18 @@ def _check_bounds(state: State) -> None:
     for term in above.keys() & below.keys():
         if above[term] >= below[term]:
             raise NotUnderstood("whether one row is to be both above and below")
+
+
+def _asked_by_who(state: State) -> list[Place]:
+    """Give the column of those who did what a verb says: the director of "who directed Alien"."""
+    kinds = "".join(span.kind for span in state.spans)
+    if state.spans[0].data not in ("who", "whom") or not kinds.startswith(("wr", "wv")) or state.superlative:
+        return []
+    agents = state.vocabulary.agents(str(state.said[1])) if kinds.startswith("wr") else []
+    near = [place for place in agents if not state.names or place.relation.name in state.names]
+    if len(near) != 1:
+        raise NotUnderstood("who is asked for")
+    return near
 
 
 def _asked_by_wh(state: State) -> list[Place]:
@@ -127,8 +148,6 @@ def _are_all_wanted(state: State, place: Place, values: Sequence[str]) -> bool:
     if not rows or state.is_single(rows[0], place.relation):
         if both:
             raise NotUnderstood(f"how one {place.column.name} is to be both {' and '.join(values)}")
-        return False
-    if not both and not all(span.kind != "&" for span in state.spans) and not state.frame.nouns:
         return False
     for value in values:
         state.frame.members.append(Member(place.relation, (Test(Term("", place), f"{{}} = {sql.text(value)}"),), True))
@@ -213,6 +232,10 @@ def _rows(state: State, columns: list[Place]) -> None:
             frame.order.append((Term("", columns[0]), state.descending()))
         frame.distinct = frame.distinct or (alone and not frame.order)
         return
+    tested = {test.term.place.relation.name: test.term.place.relation for test in frame.tests if test.term.place}
+    opening = str(state.spans[0].data) if state.spans[0].kind == "w" else ""
+    if not frame.nouns and len(tested) == 1 and opening not in _ASKING and not any(s.kind in "rv" for s in state.spans):
+        frame.nouns += tested.values()
     everything = any(
         span.data in ("all", "list", "show", "every", "display", "there") for span in state.spans if span.kind == "w"
     )
@@ -247,6 +270,9 @@ def _rank_groups(
     """Rank groups by their number of rows, or by what their numbers come to."""
     frame = state.frame
     groups = [place for place in kinds if place is not None]
+    named = [place for place in groups if state.tells_rows(place) or place.relation.key == (place.column.name,)]
+    if told.counts and numbers and (not groups or named):
+        groups, numbers = [*groups, *numbers], ()  # "the name and capacity of the stadium with the most concerts"
     groups = groups or (state.ranked_names() if len(frame.nouns) > 1 or told.common or function else [])
     one_relation = len({place.relation.name for place in groups}) == 1
     if not one_relation or numbers or (state.aggregates and told.place is None):

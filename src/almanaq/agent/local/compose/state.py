@@ -64,6 +64,7 @@ class State:
         self.lists = False
         self.counted_relation: Relation | None = None
         self.each: Relation | None = None
+        self.said = [span.said for span in spans]
         self.kin: list[tuple[str, ...]] = [span.data for span in self.spans if span.kind == "r"]
 
     def use(self, match: re.Match[str], *groups: str) -> None:

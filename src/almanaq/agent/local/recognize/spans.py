@@ -40,6 +40,7 @@ class Span:
             G comparison with the average, P percentage of, Y period, F order, E direction, w silent, ? unknown.
         data: what the kind needs.
         score: how surely the tokens mean it, times how many they are.
+        said: the word, of a verb.
     """
 
     first: int
@@ -47,6 +48,7 @@ class Span:
     kind: str
     data: Any
     score: float
+    said: str = ""
 
 
 _NAMING = "CRVN?"
@@ -309,7 +311,7 @@ def _lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         elif token.folded in _GENERIC:
             yield Span(i, i + 1, "w", token.folded, 0.1)
         elif kin := vocabulary.kin(token.folded):
-            yield Span(i, i + 1, "r", kin, 0.0)
+            yield Span(i, i + 1, "r", kin, 0.0, token.folded)
         elif _is_verb(token.folded):
             yield Span(i, i + 1, "v", token.text, -0.9)
         else:

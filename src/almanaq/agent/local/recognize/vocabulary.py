@@ -11,14 +11,13 @@ from functools import cached_property
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.recognize.facts import facts, shared_codes
 from almanaq.agent.local.recognize.words import words
-from almanaq.agent.local.schema_index import Meaning, Place, SchemaIndex
+from almanaq.agent.local.schema_index import MISSING, Meaning, Place, SchemaIndex
 from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.words import PAST, identifier_stems, roots, stem, stems
 from almanaq.suql.catalog.relations import Relation
 
 _PARENTHESES = re.compile(r"\(([^)]*)\)")
 _TIMES = ("year", "date", "founded", "released")
-_WRITTEN_MISSING = ("na", "n/a", "nan", "null", "none", "unknown", "-", "?")
 _FEW = 60
 """Most values of a column of which a part, as "Gentoo" of a longer name, is taken for the whole."""
 _CODE = 4
@@ -198,6 +197,12 @@ class Vocabulary:
             if any(said & roots(part) for part in (*relation_stems(relation), *self._agents(relation)))
         )
 
+    def agents(self, word: str) -> list[Place]:
+        """Give the columns of those who do what a verb says."""
+        said = {root for root in roots(word) if len(root) > 3}
+        doers = [n.place for n in self.columns if n.place.kind == "text" and n.place.stems[-1:]]
+        return [p for p in doers if p.stems[-1].endswith(("er", "or", "by")) and any(said & roots(s) for s in p.stems)]
+
     def _agents(self, relation: Relation) -> list[str]:
         """Give the words of a relation's columns that name who does something: "director"."""
         places = self.index.places[relation.name]
@@ -226,7 +231,7 @@ class Vocabulary:
     def written_missing(self, place: Place) -> str | None:
         """Give the text by which a column says that its value is not known: "NA"; None where there is none."""
         values = self._values.get((place.relation.name, place.column.name), set())
-        return next((value for value in sorted(values) if value.casefold() in _WRITTEN_MISSING), None)
+        return next((value for value in sorted(values) if value.casefold() in MISSING), None)
 
     def names_rows(self, place: Place) -> bool:
         """Say whether a column tells rows apart: hardly two of them share a value."""
