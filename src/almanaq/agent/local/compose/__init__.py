@@ -23,6 +23,7 @@ Take = Callable[[State, "re.Match[str]"], bool]
 CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
     (re.compile(pattern), take)
     for pattern, take in (
+        (r"(?P<l>L)", conditions.holding),
         (r"v(?=w{0,2}[SODB])", conditions.verb),
         (r"v(?=w{1,2}V)", conditions.verb),
         (r"B(?=w*V)", conditions.author),

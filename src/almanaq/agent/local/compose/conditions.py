@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -13,6 +14,9 @@ from almanaq.agent.local.frame import Member, Term, Test
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.words import stem
+
+_EQUATING = {"is", "are", "was", "were", "of", "be", "equals", "=", ":", "number", "the", "has", "have", "a", "level"}
+"""Words between a column and the number that it is to be; "in" says something else."""
 
 
 def average_reference(state: State, match: re.Match[str]) -> bool:
@@ -149,8 +153,9 @@ def equal(state: State, match: re.Match[str]) -> bool:
     named, number = state.one(match, "a"), state.one(match, "n")
     assert named is not None
     assert number is not None
+    between = {span.data for span in state.spans[match.end("a") : match.start("n")]}
     place = state.place(named, numeric=True)
-    if place.kind != "number":
+    if place.kind != "number" or not between <= _EQUATING:
         return False
     value = _in_unit_of(state, place, *number.data)
     state.frame.tests.append(Test(Term("", place), f"{{}} = {sql.number(value)}"))
@@ -284,6 +289,20 @@ def as_column(state: State, match: re.Match[str]) -> bool:
     """ "CD or DVD as their format"; the words between have to say so."""
     between = [span.data for span in state.spans[match.end("v") : match.start("a")]]
     return "as" in between and of_column(state, match)
+
+
+def holding(state: State, match: re.Match[str]) -> bool:
+    """A text that holds, begins or ends with what was written: "with Batman in the title"."""
+    span = state.one(match, "l")
+    assert span is not None
+    form, text, columns = span.data
+    place = state.place(replace(span, kind="C", data=columns))
+    if place.kind not in ("text", "prose") or place.column.array:
+        raise NotUnderstood(f"what {place.column.name} is to hold")
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    state.frame.tests.append(Test(Term("", place), "{} ILIKE " + sql.text(form.replace("X", escaped))))
+    state.use(match)
+    return True
 
 
 def author(state: State, match: re.Match[str]) -> bool:

@@ -36,7 +36,7 @@ class Span:
 
     Attributes:
         kind: one letter, as `compose` reads it: C column, R relation, V value, N number, O comparison with a number,
-            K comparative, D days, A aggregate, H count, B grouping, S superlative, X negation, M missing, U distinct,
+            K comparative, D days, A aggregate, H count, B grouping, S superlative, X negation, M missing, L a text to hold, U distinct,
             G comparison with the average, P percentage of, Y period, F order, E direction, w silent, ? unknown.
         data: what the kind needs.
         score: how surely the tokens mean it, times how many they are.
@@ -65,7 +65,7 @@ def recognize(tokens: Sequence[Token], vocabulary: Vocabulary, question: str, to
     quoted = _quoted(tokens)
     spelled = [span for span in found if span.kind in _NAMING or quoted.isdisjoint(range(span.first, span.last))]
     strange = [Span(i, i + 1, "?", tokens[i].text, -1.0) for i in quoted]
-    return [*spelled, *strange, *_days(tokens, question, today)]
+    return [*spelled, *strange, *_days(tokens, question, today), *_holdings(tokens, vocabulary, question)]
 
 
 def _quoted(tokens: Sequence[Token]) -> frozenset[int]:
@@ -180,6 +180,18 @@ def _phrases(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             continue
         elif kind in _KINDS:
             yield Span(first, last, _KINDS[kind], detail, 0.95 * size + 0.06 * (size > 1))
+
+
+def _holdings(tokens: Sequence[Token], vocabulary: Vocabulary, question: str) -> Iterator[Span]:
+    """Recognize what a text is to hold: "with Batman in the title", "names that start with S"."""
+    for pattern, form in words().holdings:
+        for match in pattern.finditer(question):
+            column = [i for i, t in enumerate(tokens) if match.start("column") <= t.start and t.end <= match.end("column")]
+            inside = [i for i, t in enumerate(tokens) if match.start() <= t.start and t.end <= match.end()]
+            named = vocabulary.columns_named(tuple(tokens[i].stem for i in column)) if column else ()
+            text = match["text"].strip(" \"'“”‘’`?.")
+            if named and text:
+                yield Span(inside[0], inside[-1] + 1, "L", (form, text, named), 1.2 * len(inside))
 
 
 def _amount(tokens: Sequence[Token], at: int) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ class Words:
     Attributes:
         phrases: a phrase and what it does: (kind, detail).
         measures: an adjective and the words of columns that it measures, with the direction: (word, up).
+        holdings: patterns of a column that is to hold a text, with the form of that, X for the text.
         compounds: names in one piece, and the words that they are made of.
         things: a noun and the words of columns by which a table of such things is known.
         grouping: verbs before "by" that make groups: "grouped by".
@@ -30,6 +32,7 @@ class Words:
     measures: Mapping[str, tuple[tuple[str, bool], ...]]
     abbreviations: Mapping[str, str]
     synonyms: Mapping[str, frozenset[str]]
+    holdings: tuple[tuple[re.Pattern[str], str], ...]
     compounds: Mapping[str, Phrase]
     things: Mapping[str, frozenset[str]]
     grouping: frozenset[str]
@@ -65,6 +68,7 @@ def words() -> Words:
         measures,
         data["abbreviations"],
         {word: frozenset(meant) for word, meant in data["synonyms"].items()},
+        tuple((re.compile(pattern, re.IGNORECASE), form) for form, said in data["holdings"].items() for pattern in said),
         {name: tuple(parts.split()) for name, parts in data["compounds"].items()},
         {noun: frozenset(columns) for noun, columns in data["things"].items()},
         frozenset(data["by"]["verbs"]),
