@@ -119,10 +119,10 @@ def judge(response: almanaq.Response, gold: Iterable[Sequence[Any]] | None) -> s
         return "declined"
     if gold is None:
         return "wrong"
-    return "right" if holds(response.rows, gold) or holds(_known(response.rows), _known(gold)) else "wrong"
+    return "right" if holds(response.rows, gold) or holds(known(response.rows), known(gold)) else "wrong"
 
 
-def _known(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+def known(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
     """Give rows of groups without those of what is missing, which may be shown or not."""
     return [row for row in rows if len(row) < 2 or not any(value is None for value in row)]
 

@@ -129,7 +129,7 @@ CONDITIONS = [
     ("films", "films released between 1990 and 2010", ["release_year BETWEEN 1990 AND 2010"]),
     ("staff", "employees earning more than 80k in Berlin", ["city = 'Berlin'", "salary > 80000"]),
     ("staff", "employees who speak Spanish", [yes("does this employee speak Spanish?", "bio")]),
-    ("staff", "remote engineers", ["job_title = 'Engineer'", "is_remote"]),
+    ("staff", "remote engineers", ["job_title = 'Engineer'", "is_remote IS TRUE"]),
     ("staff", "employees in the Research department older than 50", ["dept_name = 'Research'", "age > 50"]),
     ("staff", "departments with a budget over 350,000", ["budget > 350000"]),
     ("staff", "names of employees not in Berlin", ["city <> 'Berlin'"]),

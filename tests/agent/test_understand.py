@@ -61,7 +61,17 @@ UNDERSTOOD = {
     "the 3 cheapest ferries": "ORDER BY ticket_price ASC LIMIT 3",
     "ferries without trips": "ferry_id NOT IN (SELECT ferry_id FROM trips WHERE ferry_id IS NOT NULL)",
     "what percentage of ferries are wood": "100.0 * COUNT(*) FILTER (WHERE hull = 'wood') / NULLIF(COUNT(*), 0)",
-    "how many ferries cost more than average": "",
+    "how many ferries cost more than average": "ticket_price > (SELECT AVG(ticket_price) FROM ferries)",
+    "ferries inspected in March": "inspected >= '2025-03-01' AND inspected < '2025-04-01'",
+    "which ferry was inspected last": "ORDER BY inspected DESC LIMIT 1",
+    "ferries faster than Ferry C": '> (SELECT "top_speed (kn)" FROM ferries WHERE "Ferry Name" = \'Ferry C\')',
+    "ferries whose harbor starts with B": "harbor ILIKE 'B%'",
+    "ferries with err in the name": "\"Ferry Name\" ILIKE '%err%'",
+    "ferries built before 1965 or after 1990": "(built < 1965 OR built > 1990)",
+    "total passengers above 1 thousand by harbor": "",
+    "ferries with less than a hundred passengers": "",
+    "ferries without trips in May 2025": "ferry_id NOT IN (SELECT ferry_id FROM trips WHERE (sailed >= '2025-05-01'",
+    "unwooden ferries": "",
 }
 DECLINED = {
     "how many ferries sank?": "sank",
@@ -71,6 +81,12 @@ DECLINED = {
     "ferries in Oslo with purple lamps": "purple",
     "which harbor has the highest price": "",
     "price per passenger": "",
+    "what is the first week of 2025": "",
+    'ferries in "the"': "the",
+    "how many ferries are in OSLA": "OSLA",
+    "trips posted by ferry id 3": "",
+    "ferries both in Oslo and in Turku": "both",
+    "ferries built before 1960 and after 1990": "both above and below",
 }
 
 
@@ -126,3 +142,64 @@ def test_whatever_is_asked_gives_a_query_that_runs_or_none(connection, vocabular
     found = understand(question, vocabulary, TODAY)
     if found.suql is not None:
         connection.sql(found.suql)
+
+
+FACTS = {
+    "population": {"city": ["Arlen", "Dunwich", "Ostia", "Selby"], "population": [900, 300, 1200, 50]},
+    "mayor": {"city": ["Arlen", "Dunwich", "Ostia"], "mayor": ["Bo Hill", "Cy Ford", "Di Marsh"]},
+    "coastal": {"city": ["Arlen", "Dunwich", "Ostia", "Selby"], "coastal": [0, 1, 1, 0]},
+}
+OF_FACTS = {
+    "population of Arlen": [(900,)],
+    "mayor of the city with the highest population": [("Di Marsh", 1200)],
+    "how many cities are coastal": [(2,)],
+    "average population of coastal cities": [(750.0,)],
+    "how many cities have no mayor": [(1,)],
+}
+MATCHES = {
+    "teams": {"team_id": [1, 2], "team name": ["Reds", "Blues"], "city": ["Ayr", "Bute"]},
+    "languages": {"team_id": [1, 1, 2], "language": ["Norse", "Pictish", "Norse"]},
+}
+OF_MEMBERS = {
+    "teams that speak both Norse and Pictish": ["Reds"],
+    "teams that do not speak Pictish": ["Blues"],
+    "how many teams do not speak Norse": [0],
+}
+
+
+@pytest.fixture(scope="module")
+def tables():
+    opened = {}
+    for name, source in (("facts", FACTS), ("members", MATCHES)):
+        tables = {table: pa.table(columns) for table, columns in source.items()}
+        opened[name] = almanaq.connect(tables, model="local", cache=False)
+    yield opened
+    for connection in opened.values():
+        connection.close()
+
+
+@pytest.mark.parametrize("question", OF_FACTS)
+def test_tables_of_facts_of_the_same_things_are_read_as_one(tables, question):
+    assert list(tables["facts"].ask(question).rows) == OF_FACTS[question]
+
+
+@pytest.mark.parametrize("question", OF_MEMBERS)
+def test_what_is_said_of_rows_that_belong_to_a_row(tables, question):
+    assert [row[0] for row in tables["members"].ask(question).rows] == OF_MEMBERS[question]
+
+
+def test_two_ways_between_tables_are_not_chosen_between():
+    games = pa.table({"game_id": [1, 2], "home_team": [1, 2], "away_team": [2, 1], "score": [3, 1]})
+    teams = pa.table({"team_id": [1, 2], "name": ["Reds", "Blues"]})
+    with almanaq.connect({"games": games, "teams": teams}, model="local", cache=False) as connection:
+        reply = connection.ask("how many games did the Reds play?")
+    assert reply.status in ("no_query", "clarify")
+
+
+def test_what_names_two_columns_is_asked_back_and_answered_by_place():
+    shirts = pa.table({"shirt": ["a", "b", "c"], "colour": ["red", "blue", "red"], "collar": ["blue", "red", "blue"]})
+    with almanaq.connect({"shirts": shirts}, model="local", cache=False) as connection:
+        for answer, found in (("2", ["b"]), ("the first", ["a", "c"]), ("collar", ["b"])):
+            chat = connection.chat()
+            assert chat.ask("which shirts are red").answer == "By “red”, do you mean the colour or collar?"
+            assert [row[0] for row in chat.ask(answer).rows] == found

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from almanaq.agent.history import Turn
 from almanaq.agent.local.assemble import Assembler
 from almanaq.agent.local.conditions import value_score
 from almanaq.agent.local.linker import link
 from almanaq.agent.local.links import Links, ValueLink
-from almanaq.agent.local.parser import readings
+from almanaq.agent.local.parser import searched, which
 from almanaq.agent.local.schema_index import Place, SchemaIndex
 
 _MARGIN = 0.4
-_ASKED = re.compile(r"By “(?P<value>.+?)”, do you mean the ")
+_ASKED = re.compile(r"By “(?P<value>.+?)”, do you mean the (?P<names>.+)\?")
+_ORDINALS = (("1", "first", "1st", "one", "former"), ("2", "second", "2nd", "two"), ("3", "third", "3rd", "three"))
 
 
 def ask_back(question: str, index: SchemaIndex) -> str | None:
     """Give a question back when a word of the question means two things alike; None when all is clear."""
-    found = readings(question, index)
-    if not found:
+    found = searched(question, index)
+    if found is None:
         return None
     links = link(question, index)
-    paths = Assembler(links, index, found[0].main).paths
+    paths = Assembler(links, index, found.main).paths
     for value in links.values:
         scored = {}
         for place, _ in value.meanings:
-            if place.relation == found[0].main:
+            if place.relation == found.main:
                 scored[place.column.name] = (value_score(links, value, place, paths), place)
         best = sorted(scored.values(), key=lambda pair: -pair[0])
         if len(best) > 1 and not value.part and best[0][0] - best[1][0] < _MARGIN:
@@ -35,9 +37,7 @@ def ask_back(question: str, index: SchemaIndex) -> str | None:
 
 
 def _asked(links: Links, value: ValueLink, places: list[Place]) -> str:
-    names = [" ".join(place.stems) for place in places]
-    listed = ", ".join(names[:-1]) + " or " + names[-1]
-    return f"By “{links.text(value.first, value.last)}”, do you mean the {listed}?"
+    return which(links.text(value.first, value.last), [" ".join(place.stems) for place in places])
 
 
 def answered(asked_back: Turn, answer: str) -> str:
@@ -45,5 +45,24 @@ def answered(asked_back: Turn, answer: str) -> str:
     answer = re.sub(r"^(?:the|i mean(?:t)?|as)\b(?: the)?|[?.!]", "", answer.strip(), flags=re.IGNORECASE).strip()
     meant = _ASKED.match(asked_back.answer)
     if meant and meant["value"] in asked_back.question:
-        return asked_back.question.replace(meant["value"], f"{answer} {meant['value']}", 1)
+        chosen = _chosen(answer, re.split(r", | or ", meant["names"]))
+        return asked_back.question.replace(meant["value"], f"{chosen} {meant['value']}", 1)
     return f"{asked_back.question.rstrip('?.! ')}, {answer}"
+
+
+def chooses(answer: str) -> bool:
+    """Say whether an answer is a place in a list: "2", "the first one"."""
+    return _place(answer) is not None
+
+
+def _place(answer: str) -> int | None:
+    said = re.sub(r"^the\b|\bone$|[().#!]", "", answer.casefold()).strip() or "one"
+    return next((i for i, words in enumerate((*_ORDINALS, ("last", "latter"))) if said in words), None)
+
+
+def _chosen(answer: str, names: Sequence[str]) -> str:
+    """Give the name that an answer chooses by its place; else the answer itself."""
+    at = _place(answer)
+    if at is None:
+        return answer
+    return names[at] if at < len(names) else names[-1]

@@ -8,7 +8,7 @@ from typing import Any
 
 from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import Turn, TurnKind
-from almanaq.agent.local.ambiguity import answered, ask_back
+from almanaq.agent.local.ambiguity import answered, ask_back, chooses
 from almanaq.agent.local.confidence import CONFIDENCE
 from almanaq.agent.local.cues import cue
 from almanaq.agent.local.followups import FollowUps
@@ -72,9 +72,12 @@ class LocalDialogue:
         index = self._parser.index(catalog)
         links = link(question, index)
         kind = turn_kind(question, links, history)
+        if kind == "world" and self._parser.is_understood(question, catalog):
+            kind = "new"  # its words are about the world, and about the tables
         last = history[-1] if history else None
         replies = kind in ("world", "narrow", "replace") or (kind == "new" and len(question.split()) <= _REPLY)
         replies = replies or (kind == "talk" and not reacts(question, links))
+        replies = replies or chooses(question)
         if last is None or last.status != "clarify" or not replies or cue("asks").search(question):
             return question, history, kind
         whole = answered(last, question)

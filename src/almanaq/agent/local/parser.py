@@ -7,17 +7,16 @@ from datetime import date
 
 from almanaq.agent.history import Turn
 from almanaq.agent.local.assemble import Assembler
-from almanaq.agent.local.confidence import CONFIDENCE, Judged, account, not_sure, parse_tree
-from almanaq.agent.local.lexicon import ADJECTIVES, ENTITY_WORDS, IGNORED, NEGATIONS
+from almanaq.agent.local.confidence import CONFIDENCE, Judged, not_sure, probability
+from almanaq.agent.local.lexicon import ENTITY_WORDS
 from almanaq.agent.local.linker import link
 from almanaq.agent.local.links import Links
 from almanaq.agent.local.phrases import phrases
-from almanaq.agent.local.quantities import SUPERLATIVES, UNITS
 from almanaq.agent.local.reading import Reading
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.schema_index import SchemaIndex, Values
-from almanaq.agent.local.understand import understand
-from almanaq.agent.local.words import PAST, stem, word_set
+from almanaq.agent.local.understand import Understanding, understand
+from almanaq.agent.local.words import word_set
 from almanaq.agent.parser import Failure, Parsed
 from almanaq.agent.small_talk import small_talk
 from almanaq.suql.catalog.relations import Catalog, Relation
@@ -54,6 +53,7 @@ class LocalParser:
         self._values, self._today, self._confidence = values, today, confidence
         self._indexes: dict[tuple[str, ...], SchemaIndex] = {}
         self._vocabularies: dict[int, Vocabulary] = {}
+        self._last: tuple[str, int, date, Understanding] | None = None
 
     def index(self, catalog: Catalog) -> SchemaIndex:
         """Give the catalog made searchable; kept for the next question."""
@@ -71,57 +71,63 @@ class LocalParser:
         del history
         if small_talk(question) is not None or failures:
             return Parsed("no_query")
+        index = self.index(catalog)
+        found = searched(question, index)
+        if found is not None:
+            return Parsed("query", found.suql(), unused=found.unused, corrections=found.corrections)
         judged = self.judge(question, catalog)
         if judged is None:
             return Parsed("no_query")
-        if not judged.is_sure(self._confidence):
+        if judged.between is not None and self._confidence >= 0:
+            return Parsed("clarify", reply=which(*judged.between))
+        if judged.probability < self._confidence:
             return Parsed("no_query", reply=not_sure(judged))
-        guess = judged.guess
-        if guess is None or not _is_reviewed(guess.main, self.index(catalog)):
-            return Parsed("query", judged.suql)
-        return Parsed("query", judged.suql, unused=guess.unused, corrections=guess.corrections)
+        return Parsed("query", judged.suql)
+
+    def understood(self, question: str, catalog: Catalog) -> Understanding:
+        """Give what a question over tables means; read once, whoever asks for it in a turn."""
+        index, today = self.index(catalog), self._today()
+        if self._last is None or self._last[:3] != (question, id(index), today):
+            self._last = (question, id(index), today, understand(question, self._vocabularies[id(index)], today))
+        return self._last[3]
+
+    def is_understood(self, question: str, catalog: Catalog) -> bool:
+        """Say whether a question is one over tables that would be answered."""
+        understood = self.understood(question, catalog)
+        return understood.suql is not None and probability(understood.told) >= self._confidence
 
     def judge(self, question: str, catalog: Catalog) -> Judged | None:
-        """Give the best query for a question with the probability that it is right; None where no word is known.
-
-        A question that is understood whole has one reading; for others there is a guess, which links what it can.
-        """
-        index = self.index(catalog)
-        found = readings(question, index)
-        guess = found[0] if found else None
-        if guess is not None and _is_reviewed(guess.main, index):
-            return Judged(guess.suql(), 1.0, guess.suql(), guess, guess.unused)
-        understood = understand(question, self._vocabularies[id(index)], self._today())
-        suql = understood.suql or (guess.suql() if guess is not None else None)
-        if suql is None:
+        """Give the query for a question over tables, and how surely it is right; None where no word is known."""
+        understood = self.understood(question, catalog)
+        if understood.suql is not None:
+            return Judged(understood.suql, probability(understood.told))
+        nearest = _asking_texts(question, self.index(catalog)) or understood.nearest
+        if nearest is None:
             return None
-        told = account(
-            question, parse_tree(suql), index, understood, None if guess is None else parse_tree(guess.suql())
-        )
-        if understood.suql is None and guess is not None and _repeats(guess):
-            return Judged(suql, 0.0, None, guess, (), "of which rows the numbers are put together")
-        unknown = (*understood.unknown, *told.unexplained)
         missing = "" if understood.unknown else understood.missing
-        strange = tuple(word for word in understood.unknown if not _is_familiar(word))
-        return Judged(suql, told.probability, understood.suql, guess, unknown, missing, strange)
+        return Judged(nearest, 0.0, understood.unknown, missing, understood.between)
 
 
-def _is_familiar(word: str) -> bool:
-    """Say whether the guess knows a word of no table: "earns" is about pay, "undelivered" denies a value."""
-    folded = word.casefold()
-    known = UNITS.keys() | SUPERLATIVES.keys() | IGNORED | ADJECTIVES | NEGATIONS
-    denied = folded.startswith("un") and (folded.endswith("ed") or folded[2:] in PAST)
-    return bool({folded, stem(folded)} & (known | _TIMES)) or denied
+def _asking_texts(question: str, index: SchemaIndex) -> str | None:
+    """Give the nearest query that asks prose for what no column tells; None where no table has any."""
+    if not any(place.kind == "prose" for place in index.all_places()):
+        return None
+    found = readings(question, index)
+    return found[0].suql() if found else None
 
 
-def _repeats(guess: Reading) -> bool:
-    """Say whether an aggregate would count the numbers of another table as often as its rows are joined."""
-    computed = [item for item in guess.select if item.place is not None and "(" in item.template]
-    return any(
-        item.place is not None and item.place.relation != guess.main and guess.counted != item.place.relation
-        for item in computed
-        if not item.template.startswith(("answer", "summary", "COUNT"))
-    )
+def which(value: str, names: Sequence[str]) -> str:
+    """Ask in which of several columns a value is meant."""
+    listed = ", ".join(names[:-1]) + " or " + names[-1]
+    return f"By “{value}”, do you mean the {listed}?"
+
+
+def searched(question: str, index: SchemaIndex) -> Reading | None:
+    """Give the reading of a question about things that have reviews; None for questions about other tables."""
+    if not any(_is_reviewed(relation, index) for relation in index.catalog.relations):
+        return None
+    found = readings(question, index)
+    return found[0] if found and _is_reviewed(found[0].main, index) else None
 
 
 def _is_reviewed(relation: Relation, index: SchemaIndex) -> bool:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import pairwise
 
+from almanaq.agent.local import sql
 from almanaq.agent.local.compose import NotUnderstood, compose
+from almanaq.agent.local.compose.features import features
 from almanaq.agent.local.compose.state import State
-from almanaq.agent.local.frame import Frame, Member, write
+from almanaq.agent.local.frame import Frame, Member, Term, Test, write
 from almanaq.agent.local.joins import ambiguous, paths
-from almanaq.agent.local.recognize.spans import Span, best_covers, recognize
+from almanaq.agent.local.recognize.spans import Span, best_cover, recognize
 from almanaq.agent.local.recognize.tokens import tokenize
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.suql.catalog.relations import Relation
 
@@ -26,33 +29,71 @@ class Understanding:
         suql: the query; None where the question was not understood whole.
         unknown: the words of which nothing is known.
         missing: what was not understood, in words; "" where all was.
+        told: what tells sure readings from doubtful ones (`compose.features`).
+        nearest: a query of what was understood, to edit; None where nothing was.
+        between: a value and the names of the columns between which it leaves open what is meant.
     """
 
     suql: str | None
     unknown: tuple[str, ...] = ()
     missing: str = ""
+    told: Mapping[str, float] = field(default_factory=dict)
+    nearest: str | None = None
+    between: tuple[str, tuple[str, ...]] | None = None
 
 
 def understand(question: str, vocabulary: Vocabulary, today: date) -> Understanding:
     """Give the one reading of a question that uses every word that means something."""
     tokens = tokenize(question)
-    covers = best_covers(recognize(tokens, vocabulary, question, today), len(tokens))
-    return _read(covers[0][1], vocabulary)
+    spans = best_cover(recognize(tokens, vocabulary, question, today), len(tokens))
+    known = words().people
+    unknown = tuple(str(s.data) for s in spans if s.kind == "?" and str(s.data).casefold() not in known)
+    if unknown:
+        listed = "the words " + ", ".join(f"“{word}”" for word in unknown)
+        return Understanding(None, unknown, listed, nearest=_nearest(spans, vocabulary))
+    try:
+        return _read(spans, vocabulary)
+    except NotUnderstood as error:
+        reason = str(error.args[0]) if error.args else ""
+        between = error.args[1] if len(error.args) > 1 else None
+        return Understanding(None, (), reason, nearest=_nearest(spans, vocabulary), between=between)
 
 
 def _read(spans: Sequence[Span], vocabulary: Vocabulary) -> Understanding:
-    """Give what one cover of the words asks for."""
-    unknown = tuple(str(span.data) for span in spans if span.kind == "?")
-    if unknown:
-        return Understanding(None, unknown, "the words " + ", ".join(f"“{word}”" for word in unknown))
+    """Give what one cover of the words asks for.
+
+    Raises:
+        NotUnderstood: a word fits nothing, or fits several things.
+    """
+    spans = _people(_compounds(spans), vocabulary)
+    mentioned = _mentioned(spans)
+    composer = compose(spans, vocabulary, mentioned)
+    main = _checked(composer, vocabulary, mentioned)
+    suql = write(composer.frame, main, paths(vocabulary.hops, main))
+    return Understanding(suql, told=features(spans, composer.frame, main, mentioned))
+
+
+def _nearest(spans: Sequence[Span], vocabulary: Vocabulary) -> str | None:
+    """Give a query of what was understood of a question, to be edited."""
+    plain = [replace(span, kind="w", data="") if span.kind in "?vrk" else span for span in spans]
     try:
-        spans = _compounds(spans)
-        mentioned = _mentioned(spans)
-        composer = compose(spans, vocabulary, mentioned)
-        main = _checked(composer, vocabulary, mentioned)
-        return Understanding(write(composer.frame, main, paths(vocabulary.hops, main)))
-    except NotUnderstood as error:
-        return Understanding(None, (), str(error.args[0]) if error.args else "")
+        return _read(plain, vocabulary).suql
+    except NotUnderstood:
+        pass
+    named = [relation for span in plain if span.kind == "R" for relation in span.data]
+    held = [place.relation for span in plain if span.kind in "CV" for place, _ in span.data]
+    if not (named or held):
+        return None
+    main = (named or held)[0]
+    columns = [p for s in plain if s.kind == "C" for p, _ in s.data[:1] if p.relation == main and p.kind != "prose"]
+    frame = Frame(
+        [Term("", place) for place in columns or vocabulary.whole_name(main) or vocabulary.index.places[main.name]]
+    )
+    for span in plain:
+        meant = [(p, value) for p, value in span.data if p.relation == main] if span.kind == "V" else []
+        if len(meant) == 1 and not meant[0][0].column.array:
+            frame.tests.append(Test(Term("", meant[0][0]), f"{{}} = {sql.text(meant[0][1])}"))
+    return write(frame, main, {})
 
 
 def _checked(composer: State, vocabulary: Vocabulary, mentioned: list[Relation]) -> Relation:
@@ -67,7 +108,9 @@ def _checked(composer: State, vocabulary: Vocabulary, mentioned: list[Relation])
         raise NotUnderstood("what a verb speaks of")
     doubtful = used & ambiguous(vocabulary.hops, main)
     if doubtful:
-        raise NotUnderstood(f"in which of several ways {main.name} and {' and '.join(sorted(doubtful))} belong together")
+        raise NotUnderstood(
+            f"in which of several ways {main.name} and {' and '.join(sorted(doubtful))} belong together"
+        )
     if any(not _is_one(place.relation, main, vocabulary) for _, place in composer.aggregates):
         raise NotUnderstood(f"of which rows of {main.name} the numbers are put together")
     if any(vocabulary.is_list(place) for place in _grouped(frame)):
@@ -80,7 +123,9 @@ def _checked(composer: State, vocabulary: Vocabulary, mentioned: list[Relation])
 def _move_to_members(frame: Frame) -> None:
     """Make what is asked of rows that are not to be there a part of that: "stadiums without a concert in 2014"."""
     for relation in list(frame.absent):
-        tests = tuple(test for test in frame.tests if test.term.place is not None and test.term.place.relation == relation)
+        tests = tuple(
+            test for test in frame.tests if test.term.place is not None and test.term.place.relation == relation
+        )
         if tests:
             frame.absent.remove(relation)
             frame.tests = [test for test in frame.tests if test not in tests]
@@ -93,7 +138,11 @@ def _is_one(relation: Relation, main: Relation, vocabulary: Vocabulary) -> bool:
 
 
 def _check_counted(
-    composer: State, vocabulary: Vocabulary, main: Relation, relations: Sequence[Relation], mentioned: Sequence[Relation]
+    composer: State,
+    vocabulary: Vocabulary,
+    main: Relation,
+    relations: Sequence[Relation],
+    mentioned: Sequence[Relation],
 ) -> None:
     """Raise NotUnderstood where it is not clear which rows are counted."""
     frame, counted = composer.frame, composer.counted_relation
@@ -117,7 +166,11 @@ def _compounds(spans: Sequence[Span]) -> tuple[Span, ...]:
     named = [relation.name for span in spans if span.kind == "R" for relation in span.data]
     found = list(spans)
     for i, (span, after) in enumerate(pairwise(spans)):
-        if span.kind == after.kind == "C" and span.data[0][0].kind == "text" and set(after.data[0][0].stems) == {"name"}:
+        if (
+            span.kind == after.kind == "C"
+            and span.data[0][0].kind == "text"
+            and set(after.data[0][0].stems) == {"name"}
+        ):
             found[i + 1] = replace(after, kind="w", data="")  # "government form name"
     for i, (span, after) in enumerate(pairwise(spans)):
         if span.kind == "R" and after.kind == "C":
@@ -126,6 +179,18 @@ def _compounds(spans: Sequence[Span]) -> tuple[Span, ...]:
             if not owners & own and owners & {name for name in named if name not in own}:
                 found[i] = replace(span, kind="w", data="")
     return tuple(found)
+
+
+def _people(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
+    """Take "who" and "everyone" for the rows of the one relation of people, where the question names no other rows."""
+    held = [{place.relation.name for place, _ in span.data} for span in spans if span.kind in "CV"]
+    near = [r for r in vocabulary.people if all(r.name in each for each in held)]
+    said = [i for i, span in enumerate(spans) if str(span.data).casefold() in words().people and span.kind in "w?"]
+    if not said or any(span.kind == "R" for span in spans) or len(near) != 1:
+        return tuple(replace(span, kind="w") if i in said else span for i, span in enumerate(spans))
+    if spans[said[0]].data in ("who", "whom") and any(span.kind in "rv" for span in spans):
+        return tuple(spans)
+    return tuple(replace(s, kind="R", data=(near[0],)) if i == said[0] else s for i, s in enumerate(spans))
 
 
 def _mentioned(spans: Sequence[Span]) -> list[Relation]:

@@ -24,6 +24,8 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
     (re.compile(pattern), take)
     for pattern, take in (
         (r"(?P<l>L)", conditions.holding),
+        (r"(?:(?P<a>C)w{0,2})?(?P<z>Z)w*(?P<v>V+)", conditions.beyond_row),
+        (r"(?P<j>[Jj])", conditions.unlike),
         (r"v(?=w{0,2}[SODB])", conditions.verb),
         (r"v(?=w{1,2}V)", conditions.verb),
         (r"B(?=w*V)", conditions.author),
@@ -49,6 +51,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
         (r"(?P<a>C)?w{0,2}(?P<d>D)", conditions.days),
         (r"(?P<f>F)w*(?P<a>C)[wE]*", asked.in_order),
         (r"B(?P<list>w*[CRY](?:w*&w*[CRY])*)", asked.grouped),
+        (r"(?P<f>)(?P<r>)(?P<a>C)w{0,2}(?P<s>S)", asked.ranked_by_verb),
         (r"(?P<s>S)w*(?P<f>A)w*(?P<r>R?)w*(?P<a>C)", asked.ranked),
         (r"(?P<s>S)w{0,2}(?P<r>R?)(?P<a>C)(?P<f>A?)", asked.ranked),
         (r"(?P<s>S)w{0,2}V*(?P<a>C?)(?P<r>R?)w*(?P<f>A?)", asked.ranked),

@@ -82,6 +82,20 @@ def ranked(state: State, match: re.Match[str]) -> bool:
     return True
 
 
+def ranked_by_verb(state: State, match: re.Match[str]) -> bool:
+    """ "Who earns the least", "who was hired last": the verb says by what."""
+    named, told = state.one(match, "a"), state.one(match, "s")
+    assert named is not None
+    assert told is not None
+    if not named.said:
+        return False
+    detail, measured, amount = told.data
+    down = detail in ("most", "top") or (detail == "measured" and measured[0][1])
+    state.superlative = Superlative(down, amount, state.place(named, numeric=True))
+    state.use(match)
+    return True
+
+
 def _ranked_text(
     state: State, match: re.Match[str], detail: str, measured: Any, amount: int | None, down: bool
 ) -> bool:
@@ -98,7 +112,7 @@ def _ranked_text(
     return True
 
 
-def first_period(state: State, match: re.Match[str]) -> bool:
+def first_period(_state: State, _match: re.Match[str]) -> bool:
     """ "In the first week of 2018" speaks of days, not of a row."""
     raise NotUnderstood("which days are meant")
 
@@ -149,7 +163,8 @@ def how_many(state: State, match: re.Match[str]) -> bool:
     elif named is not None:
         place = state.place(named)
         if place.kind == "number" and not place.identifier:
-            if not state.adds_up(place):
+            together = any(span.data in ("in total", "in all", "altogether") for span in state.spans)
+            if not state.adds_up(place) and not together:
                 raise NotUnderstood(f"whether {place.column.name} is counted or added up")
             state.aggregates.append(("SUM", place))
             state.use(match)

@@ -45,6 +45,8 @@ def compared(state: State, match: re.Match[str]) -> bool:
     in_years = function is None and operator != "between" and _is_year(numbers)
     if named is not None:
         place = state.place(named, numeric=True)
+    elif not (measured or unit) and (before := _compared_before(state, match.start("o"))):
+        place = before
     elif measured:
         place, operator = _measured_place(state, measured, operator)
     elif unit:
@@ -64,13 +66,25 @@ def compared(state: State, match: re.Match[str]) -> bool:
     else:
         raise NotUnderstood(f"{place.column.name} is compared with a number")
     (state.frame.having if function else state.frame.tests).append(test)
+    state.compared[match.start("o")] = place
     state.use(match)
     return True
 
 
+def _compared_before(state: State, at: int) -> Place | None:
+    """Give the column of the comparison that one is listed with: "built before 1960 or after 1990"."""
+    i = at - 1
+    while i >= 0 and state.spans[i].kind in "w&|":
+        i -= 1
+    listed = {"&", "|"} & {span.kind for span in state.spans[i + 1 : at]}
+    return state.compared.get(i) if listed else None
+
+
 def _aged(state: State, operator: str, numbers: Sequence[float]) -> Place | None:
     """Give the one column of ages, for "players under 25" that names no column."""
-    ages = [p for p in state.vocabulary.index.all_places() if p.stems[-1:] == ("age",) and p.relation.name in state.names]
+    ages = [
+        p for p in state.vocabulary.index.all_places() if p.stems[-1:] == ("age",) and p.relation.name in state.names
+    ]
     return ages[0] if len(ages) == 1 and operator in ("<", ">", "<=", ">=") and max(numbers) < 120 else None
 
 
@@ -201,7 +215,7 @@ def none_of(state: State, match: re.Match[str]) -> bool:
 
 
 def without_fact(state: State, place: Place) -> bool:
-    """Ask for things of which another relation holds nothing, where it holds one fact of each: "cities with no river"."""
+    """Ask for things of which a relation that holds one fact of each holds none: "cities with no river"."""
     hubs = {group.hub.name for group in state.vocabulary.facts}
     if place.relation.name in hubs or place.relation.name not in state.vocabulary.of_facts(hubs):
         return False
@@ -217,7 +231,9 @@ def denied(state: State, match: re.Match[str]) -> bool:
     if not state.is_single(rows[0], place.relation):
         if value.data[0][0].column.array or state.vocabulary.is_list(place):
             raise NotUnderstood(f"whether one row of {place.relation.name} or all of them are meant")
-        state.frame.members.append(Member(place.relation, (Test(Term("", place), f"{{}} = {sql.text(spelled)}"),), False))
+        state.frame.members.append(
+            Member(place.relation, (Test(Term("", place), f"{{}} = {sql.text(spelled)}"),), False)
+        )
         state.use(match, "x", "v")
         return True
     if state.vocabulary.is_list(place):
@@ -263,11 +279,14 @@ def days(state: State, match: re.Match[str]) -> bool:
     named = state.one(match, "a")
     place = state.place(named) if named is not None else None
     if place is None or place.kind not in ("date", "number"):
-        place = state.time_column()
+        place = state.time_column(state.rows_before(match.start("d")))
         state.use(match, "d")
     else:
         state.use(match)
-    operator, (start, after) = span.data
+    operator, (start, after), yearless = span.data
+    if yearless is not None:
+        index = state.vocabulary.index
+        start, after = yearless.nearest(min(filter(None, (index.latest(place), index.today()))))
     if any(test.term.place is place for test in state.frame.tests) and operator == "=":
         raise NotUnderstood("two dates")
     state.frame.tests.append(Test(Term("", place), _days_test(place, operator, start, after)))
@@ -289,6 +308,52 @@ def as_column(state: State, match: re.Match[str]) -> bool:
     """ "CD or DVD as their format"; the words between have to say so."""
     between = [span.data for span in state.spans[match.end("v") : match.start("a")]]
     return "as" in between and of_column(state, match)
+
+
+def beyond_row(state: State, match: re.Match[str]) -> bool:
+    """More or less than one row has: "longer than The Salt Road", "joined before Tom Achter"."""
+    told, named = state.one(match, "z"), state.one(match, "a")
+    assert told is not None
+    operator, measured = told.data
+    meanings = [state.meaning(state.spans[i]) for i in range(*match.span("v"))]
+    place = state.place(named, numeric=True) if named is not None else None
+    if place is None:
+        if measured is None:
+            return False
+        near = state.names or {meanings[0][0].relation.name}
+        known = state.vocabulary.measured_by(measured, near)
+        if known is None:
+            raise NotUnderstood("what is compared")
+        place, up = known
+        operator = operator if measured[0][1] == up else {">": "<", "<": ">"}[operator]
+    rows = {m[0].relation.name for m in meanings}
+    if rows != {place.relation.name} or place.kind not in ("number", "date"):
+        raise NotUnderstood(f"whose {place.column.name} is compared")
+    if not any("name" in m[0].roles or state.vocabulary.names_rows(m[0]) for m in meanings):
+        raise NotUnderstood("which row is compared with")
+    column = sql.compared(place, False)
+    same = " AND ".join(f"{sql.column(m[0], False)} = {sql.text(m[1])}" for m in meanings)
+    inside = f"SELECT {column} FROM {sql.name(place.relation.name)} WHERE {same}"
+    state.frame.tests.append(Test(Term("", place), f"{{}} {operator} ({inside})"))
+    for i in range(*match.span()):
+        state.kinds[i] = "w"
+    return True
+
+
+def unlike(state: State, match: re.Match[str]) -> bool:
+    """ "Undelivered orders", "unsold trees"."""
+    span = state.spans[match.start()]
+    if span.kind == "j":
+        place = state.place(replace(span, kind="C"))
+        if place.kind != "boolean":
+            raise NotUnderstood(f"what “un” denies of {place.column.name}")
+        denied_form = "{} IS FALSE" if place.affirms is None else f"{{}} <> {sql.text(place.affirms)}"
+        state.frame.tests.append(Test(Term("", place), "{} = 0" if place.affirms == "1" else denied_form))
+    else:
+        place, spelled = state.meaning(span)
+        state.frame.tests.append(Test(Term("", place), f"{{}} <> {sql.text(spelled)}"))
+    state.use(match)
+    return True
 
 
 def holding(state: State, match: re.Match[str]) -> bool:

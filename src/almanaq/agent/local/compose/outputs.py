@@ -19,7 +19,7 @@ _BOUND = re.compile(r"\{\} ([<>]=?) '?(-?[\d.]+)'?")
 
 
 def finish(state: State) -> None:
-    left = [(state.spans[i], kind) for i, kind in enumerate(state.kinds) if kind.isupper() or kind in "?kv"]
+    left = [(state.spans[i], kind) for i, kind in enumerate(state.kinds) if kind.isupper() or kind in "?kvj"]
     _values(state, [span for span, kind in left if kind == "V"])
     for span, kind in left:
         if kind == "E":
@@ -239,7 +239,9 @@ def _rows(state: State, columns: list[Place]) -> None:
     everything = any(
         span.data in ("all", "list", "show", "every", "display", "there") for span in state.spans if span.kind == "w"
     )
-    if not frame.nouns or not (frame.tests or frame.absent or (everything and len(set(state.names)) == 1)):
+    if not frame.nouns or not (
+        frame.tests or frame.absent or frame.members or (everything and len(set(state.names)) == 1)
+    ):
         raise NotUnderstood("what is asked of the rows")
     asked = _leading(state)
     if len(asked) > 1:

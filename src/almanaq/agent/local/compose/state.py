@@ -18,7 +18,10 @@ from almanaq.suql.catalog.relations import Relation
 
 
 class NotUnderstood(Exception):
-    """A part of the question fits nothing: `args[0]` says which."""
+    """A part of the question fits nothing: `args[0]` says which.
+
+    `args[1]`, where it is there, holds a value and the names of the columns that it may stand in.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class State:
         self.lists = False
         self.counted_relation: Relation | None = None
         self.each: Relation | None = None
+        self.compared: dict[int, Place] = {}
         self.said = [span.said for span in spans]
         self.kin: list[tuple[str, ...]] = [span.data for span in self.spans if span.kind == "r"]
 
@@ -136,13 +140,22 @@ class State:
             raise NotUnderstood("what is compared")
         return found[0]
 
-    def time_column(self) -> Place:
+    def rows_before(self, at: int) -> list[Relation]:
+        """Give the relation whose rows are named just before a span."""
+        before = at - 1
+        while before >= 0 and self.spans[before].kind == "w":
+            before -= 1
+        return list(self.spans[before].data) if before >= 0 and self.spans[before].kind == "R" else []
+
+    def time_column(self, of: Sequence[Relation] = ()) -> Place:
         """Give the column of the relations spoken of that says when: a year, or the one date."""
         years = [p for r in self.mentioned for p in self.vocabulary.index.places[r.name] if "year" in p.stems]
-        return years[0] if len(years) == 1 and years[0].kind == "number" else self.date_column()
+        return years[0] if len(years) == 1 and years[0].kind == "number" else self.date_column(of)
 
-    def date_column(self) -> Place:
+    def date_column(self, of: Sequence[Relation] = ()) -> Place:
         days = [p for r in self.mentioned for p in self.vocabulary.index.places[r.name] if p.kind == "date"]
+        if len(days) > 1:
+            days = [p for p in days if p.relation in of] or days
         if len(days) > 1:
             days = [p for p in days if set(p.stems) & set(relation_stems(p.relation))]
         if len(days) != 1:
@@ -164,7 +177,8 @@ class State:
         if len(near) > 1 and len(whole) == 1:
             near = whole
         if len({(m[0].relation.name, m[0].column.name) for m in near}) != 1:
-            raise NotUnderstood("in which column " + near[0][1] + " is meant")
+            names = tuple(dict.fromkeys(" ".join(m[0].stems) for m in near))
+            raise NotUnderstood("in which column " + near[0][1] + " is meant", (near[0][1], names))
         return near[0]
 
     def mention(self, relations: Sequence[Relation]) -> None:

@@ -68,7 +68,7 @@ def shared_codes(places: Mapping[str, Sequence[Place]], known: Known, tells_rows
     found = []
     for own in places.values():
         for place in own:
-            if place.kind != "text" or place.stems[-1:] and place.stems[-1] in _GENERIC:
+            if place.kind != "text" or (place.stems[-1:] and place.stems[-1] in _GENERIC):
                 continue
             for other in targets:
                 if other.relation is not place.relation and _refers(place, other, known):
@@ -81,7 +81,9 @@ def shared_codes(places: Mapping[str, Sequence[Place]], known: Known, tells_rows
 def _refers(place: Place, other: Place, known: Known) -> bool:
     """Say whether a column holds the names or codes of another relation's rows, by its name and by its values."""
     whole = "".join(place.stems)
-    named = place.stems == other.stems or whole.startswith("".join(other.relation.name.casefold().rstrip("s").split("_")))
+    named = place.stems == other.stems or whole.startswith(
+        "".join(other.relation.name.casefold().rstrip("s").split("_"))
+    )
     return named and len(known(place)) > 1 and _overlap(known(place), known(other)) >= _WITHIN
 
 

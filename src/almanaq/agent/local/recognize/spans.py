@@ -9,9 +9,9 @@ from typing import Any
 
 from almanaq.agent.local.calendar_spans import spans as calendar_spans
 from almanaq.agent.local.recognize.tokens import Token
-from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
-from almanaq.agent.local.words import PAST
+from almanaq.agent.local.words import PAST, stem
 
 _SPELLED = dict(
     zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True)
@@ -36,11 +36,12 @@ class Span:
 
     Attributes:
         kind: one letter, as `compose` reads it: C column, R relation, V value, N number, O comparison with a number,
-            K comparative, D days, A aggregate, H count, B grouping, S superlative, X negation, M missing, L a text to hold, U distinct,
-            G comparison with the average, P percentage of, Y period, F order, E direction, w silent, ? unknown.
+            K comparative, D days, A aggregate, H count, B grouping, S superlative, X negation, J a value denied,
+            j a column denied, M missing, L a text to hold, Z more or less than a row, U distinct, G comparison with
+            the average, P percentage of, Y period, F order, E direction, w silent, ? unknown.
         data: what the kind needs.
         score: how surely the tokens mean it, times how many they are.
-        said: the word, of a verb.
+        said: the word, of a verb; "" of other words.
     """
 
     first: int
@@ -53,6 +54,7 @@ class Span:
 
 _NAMING = "CRVN?"
 """Kinds of spans that may be made of a name: what stands in quotation marks is no word of the question."""
+_TIMED = "before after since until last first recently latest earliest".split()
 _ENDS = "?.,;!"
 _MARKS = ('"', "“", "”", "`", "'")
 
@@ -60,7 +62,7 @@ _MARKS = ('"', "“", "”", "`", "'")
 def recognize(tokens: Sequence[Token], vocabulary: Vocabulary, question: str, today: date) -> list[Span]:
     """Give every span of a question."""
     found: list[Span] = []
-    for recognizer in (_names, _values, _phrases, _numbers, _superlatives, _lone):
+    for recognizer in (_names, _values, _phrases, _numbers, _superlatives, _verbs, _lone):
         found += recognizer(tokens, vocabulary)
     quoted = _quoted(tokens)
     spelled = [span for span in found if span.kind in _NAMING or quoted.isdisjoint(range(span.first, span.last))]
@@ -102,8 +104,13 @@ def _names(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         if len(inside) == 1 and known.phrases.get((inside[0].folded,), ("",))[0] == "aggregate":
             columns = ()
         spoken = best == 1.0 or not (inside[0].folded in _AGGREGATES or all(t.folded in words().silent for t in inside))
+        rivals = len([place for place, quality in columns if quality == best])
+        if rivals > 1 and best < OWN and len(inside) == 1 and _is_verb(inside[0].folded):
+            columns = ()  # "ordered" is no order_id
         if columns and spoken:
-            yield Span(first, last, "C", columns, (best + 0.05 * (best == 1.0)) * (last - first) + 0.01 * (last - first > 1))
+            yield Span(
+                first, last, "C", columns, (best + 0.05 * (best == 1.0)) * (last - first) + 0.01 * (last - first > 1)
+            )
         relations = vocabulary.relations_named(said)
         if relations:
             yield Span(first, last, "R", tuple(r for r, _ in relations), relations[0][1] * (last - first) + 0.08)
@@ -162,6 +169,8 @@ def _phrases(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         size = last - first
         if kind == "operator":
             yield from _comparison(tokens, vocabulary, first, last, detail)
+            if detail in "<>" and last < len(tokens):
+                yield Span(first, last, "Z", (detail, words().measured(tokens[first].folded)), 0.5 * size)
             if any(_number(token) is not None for token in tokens[last + 1 : last + 5]):
                 yield Span(first, last, "k", detail, 0.6 * size)
         elif kind == "average_reference":
@@ -186,12 +195,50 @@ def _holdings(tokens: Sequence[Token], vocabulary: Vocabulary, question: str) ->
     """Recognize what a text is to hold: "with Batman in the title", "names that start with S"."""
     for pattern, form in words().holdings:
         for match in pattern.finditer(question):
-            column = [i for i, t in enumerate(tokens) if match.start("column") <= t.start and t.end <= match.end("column")]
+            column = [
+                i for i, t in enumerate(tokens) if match.start("column") <= t.start and t.end <= match.end("column")
+            ]
             inside = [i for i, t in enumerate(tokens) if match.start() <= t.start and t.end <= match.end()]
             named = vocabulary.columns_named(tuple(tokens[i].stem for i in column)) if column else ()
             text = match["text"].strip(" \"'“”‘’`?.")
             if named and text:
                 yield Span(inside[0], inside[-1] + 1, "L", (form, text, named), 1.2 * len(inside))
+
+
+def _is_timed(near: Sequence[Token]) -> bool:
+    """Say whether the words after a verb tell when: "hired last", "joined before 2020", "born in May"."""
+    if not near:
+        return False
+    first, second = near[0].folded, near[1].folded if len(near) > 1 else ""
+    digits = len(near) > 1 and (near[1].number is not None or near[1].text[:1].isupper())
+    return (
+        first in _TIMED
+        or (first in ("in", "on", "from", "between") and digits)
+        or (first, second) == ("most", "recently")
+    )
+
+
+def _verbs(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize verbs that speak of a column, and values that are denied: "earns", "was hired in", "undelivered"."""
+    for i, token in enumerate(tokens):
+        near = tokens[i + 1 : i + 4]
+        timed = _is_timed(near)
+        places = vocabulary.spoken_by_verb(token.folded, timed=timed)
+        if places and (
+            timed
+            or any(
+                t.number is not None or t.folded in ("more", "less", "most", "least", "than", "average") for t in near
+            )
+        ):
+            yield Span(i, i + 1, "C", places, 0.95, token.folded)
+        if token.folded.startswith("un") and len(token.folded) > 5:
+            rest = token.folded[2:]
+            values = tuple(m for m, quality in vocabulary.values_named(rest, (stem(rest),)) if quality == 1)
+            columns = vocabulary.columns_named((stem(rest),))
+            if values:
+                yield Span(i, i + 1, "J", values, 0.9)
+            elif columns and columns[0][1] >= OWN:
+                yield Span(i, i + 1, "j", columns, 0.9)
 
 
 def _amount(tokens: Sequence[Token], at: int) -> int | None:
@@ -227,6 +274,7 @@ def _superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[S
         elif i + 1 < len(tokens) and tokens[i + 1].folded == "than":
             up = ">" if meant[0][1] else "<"
             yield from _comparison(tokens, vocabulary, i, i + 2, up, meant)
+            yield Span(i, i + 2, "Z", (up, meant), 1.1)
 
 
 def _numbers(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
@@ -289,13 +337,12 @@ def _comparison(
 
 def _days(tokens: Sequence[Token], question: str, today: date) -> Iterator[Span]:
     """Recognize dates, months, years, with the word of time before them."""
-    told = [s for s in calendar_spans(question, today) if not s.yearless]
-    found = [(s.first, s.last, (s.start, s.after)) for s in told]
+    found = [(s.first, s.last, (s.start, s.after), s if s.yearless else None) for s in calendar_spans(question, today)]
     for token in tokens:
         if token.number is not None and len(token.text) == 4 and 1500 <= token.number < 2200:
             year = int(token.number)
-            found.append((token.start, token.end, (date(year, 1, 1), date(year + 1, 1, 1))))
-    for start, end, days in found:
+            found.append((token.start, token.end, (date(year, 1, 1), date(year + 1, 1, 1)), None))
+    for start, end, days, yearless in found:
         inside = [i for i, t in enumerate(tokens) if t.start >= start and t.end <= end]
         if not inside:
             continue
@@ -306,11 +353,11 @@ def _days(tokens: Sequence[Token], question: str, today: date) -> Iterator[Span]
             ended = next((other for other in found if other[0] == tokens[last + 1].start), None)
             if ended is not None:
                 until = next((i for i, t in enumerate(tokens) if t.end >= ended[1]), last + 1) + 1
-                yield Span(first - 1, until, "D", ("=", (days[0], ended[2][1])), 1.0 * (until - first + 1) + 0.1)
+                yield Span(first - 1, until, "D", ("=", (days[0], ended[2][1]), None), 1.0 * (until - first + 1) + 0.1)
         signs = {"after": ">", "since": ">=", "before": "<", "until": "<=", "from": "="}
         if before in signs:
             operator, first = signs[before], first - 1
-        yield Span(first, last, "D", (operator, days), 1.0 * (last - first) + 0.02)
+        yield Span(first, last, "D", (operator, days, yearless), 1.0 * (last - first) + 0.02)
 
 
 def _lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
@@ -335,17 +382,13 @@ def _is_verb(word: str) -> bool:
     return word in PAST or (len(word) > 4 and word.endswith("ed"))
 
 
-def best_covers(found: Iterable[Span], size: int, most: int = 4) -> list[tuple[float, tuple[Span, ...]]]:
-    """Give the ways to cover all tokens once, the highest score first; of equal ones, those of longer spans."""
+def best_cover(found: Iterable[Span], size: int) -> tuple[Span, ...]:
+    """Give the spans that cover all tokens once with the highest score; of equal ones, those of longer spans."""
     ending: dict[int, list[Span]] = {}
     for span in found:
         ending.setdefault(span.last, []).append(span)
-    best: list[list[tuple[float, tuple[Span, ...]]]] = [[(0.0, ())]]
+    best: list[tuple[float, tuple[Span, ...]]] = [(0.0, ())]
     for last in range(1, size + 1):
-        options = [
-            (score + span.score - 0.02, (*cover, span))
-            for span in ending.get(last, ())
-            for score, cover in best[span.first]
-        ]
-        best.append(sorted(options, key=lambda o: (-o[0], len(o[1])))[:most])
-    return best[size]
+        options = [(best[s.first][0] + s.score - 0.02, (*best[s.first][1], s)) for s in ending.get(last, ())]
+        best.append(max(options, key=lambda o: (o[0], -len(o[1]))))
+    return best[size][1]

@@ -49,10 +49,10 @@ def tokenize(question: str) -> tuple[Token, ...]:
         text = match.group()
         glued = bool(found) and question[found[-1].end : match.start()] in ("", "_", "-")
         found.append(Token(text, text.casefold(), stem(text), match.start(), match.end(), glued))
-    return tuple(_joined([token for token in found if token.text not in ("_", "-", "'")], question))
+    return tuple(_joined([token for token in found if token.text not in ("_", "-", "'")]))
 
 
-def _joined(tokens: Sequence[Token], question: str) -> Iterator[Token]:
+def _joined(tokens: Sequence[Token]) -> Iterator[Token]:
     """Yield the tokens with "2 million" as one."""
     i = 0
     while i < len(tokens):

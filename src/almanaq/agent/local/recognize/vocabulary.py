@@ -81,7 +81,6 @@ class Vocabulary:
         groups = [{each.hub.name, *(m.relation.name for m in each.members)} for each in self.facts]
         return set().union(*(group for group in groups if group & names))
 
-
     def columns_named(self, said: Sequence[str]) -> tuple[tuple[Place, float], ...]:
         """Give the columns that stems name, with how much of their name is said, the surest first.
 
@@ -97,7 +96,7 @@ class Vocabulary:
             quality = 1.0 if share == 1 else 0.45 + 0.4 * share + (0.1 if head else -0.1)
             own = set(relation_stems(named.place.relation))
             left = [i for i, part in enumerate(named.parts) if not part & own]
-            quality = OWN if share < 1 and sorted(set(places)) == left else quality  # "name", of Document_Name
+            quality = OWN if share < 1 and set(places) == set(left) else quality  # "name", of Document_Name
             if all(named.place is not place for place, _ in found):
                 found.append((named.place, round(quality, 3)))
         return tuple(sorted(found, key=lambda f: -f[1]))
@@ -195,6 +194,26 @@ class Vocabulary:
             relation.name
             for relation in self.index.catalog.relations
             if any(said & roots(part) for part in (*relation_stems(relation), *self._agents(relation)))
+        )
+
+    def spoken_by_verb(self, word: str, *, timed: bool) -> tuple[tuple[Place, float], ...]:
+        """Give the columns that a verb speaks of: a salary of "earns"; where a time follows, the date of "hired"."""
+        meant = words().verbs.get(word, frozenset())
+        found = [n.place for n in self.columns if n.place.kind == "number" and any(meant & part for part in n.parts)]
+        if not found and timed and (word.endswith("ed") or word in PAST or word == "born"):
+            said = roots(word) | ({"birth"} if word == "born" else set())
+            dated = [n.place for n in self.columns if n.place.kind == "date" or "year" in n.place.stems]
+            found = [place for place in dated if any(said & roots(part) for part in place.stems)]
+        return tuple((place, OWN) for place in found)
+
+    @cached_property
+    def people(self) -> tuple[Relation, ...]:
+        """The relations whose rows are evidently people."""
+        known = {stem(word) for word in words().person_columns}
+        return tuple(
+            relation
+            for relation in self.index.catalog.relations
+            if self.whole_name(relation) and any(known & set(place.stems) for place in self.index.places[relation.name])
         )
 
     def agents(self, word: str) -> list[Place]:

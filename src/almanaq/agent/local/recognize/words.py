@@ -21,6 +21,8 @@ class Words:
         phrases: a phrase and what it does: (kind, detail).
         measures: an adjective and the words of columns that it measures, with the direction: (word, up).
         holdings: patterns of a column that is to hold a text, with the form of that, X for the text.
+        verbs: forms of verbs that speak of a column, and the words of its name.
+        people, person_columns: words for people, and the words of columns by which a table of them is known.
         compounds: names in one piece, and the words that they are made of.
         things: a noun and the words of columns by which a table of such things is known.
         grouping: verbs before "by" that make groups: "grouped by".
@@ -33,6 +35,9 @@ class Words:
     abbreviations: Mapping[str, str]
     synonyms: Mapping[str, frozenset[str]]
     holdings: tuple[tuple[re.Pattern[str], str], ...]
+    verbs: Mapping[str, frozenset[str]]
+    people: frozenset[str]
+    person_columns: frozenset[str]
     compounds: Mapping[str, Phrase]
     things: Mapping[str, frozenset[str]]
     grouping: frozenset[str]
@@ -68,7 +73,12 @@ def words() -> Words:
         measures,
         data["abbreviations"],
         {word: frozenset(meant) for word, meant in data["synonyms"].items()},
-        tuple((re.compile(pattern, re.IGNORECASE), form) for form, said in data["holdings"].items() for pattern in said),
+        tuple(
+            (re.compile(pattern, re.IGNORECASE), form) for form, said in data["holdings"].items() for pattern in said
+        ),
+        {form: frozenset(meant) for verb, meant in data["verbs"].items() for form in _forms(verb)},
+        frozenset(data["people"]["nouns"]),
+        frozenset(data["people"]["columns"]),
         {name: tuple(parts.split()) for name, parts in data["compounds"].items()},
         {noun: frozenset(columns) for noun, columns in data["things"].items()},
         frozenset(data["by"]["verbs"]),
@@ -79,6 +89,10 @@ def words() -> Words:
         converted,
         max(map(len, phrases)),
     )
+
+
+def _forms(verb: str) -> tuple[str, ...]:
+    return verb, verb + "s", verb + "ed", verb.removesuffix("e") + "ing"
 
 
 def _directed(word: str) -> tuple[str, bool]:

@@ -1,0 +1,41 @@
+"""What tells sure readings from doubtful ones: by what kinds of things the words of a question were taken for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from almanaq.agent.local.frame import Frame
+from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.recognize.vocabulary import OWN
+from almanaq.suql.catalog.relations import Relation
+
+_WHOLE = 0.9
+"""Score of a token of a value that is spelled whole; less where a part of it is."""
+
+
+def features(spans: Sequence[Span], frame: Frame, main: Relation, mentioned: Iterable[Relation]) -> dict[str, float]:
+    """Count what the weights of `confidence` weigh."""
+    said = [span for span in spans if span.kind not in "w&"]
+    columns = [span for span in said if span.kind == "C"]
+    values = [span for span in said if span.kind in "VJ"]
+    used = {place.relation.name for place in frame.places} | {relation.name for relation in frame.nouns} | {main.name}
+    return {
+        "columns named in part": float(sum(span.data[0][1] < OWN for span in columns)),
+        "columns of several relations": float(sum(len({p.relation.name for p, _ in s.data}) > 1 for s in columns)),
+        "values in part": float(sum(span.score / (span.last - span.first) < _WHOLE for span in values)),
+        "values of several columns": float(sum(len({p.column.name for p, _ in s.data}) > 1 for s in values)),
+        "verbs left out": float(sum(span.kind in "vr" for span in said)),
+        "relations": float(len(used) - 1),
+        "relations not named": float(len(used - {r.name for s in said if s.kind == "R" for r in s.data})),
+        "relations spoken of": float(len({relation.name for relation in mentioned})),
+        "no noun": float(not any(span.kind == "R" for span in said)),
+        "groups": float(len(frame.groups)),
+        "condition of groups": float(bool(frame.having)),
+        "ranked": float(frame.limit is not None),
+        "ordered": float(bool(frame.order) and frame.limit is None),
+        "put together": float(any(term.function for term in frame.wanted)),
+        "conditions": float(len(frame.tests)),
+        "rows of others": float(len(frame.members) + len(frame.absent)),
+        "words": len(said) / 10,
+        "silent words": sum(span.kind == "w" for span in spans) / 10,
+    }
