@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -232,3 +233,82 @@ def test_what_is_too_large_to_be_read_is_said(tmp_path: Path, monkeypatch: pytes
     assert len(told) == 2
     assert "book.xlsx: not opened: holds 2 MB, and workbooks are read up to 1: save its sheets as CSV" in told
     assert "large.json: not opened: holds 2 MB, and JSON is read up to 1: write it as Parquet" in told
+
+
+def test_years_of_two_digits_and_of_months_by_name(tmp_path: Path) -> None:
+    days = "".join(f"{m}/{d}/{y:02d},{d:02d}-Mar-{y:02d},{d:02d}.{m:02d}.{y:02d},1.{d}.{y:02d}\n" for d, m, y in DAYS)
+    (tmp_path / "short.csv").write_text(f"us,name,dots,version\n{days}")
+    with almanaq.connect(tmp_path / "short.csv") as connection:
+        found = types(connection)
+        assert [found[f"short.{c}"] for c in ("us", "name", "dots", "version")] == ["date", "date", "date", "text"]
+        rows = connection.sql("SELECT us, name, dots FROM short").rows
+        assert rows[1] == (datetime.date(1999, 1, 20), datetime.date(1999, 3, 20), datetime.date(1999, 1, 20))
+        assert rows[0][0].year == 2005
+        assert sum("years of two digits are read as those from 1969 to 2068" in m for m in connection.warnings) == 3
+
+
+DAYS = [(5, 3, 5), (20, 1, 99), (11, 12, 68), (30, 6, 69)]
+
+
+@pytest.mark.parametrize("rows", [3, 4000])
+def test_backslashes_before_quotes(tmp_path: Path, rows: int) -> None:
+    lines = "".join(f'{i},"she said \\"no, {i}\\" twice"\n' for i in range(rows))
+    (tmp_path / "said.csv").write_text(f"id,note\n{lines}")
+    with almanaq.connect(tmp_path / "said.csv", cache=False) as connection:
+        assert connection.warnings == ()
+        assert connection.sql("SELECT note FROM said WHERE id = 2").rows == [('she said "no, 2" twice',)]
+        assert connection.sql("SELECT count(*) FROM said").rows == [(rows,)]
+
+
+def test_columns_cut_by_spaces(tmp_path: Path) -> None:
+    (tmp_path / "spaced.csv").write_text('"city"   size\n "New York"  8.5\nOslo      0.7\nRome 2.8  \n')
+    (tmp_path / "people.csv").write_text("full name\nAnn Lee\nBob Ray\nCid Fox\n")
+    with almanaq.connect(tmp_path) as connection:
+        assert connection.sql("SELECT * FROM spaced WHERE size > 1 ORDER BY size").rows == [
+            ("Rome", 2.8),
+            ("New York", 8.5),
+        ]
+        assert types(connection)["people.full name"] == "text"
+        assert connection.warnings == ()
+
+
+def test_separators_at_the_ends_of_lines(tmp_path: Path) -> None:
+    (tmp_path / "ends.csv").write_text("id,name,\n1,a,\n2,b,\n3,c,\n")
+    (tmp_path / "titled.csv").write_text("Made by: Ann\nSeasonally adjusted\n\nid,name,\n1,a\n2,b\n3,c\n")
+    (tmp_path / "used.csv").write_text("id,name,\n1,a,x\n2,b,\n3,c,\n")
+    with almanaq.connect(tmp_path) as connection:
+        for name in ("ends", "titled"):
+            assert connection.sql(f"SELECT * FROM {name}").rows == [(1, "a"), (2, "b"), (3, "c")]
+        assert connection.sql("SELECT column_3 FROM used WHERE id = 1").rows == [("x",)]
+        assert {message.split(":")[0] for message in connection.warnings} == {"titled.csv", "used.csv"}
+
+
+def test_a_slip_is_no_binary_file(tmp_path: Path) -> None:
+    (tmp_path / "slip.csv").write_text("id,name\n1,a\0b\n2,c\n")
+    with almanaq.connect(tmp_path / "slip.csv") as connection:
+        assert connection.sql("SELECT id, length(name) FROM slip").rows == [(1, 3), (2, 1)]
+
+
+def test_one_object_may_be_a_table(tmp_path: Path) -> None:
+    shapes = {
+        "named": {f"k{i}": {"n": i, **({"extra": "x"} if i else {})} for i in range(4)},
+        "columns": {"n": [0, 1, 2, 3], "extra": [None, "x", "x", "x"]},
+        "pandas": {"n": {str(i): i for i in range(4)}, "extra": {str(i): "x" if i else None for i in range(4)}},
+    }
+    for name, value in shapes.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(value))
+    for name, value in {
+        "settings": {"a": {"x": 1}, "b": {"y": 2}, "c": {"z": 3}},
+        "two": {"a": {"x": 1}, "b": {"x": 2}},
+        "ragged": {"a": [1], "b": [1, 2]},
+        "lists": {"a": [[1]], "b": [[2]]},
+        "empty": {},
+    }.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(value))
+    with almanaq.connect(tmp_path) as connection:
+        assert {relation.name for relation in connection.catalog.relations} == set(shapes)
+        for name in shapes:
+            rows = connection.sql(f"SELECT n, extra FROM {name} ORDER BY n").rows
+            assert rows == [(0, None), (1, "x"), (2, "x"), (3, "x")]
+        assert connection.sql("SELECT key FROM named ORDER BY n LIMIT 1").rows == [("k0",)]
+        assert sum("one object, read as 4 rows" in message for message in connection.warnings) == 3

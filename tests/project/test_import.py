@@ -52,6 +52,17 @@ def test_the_command_line_starts_without_libraries_it_does_not_need():
     assert loaded.split() == []
 
 
+def test_a_query_over_a_small_file_needs_few_libraries(tmp_path):
+    (tmp_path / "small.csv").write_text("id,name\n1,Ann\n2,Bob\n")
+    heavy = ("pandas", "torch", "aiohttp", "openai", "jinja2", "pyarrow.compute", "polars", "transformers", "openvino")
+    code = (
+        "import sys; from almanaq.cli import main\n"
+        f"sys.argv = ['almanaq', 'sql', 'SELECT count(*) FROM small', '--db', {str(tmp_path / 'small.csv')!r}]\n"
+        f"main(); print('loaded:', *[m for m in {heavy!r} if m in sys.modules])"
+    )
+    assert python(code).splitlines()[-1].split() == ["loaded:"]
+
+
 def test_importing_every_module_prints_nothing():
     code = (
         "import importlib, pkgutil, almanaq\n"

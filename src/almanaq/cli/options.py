@@ -113,6 +113,7 @@ class Request:
 @contextmanager
 def connected(request: Request) -> Iterator[Connection]:
     """Give a connection with flags, environment and file taken into account; close it at the end."""
+    from almanaq.cli.arrow import load_arrow
     from almanaq.cli.memory import bound_memory
     from almanaq.cli.terminal import warn_of_source
     from almanaq.connection import connect
@@ -131,6 +132,7 @@ def connected(request: Request) -> Iterator[Connection]:
     )
     settings.export()
     bound_memory(settings.model, settings.embedder)
+    load_arrow()
     with connect(
         request.source,
         model=settings.model,

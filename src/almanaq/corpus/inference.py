@@ -9,7 +9,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from almanaq.corpus.files.marks import ORDERS, Marks, is_slashed, marks_of
+from almanaq.corpus.files.marks import ORDERS, Marks, is_slashed, marks_of, with_full_year
 from almanaq.corpus.stopping import check
 from almanaq.values import parse_date, parse_duration, parse_quantity, parse_time, parse_timestamp
 
@@ -40,6 +40,7 @@ class ColumnReport:
         order: in which order its days were read ("DMY", "MDY"), where a cell alone does not say it.
         decimal: "," where its numbers were read with a comma for the decimal mark.
         unsure: its cells look like days, but nothing says whether day or month comes first.
+        short_years: years of its days are written with two digits.
     """
 
     name: str
@@ -52,6 +53,7 @@ class ColumnReport:
     order: str = ""
     decimal: str = ""
     unsure: bool = False
+    short_years: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ def _column_messages(table: str, column: ColumnReport) -> list[str]:
         orders = " or ".join(f'"{order}"' for order in ORDERS)
         fix = f"say `days = {orders}` in the schema file"
         said.append(f"{table}.{column.name}: kept as text, as nothing says whether day or month comes first: {fix}")
+    if column.short_years:
+        said.append(f"{table}.{column.name}: years of two digits are read as those from 1969 to 2068")
     if column.decimal:
         said.append(f"{table}.{column.name}: the comma is the decimal mark")
     return [*said, *([_failure_message(table, column)] if column.failures else [])]
@@ -149,7 +153,8 @@ def infer_column(name: str, counts: Mapping[str, int], told: Told = _NOTHING) ->
         shown = tuple(sorted(failed, key=lambda cell: -present[cell])[:_EXAMPLES])
         order = (marks.days or "") if type_ in ("date", "timestamp") and any(map(is_slashed, values)) else ""
         comma = "," if marks.decimal == "," and type_ in _NUMERIC and any("," in c or "." in c for c in values) else ""
-        report = ColumnReport(name, type_, cells, cells - total, failures, shown, unit, order, comma)
+        short = type_ in ("date", "timestamp") and any(with_full_year(cell) != cell for cell in values)
+        report = ColumnReport(name, type_, cells, cells - total, failures, shown, unit, order, comma, short_years=short)
         return TypedColumn(report, values)
     slashed = sum(count for cell, count in present.items() if is_slashed(cell))
     unsure = bool(total) and marks.days is None and slashed >= TYPED_SHARE * total
@@ -184,11 +189,11 @@ def _numbers(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], st
 
 
 def _dates(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str, str]:
-    return _read_all(cells, lambda cell: parse_date(cell, marks.days)), "date", ""
+    return _read_all(cells, lambda cell: parse_date(with_full_year(cell), marks.days)), "date", ""
 
 
 def _timestamps(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str, str]:
-    return _read_all(cells, lambda cell: parse_timestamp(cell, marks.days)), "timestamp", ""
+    return _read_all(cells, lambda cell: parse_timestamp(with_full_year(cell), marks.days)), "timestamp", ""
 
 
 def _times(cells: Mapping[str, int], _marks: Marks) -> tuple[dict[str, Any], str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from almanaq.corpus.files.sniff import Dialect
+from almanaq.corpus.files.sniff import Dialect, csv_reader
 from almanaq.corpus.stopping import check
 
 _LOOK = 1 << 12
@@ -74,7 +74,11 @@ def _numbered(path: Path, dialect: Dialect, mended: Mended) -> Iterator[tuple[in
     with path.open(encoding=dialect.encoding, errors=dialect.errors, newline="") as lines:
         for _ in range(dialect.skip):
             next(lines, None)
-        reader = csv.reader(lines, delimiter=dialect.separator, quoting=mode)
+        reader = (
+            csv.reader(lines, delimiter=dialect.separator, quoting=mode)
+            if mode == csv.QUOTE_NONE
+            else csv_reader(lines, dialect.separator, dialect.escape)
+        )
         for row in reader:
             if row and not (len(row) == 1 and row[0].isspace()):
                 yield reader.line_num + dialect.skip, row
@@ -83,7 +87,7 @@ def _numbered(path: Path, dialect: Dialect, mended: Mended) -> Iterator[tuple[in
 def _quoting(path: Path, dialect: Dialect, mended: Mended) -> Literal[0, 3]:
     """Give how quotes are to be taken: as CSV has it; as plain characters where one is never closed."""
     with path.open(encoding=dialect.encoding, errors=dialect.errors, newline="") as lines:
-        reader = csv.reader(lines, delimiter=dialect.separator, strict=True)
+        reader = csv_reader(lines, dialect.separator, dialect.escape, strict=True)
         try:
             for number, _ in enumerate(reader):
                 if number % _LOOK == 0:

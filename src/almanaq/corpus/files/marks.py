@@ -20,7 +20,13 @@ _POINT = re.compile(
     r"(?:[0-9]+\.(?:[0-9]{1,2}|[0-9]{4,})|0\.[0-9]+|[0-9]{1,3}(?:[, '][0-9]{3})+\.[0-9]+|[0-9]{1,3}(?:,[0-9]{3}){2,})",
     re.ASCII,
 )
-_SLASHED = re.compile(r"([0-9]{1,2})[/-]([0-9]{1,2})[/-][0-9]{4}(?!\d)", re.ASCII)
+_SLASHED = re.compile(r"([0-9]{1,2})(?:[/-]([0-9]{1,2})[/-][0-9]{4}|/([0-9]{1,2})/[0-9]{2})(?![0-9/])", re.ASCII)
+_SHORT_YEAR = re.compile(
+    r"(?P<day>[0-9]{1,2}/[0-9]{1,2}/|[0-9]{2}\.[0-9]{2}\.|[0-9]{1,2}-[A-Za-z]{3}-)(?P<year>[0-9]{2})(?![0-9/.-])",
+    re.ASCII,
+)
+_PIVOT = 69
+"""Of years with two digits: 69 is 1969, and 68 is 2068, as strptime has them."""
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'"})
 ORDERS = {"DMY": "day/month/year", "MDY": "month/day/year"}
 
@@ -42,6 +48,15 @@ def is_slashed(cell: str) -> bool:
     return _SLASHED.match(cell.strip()) is not None
 
 
+def with_full_year(cell: str) -> str:
+    """Give a cell that begins with a day whose year has two digits with all four: "5/3/09" is "5/3/2009"."""
+    found = _SHORT_YEAR.match(cell.strip())
+    if found is None:
+        return cell
+    century = "19" if int(found["year"]) >= _PIVOT else "20"
+    return f"{found['day']}{century}{found['year']}{cell.strip()[found.end() :]}"
+
+
 def marks_of(cells: Iterable[str]) -> Marks:
     """Give what some cells say together: what one of them can only mean, if no other contradicts it."""
     decimals: set[DecimalMark] = set()
@@ -50,7 +65,7 @@ def marks_of(cells: Iterable[str]) -> Marks:
         if len(cell) > _LONGEST:
             continue
         if day := _SLASHED.match(cell.strip()):
-            first, second = int(day[1]), int(day[2])
+            first, second = int(day[1]), int(day[2] or day[3])
             orders |= {"DMY"} if first > 12 >= second else {"MDY"} if second > 12 >= first else set()
         elif digits := _DIGITS.search(cell):
             written = digits[0].translate(_SPACES)

@@ -7,6 +7,7 @@ the number of the record that it belongs to; a list of plain values stays one co
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +23,8 @@ Record = Mapping[str, Any]
 _MOST_KEYS = 200
 """An object with more different keys over all records is a mapping of names to values, kept as JSON text."""
 _DEEPEST = 8
+_LEAST_NAMED, _ALIKE = 3, 0.9
+"""Fewer objects in one are as likely parts of settings."""
 _MOST_EXAMPLES = 3
 _LOOK = 1 << 12
 """How many records are read between two looks whether the reading is to end."""
@@ -136,11 +139,14 @@ def _document(path: Path, name: str) -> Records:
     notes: tuple[str, ...] = ()
     if isinstance(value, dict):
         lists = [key for key, inner in value.items() if _objects(inner)]
-        if len(lists) != 1:
+        if len(lists) == 1:
+            value, notes = value[lists[0]], (f"{name}: the rows are those of its {lists[0]!r}",)
+        elif (shaped := shaped_rows(value)) is not None:
+            value, notes = shaped, (f"{name}: one object, read as {len(shaped):,} rows",)
+        else:
             raise SourceError(
                 f"{name} holds one object, not a list of rows: write an array of objects, or one object a line"
             )
-        value, notes = value[lists[0]], (f"{name}: the rows are those of its {lists[0]!r}",)
     rows: list[Record] = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
     if not rows:
         raise SourceError(f"{name} holds no objects: write an array of objects, or one object a line")
@@ -160,6 +166,32 @@ def _streamed(stream: JSONStream) -> Any:
         value = stream.value()
     stream.finish()
     return value
+
+
+def shaped_rows(value: Mapping[str, Any]) -> list[Record] | None:
+    """Give the rows of an object that is a table in another shape, None where it is none.
+
+    `{"a": {"x": 1}, "b": {"x": 2}}` names its rows, in a column `key`; `{"x": [1, 2]}` and pandas' `{"x": {"0": 1,
+    "1": 2}}` hold columns of one length.
+    """
+    parts = list(value.values())
+    if parts and all(isinstance(part, dict) and part for part in parts):
+        if all(list(part) == [str(n) for n in range(len(part))] for part in parts):
+            value, parts = {name: list(part.values()) for name, part in value.items()}, []
+        elif len(parts) >= _LEAST_NAMED and _are_alike(parts):
+            column = _free("key", {key for part in parts for key in part})
+            return [{column: name, **part} for name, part in value.items()]
+    columns = list(value.values())
+    if columns and all(isinstance(c, list) for c in columns) and len({len(c) for c in columns}) == 1 and columns[0]:
+        if not any(isinstance(cell, list | dict) for column in columns for cell in column):
+            return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
+    return None
+
+
+def _are_alike(parts: Sequence[Record]) -> bool:
+    """Tell whether objects are rows of one table: nearly all of them have a key in common."""
+    counts = Counter(key for part in parts for key in part)
+    return max(counts.values()) >= _ALIKE * len(parts)
 
 
 def _objects(value: Any) -> bool:

@@ -7,16 +7,19 @@ import csv
 import io
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
 
 from almanaq.corpus.inference import MISSING
 from almanaq.errors import SourceError
 from almanaq.values import parse_number, parse_time, parse_timestamp
 
 SEPARATORS = (",", ";", "\t", "|")
+SPACES = " "
+"""One or more spaces: as statistics programs write tables."""
 ALONE = "\x1f"
 """Separates nothing: the file has one column, whose text holds commas here and there."""
 _SAMPLE_BYTES = 1 << 17
@@ -24,8 +27,22 @@ _SAMPLE_ROWS = 300
 _CHUNK = 1 << 22
 _LONGEST_PREAMBLE = 10
 _CONSISTENT = 0.9
+_FEW_CONTROLS, _MOST_CONTROLS = 8, 0.02
 _MOST_COLUMNS = 10_000
-NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_LEAST_CUT = 3
+NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", SPACES: "spaces"}
+
+
+Escape: TypeAlias = Literal['"', "\\"]
+
+
+class Rows(Protocol):
+    """Rows of delimited text, and the line that the last one ended on."""
+
+    @property
+    def line_num(self) -> int: ...
+
+    def __iter__(self) -> Iterator[list[str]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +61,7 @@ class Dialect:
     Attributes:
         encoding: Python's name of it.
         errors: "replace" where a few bytes are no text in that encoding.
+        escape: what stands before a quote within quotes: one more, or a backslash.
         skip: lines before the table.
         header: whether the first row is one of names.
         names: the first row as written, or names for as many columns as there are.
@@ -54,6 +72,7 @@ class Dialect:
     encoding: str
     separator: str
     errors: str = "strict"
+    escape: Escape = '"'
     skip: int = 0
     header: bool = True
     names: tuple[str, ...] = ()
@@ -78,15 +97,17 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
         raise SourceError(f"{name}: there is no encoding {encoding!r}") from error
     if not text.strip():
         raise SourceError(f"{name} is empty: a CSV file begins with a line of column names")
-    if "\0" in text and not text.replace("\0", "").isprintable():
+    if _is_binary(text):
         raise SourceError(f"{name} is no text, though its name says so: rename it by what it is, or leave it out")
     tab = name.lower().split(".")[1:2] in (["tsv"], ["tab"])
     separator = hints.separator or ("\t" if tab else _separator(text))
-    rows = _rows(text, separator)
+    escape = _escape(text, separator)
+    rows = _rows(text, separator, escape)
     skip = _preamble(rows)
     body = rows[skip:]
     header = has_header(body) if hints.header is None else hints.header
-    width = len(body[0]) if header else max(map(len, body))
+    names = _names(body) if header else unnamed(max(map(len, body)))
+    width = len(names)
     if width > _MOST_COLUMNS:
         raise SourceError(f"{name} has more than {_MOST_COLUMNS:,} columns: is {separator!r} its separator?")
     if skip:
@@ -98,9 +119,21 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
             "column_1 and so on; if it is a header, say `header = true` in the schema file",
         )
     return Dialect(
-        encoding, separator, errors, _lines(text, separator, skip), header,
-        tuple(body[0]) if header else unnamed(width), tuple(map(tuple, body[header:])), notes,
+        encoding, separator, errors, escape, _lines(text, separator, skip), header,
+        names, tuple(map(tuple, body[header:])), notes,
     )  # fmt: skip
+
+
+def _names(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Give the names of a header; empty ones at its end are none where no row has a value there."""
+    width = max(map(len, map(_without_end, rows))) if len(rows) > 1 else len(rows[0])
+    return tuple(rows[0][: max(width, 1)])
+
+
+def _is_binary(text: str) -> bool:
+    """Tell whether a text has more control characters than a slip of whoever wrote it leaves."""
+    strange = sum(char < " " and char not in "\t\n\r\v\f\x1c\x1d\x1e\x1f" for char in text)
+    return strange > max(_FEW_CONTROLS, _MOST_CONTROLS * len(text))
 
 
 def unnamed(width: int) -> tuple[str, ...]:
@@ -174,11 +207,38 @@ def _beginning(path: Path, encoding: str, errors: str) -> str:
 # --- separator, header -----------------------------------------------------------------------------------------------
 
 
-def _rows(text: str, separator: str) -> list[list[str]]:
+def csv_reader(lines: Iterable[str], separator: str, escape: Escape = '"', *, strict: bool = False) -> Rows:
+    """Give what reads rows of delimited text."""
+    if separator == SPACES:
+        lines = (f"{line.strip()}\n" for line in lines)
+        return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=strict)
+    if escape == "\\":
+        return csv.reader(lines, delimiter=separator, doublequote=False, escapechar="\\", strict=strict)
+    return csv.reader(lines, delimiter=separator, strict=strict)
+
+
+def _escape(text: str, separator: str) -> Escape:
+    """Give what stands before quotes within quotes: a backslash where rows can be read only so."""
+    if '\\"' not in text or not _is_at_fault(text, separator, '"') or _is_at_fault(text, separator, "\\"):
+        return '"'
+    return "\\"
+
+
+def _is_at_fault(text: str, separator: str, escape: Escape) -> bool:
+    """Tell whether a quote stands in the beginning of a file where none may; its end may be within one."""
+    try:
+        for _ in csv_reader(io.StringIO(text, newline=""), separator, escape, strict=True):
+            pass
+    except csv.Error as error:
+        return "unexpected end" not in str(error)
+    return False
+
+
+def _rows(text: str, separator: str, escape: Escape = '"') -> list[list[str]]:
     """Give the rows of a beginning of a file, without empty ones."""
     csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
     found = []
-    for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
+    for row in csv_reader(io.StringIO(text, newline=""), separator, escape):
         if row and not (len(row) == 1 and row[0].isspace()):
             found.append(row)
         if len(found) >= _SAMPLE_ROWS:
@@ -195,13 +255,25 @@ def _separator(text: str) -> str:
         share = rows / widths.total()
         if width > 1 and (round(share, 2), width) > best:
             best, chosen = (round(share, 2), width), separator
+    if not best[1] and _is_cut_by_spaces(text):
+        return SPACES
     cut = _rows(text, chosen)
     in_first = len(cut[_preamble(cut)]) > 1
     return chosen if in_first or not best[1] or best[0] >= _CONSISTENT else ALONE
 
 
+def _is_cut_by_spaces(text: str) -> bool:
+    """Tell whether spaces cut every row into equally many fields, one of which holds numbers: prose has none."""
+    rows = _rows(text, SPACES)
+    width = len(rows[0])
+    if width < 2 or len(rows) < _LEAST_CUT or any(len(row) != width for row in rows):
+        return False
+    return any(_main_kind([row[i] for row in rows[1:]]) == "number" for i in range(width))
+
+
 def _preamble(rows: Sequence[Sequence[str]]) -> int:
     """Give how many rows of a single field stand before a table of several columns: titles and remarks."""
+    rows = [_without_end(row) for row in rows]
     filled = [sum(1 for cell in row if cell.strip()) for row in rows]
     lead = next((i for i, count in enumerate(filled) if count > 1), 0)
     if not 0 < lead <= _LONGEST_PREAMBLE or len(rows) - lead < 2:
@@ -209,6 +281,12 @@ def _preamble(rows: Sequence[Sequence[str]]) -> int:
     width = Counter(map(len, rows[lead:])).most_common(1)[0][0]
     alike = sum(len(row) == width for row in rows[lead:])
     return lead if width > 1 and alike >= _CONSISTENT * (len(rows) - lead) and len(rows[lead]) == width else 0
+
+
+def _without_end(row: Sequence[str]) -> Sequence[str]:
+    """Give a row without the empty fields at its end, which a separator at the end of a line makes."""
+    end = next((at for at in range(len(row), 0, -1) if row[at - 1].strip()), 0)
+    return row[:end]
 
 
 def _lines(text: str, separator: str, skip: int) -> int:

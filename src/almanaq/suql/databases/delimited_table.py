@@ -15,12 +15,11 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from almanaq.corpus.files.delimited import Mended, read_delimited
 from almanaq.corpus.files.file_options import Reading
 from almanaq.corpus.files.marks import Marks, marks_of
-from almanaq.corpus.files.sniff import Dialect
+from almanaq.corpus.files.sniff import SPACES, Dialect
 from almanaq.corpus.inference import ColumnReport, Told, infer_column
 from almanaq.corpus.tabular import Header
 from almanaq.suql.databases.duckdb_session import file_literal
@@ -123,7 +122,12 @@ def load_delimited(
     stage = (*place[:-1], f"{place[-1]} as read")
     source = _source(path, dialect, len(columns))
     try:
-        rows = _try_stage(connection, stage, source, columns)
+        # A backslash DuckDB takes for one within quotes only, and of spaces each for a separator.
+        rows = (
+            0
+            if dialect.escape == "\\" or dialect.separator == SPACES
+            else _try_stage(connection, stage, source, columns)
+        )
         if not rows:
             # What DuckDB will not read: ragged rows, faulty quotes, mixed line ends.
             connection.register(_READ_HERE, _read_here(path, dialect, len(columns), mended))
@@ -319,6 +323,8 @@ def _settle_left(
     column.report = found.report
     column.recast = type_ if type_ != own else ""
     if counts:
+        import pyarrow.compute as pc
+
         values = connection.sql(f"SELECT {quote(column.name)} AS v, {left} AS l FROM {quote(*stage)}")
         table: Any = values.to_arrow_table()
         encoded = table.column("l").combine_chunks().dictionary_encode()

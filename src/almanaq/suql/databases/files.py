@@ -38,6 +38,7 @@ from almanaq.suql.databases.typed_columns import value_column
 from almanaq.text.sql_literals import quote
 
 _NOTHING = Reading()
+_IS_TABLE = "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?"
 
 
 @dataclass(slots=True)
@@ -253,7 +254,12 @@ def _load_parquet(load: _Load, found: FoundFile) -> None:
     reports = tuple(ColumnReport(name, type_, rows) for name, type_ in columns)
     parts = f" and {len(found.paths) - 1:,} more files" if len(found.paths) > 1 else ""
     load.typed.add(found.id)
-    _add(load, found.id, LoadReport(found.id.table, rows, reports, warnings, f"{found.path.name}{parts}: Parquet"))
+    held = load.connection.execute(_IS_TABLE, [DATABASE, *found.id]).fetchone()
+    keys = (
+        "" if held else ", read in place: its keys are not looked for, as that would read all of it; say `key = [...]`"
+    )
+    origin = f"{found.path.name}{parts}: Parquet{keys}"
+    _add(load, found.id, LoadReport(found.id.table, rows, reports, warnings, origin))
 
 
 def _load_sqlite(load: _Load, path: Path, views: ViewTime) -> None:

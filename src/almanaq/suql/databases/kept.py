@@ -28,7 +28,7 @@ from almanaq.suql.databases.duckdb import Loaded
 from almanaq.suql.databases.own_duckdb import own_instance
 from almanaq.text.sql_literals import string_literal
 
-VERSION = 1
+VERSION = 2
 """Of what readers decide: a change makes every kept file stale."""
 _ENDS = 1 << 16
 _HURRIED = (KeyboardInterrupt, DeadlineExceeded)

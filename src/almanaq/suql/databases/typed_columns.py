@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from almanaq.corpus.inference import ColumnReport, Told, TypedColumn, infer_column
 
@@ -21,6 +21,8 @@ ARROW_TYPES = {
     "interval": pa.duration("us"),
 }
 SQL_TYPES = {arrow: name for name, arrow in ARROW_TYPES.items()}
+_FEW = 500
+"""So few cells are looked at one by one."""
 _MANY = 20_000
 """Of more distinct cells than this so many, spread over all, are looked at first: text is told by them."""
 _NOTHING = Told()
@@ -28,8 +30,12 @@ _NOTHING = Told()
 
 def type_column(name: str, column: Any, told: Told = _NOTHING) -> tuple[Any, ColumnReport]:
     """Give an Arrow column of text typed by its distinct cells, and how it was read."""
+    if len(column) <= _FEW:
+        return _type_few(name, column, told)
     encoded = column.combine_chunks().dictionary_encode()
     encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
+    import pyarrow.compute as pc
+
     counted = pc.value_counts(encoded.indices.drop_null()).to_pylist()
     cells = encoded.dictionary.to_pylist()
     counts = {cells[c["values"]]: c["counts"] for c in counted}
@@ -39,7 +45,16 @@ def type_column(name: str, column: Any, told: Told = _NOTHING) -> tuple[Any, Col
     return typed_cells(cells, found).take(encoded.indices), found.report
 
 
-def typed_cells(cells: list[str], found: TypedColumn) -> Any:
+def _type_few(name: str, column: Any, told: Told) -> tuple[Any, ColumnReport]:
+    """Do the same for few cells, without what takes longer to be imported than they take to be read."""
+    cells = column.to_pylist()
+    found = _infer(name, Counter(cell for cell in cells if cell is not None), told)
+    if found.values is None:
+        return column, found.report
+    return typed_cells(cells, found), found.report
+
+
+def typed_cells(cells: list[Any], found: TypedColumn) -> Any:
     """Give the values of distinct cells, in their order, as an Arrow array."""
     values = [(found.values or {}).get(cell) for cell in cells]
     if found.report.type == "time":
