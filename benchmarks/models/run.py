@@ -25,7 +25,7 @@ from almanaq.models.budget import Budget
 from almanaq.models.cached import CachedModel
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.prices import Price
-from almanaq.models.prompted import PromptedReader
+from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Prompt, TextCall, TextReply
 from almanaq.models.registry import ModelSettings, wrapped

@@ -32,10 +32,10 @@ from almanaq.models.registry import open_embedder
 from almanaq.models.vector_store import VectorStore, default_cache_folder
 from almanaq.retrieval.abstain import MORE_FIGURES
 from almanaq.retrieval.aspects import ROWS, Aspects
-from almanaq.retrieval.company import Databases, group_by_database
 from almanaq.retrieval.features import FEATURES
 from almanaq.retrieval.kinship import Kinship
 from almanaq.retrieval.rerank import Rerank, RerankIndex, Scored
+from almanaq.retrieval.sibling_tables import Databases, group_by_database
 from almanaq.retrieval.stored import build_index
 from almanaq.retrieval.stored_hybrid import StoredHybrid
 from almanaq.retrieval.stored_rerank import StoredRerank

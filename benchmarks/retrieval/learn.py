@@ -27,12 +27,12 @@ from almanaq.corpus.serialize import parse_fields
 from almanaq.models.registry import open_embedder
 from almanaq.models.vector_store import VectorStore, default_cache_folder
 from almanaq.retrieval.aspects import Aspects
-from almanaq.retrieval.company import Databases
 from almanaq.retrieval.features import FEATURES
 from almanaq.retrieval.kinship import Kinship
 from almanaq.retrieval.protocols import Hit
 from almanaq.retrieval.ranking import BATCH, route_databases, top_k
 from almanaq.retrieval.rerank import CANDIDATES, Rerank, fused, with_databases
+from almanaq.retrieval.sibling_tables import Databases
 from almanaq.retrieval.weights import Weights, is_statement
 
 FOLDS = 5

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from almanaq.benchmark.config import RunConfig
 from almanaq.benchmark.data import open_data
 from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.run_measures import keep_score
 from almanaq.benchmark.runner import run
-from almanaq.benchmark.score import keep_score
 from almanaq.benchmark.search import BATCH, Search
 from almanaq.corpus.table import TableId
 from almanaq.models.lexical import LexicalEmbedder

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import almanaq
-from almanaq.benchmark.generation.protocol import Asked, Reply
+from almanaq.benchmark.generation.protocols import Asked, Reply
 from almanaq.benchmark.generation.reply_records import read_replies
 from almanaq.benchmark.hybridqa.analysis import find_stage
 from almanaq.benchmark.hybridqa.pipeline import Prediction, Tried

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     )
     from almanaq.models.protocols import Embedder, LanguageModel, Reader
     from almanaq.suql.accuracy.targets import Accuracy
-    from almanaq.suql.databases.protocol import Database
+    from almanaq.suql.databases.protocols import Database
     from almanaq.suql.databases.sources import Source
     from almanaq.suql.options import Options
     from almanaq.suql.result import Evidence, Result, Trace
@@ -128,7 +128,7 @@ _HOMES = {
         "Reader",
     ),
     "almanaq.suql.accuracy.targets": ("Accuracy",),
-    "almanaq.suql.databases.protocol": ("Database",),
+    "almanaq.suql.databases.protocols": ("Database",),
     "almanaq.suql.databases.sources": ("Source",),
     "almanaq.suql.options": ("Options",),
     "almanaq.suql.result": (

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from almanaq.suql.accuracy.estimates import CountEstimate
     from almanaq.suql.accuracy.targets import Accuracy
     from almanaq.suql.catalog.relations import Catalog
-    from almanaq.suql.databases.protocol import Database
+    from almanaq.suql.databases.protocols import Database
     from almanaq.suql.databases.sources import Source
     from almanaq.suql.engine import Engine
     from almanaq.suql.explain.explain import Explanation

@@ -17,8 +17,8 @@ from almanaq.benchmark import search
 from almanaq.benchmark.records import held
 from almanaq.benchmark.report.page import write_report
 from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.run_measures import score, unfinished
 from almanaq.benchmark.runner import run
-from almanaq.benchmark.score import score, unfinished
 from almanaq.cli.bench.output import print_scores
 from almanaq.corpus.table import TableId
 from almanaq.errors import AlmanaqError, BenchmarkError, SourceError, UsageError

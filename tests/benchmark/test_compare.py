@@ -15,8 +15,8 @@ from almanaq.benchmark.records import Record
 from almanaq.benchmark.report.collect import collect
 from almanaq.benchmark.reproduce import reproduce
 from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.run_measures import read_run, score
 from almanaq.benchmark.runner import run
-from almanaq.benchmark.score import read_run, score
 from almanaq.benchmark.trec import _run_lines, export
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError, UsageError

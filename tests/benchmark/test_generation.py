@@ -22,11 +22,11 @@ from small_datasets import files, no_embedder, write_dataset
 from almanaq.benchmark.generation import run as generation
 from almanaq.benchmark.generation.context import pack
 from almanaq.benchmark.generation.custom import adapt_generator, verdict_in
-from almanaq.benchmark.generation.prompted import PromptedGenerator
-from almanaq.benchmark.generation.protocol import Reply
+from almanaq.benchmark.generation.prompted_generator import PromptedGenerator
+from almanaq.benchmark.generation.protocols import Reply
 from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.run_measures import score
 from almanaq.benchmark.runner import run
-from almanaq.benchmark.score import score
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import BenchmarkError, BudgetExceeded, MissingExtraError, ModelError, UsageError
 from almanaq.models.budget import Budget

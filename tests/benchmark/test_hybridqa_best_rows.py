@@ -12,7 +12,7 @@ from small_hybrid import HEADER, LINKS, PASSAGES, ROWS
 from almanaq.benchmark.hybridqa.best_rows import AllRows, BestRows, FoundRow
 from almanaq.benchmark.hybridqa.generator import open_pipeline
 from almanaq.benchmark.hybridqa.pipeline import Prediction
-from almanaq.benchmark.hybridqa.prompted import is_short
+from almanaq.benchmark.hybridqa.prompted_steps import is_short
 from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
 from almanaq.connection import connect
 from almanaq.corpus.linked import LinkedTable

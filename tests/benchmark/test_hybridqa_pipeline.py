@@ -13,13 +13,13 @@ import pytest
 from small_hybrid import HEADER, LINKS, PASSAGES, ROWS, write_hybrid
 
 import almanaq
-from almanaq.benchmark.generation import protocol
+from almanaq.benchmark.generation import protocols
 from almanaq.benchmark.generation.reply_records import read_replies
 from almanaq.benchmark.hybridqa.analysis import find_stage
 from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
 from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
 from almanaq.benchmark.hybridqa.pipeline import Asked, HybridPipeline, Prediction, Proposal, Tried
-from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShortener
+from almanaq.benchmark.hybridqa.prompted_steps import PromptedProposer, PromptedShortener
 from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
 from almanaq.benchmark.report.collect import collect
 from almanaq.benchmark.request import RunRequest
@@ -268,10 +268,10 @@ def test_many_questions_at_once_share_a_model_over_http(tmp_path: Path, monkeypa
         assert generator is not None
         table = next(iter(data.corpus("test")))
         asked = [
-            protocol.Asked(str(n), "answer", f"Who trained Ada Berg {n % 2} ?", ("",), (table,)) for n in range(12)
+            protocols.Asked(str(n), "answer", f"Who trained Ada Berg {n % 2} ?", ("",), (table,)) for n in range(12)
         ]
 
-        async def all_at_once() -> list[protocol.Reply]:
+        async def all_at_once() -> list[protocols.Reply]:
             return await asyncio.gather(*(generator.reply(each) for each in asked))
 
         replies = asyncio.run(all_at_once())

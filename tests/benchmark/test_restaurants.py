@@ -17,10 +17,10 @@ from almanaq.benchmark.restaurants.analysis import Analysis, nearest_stage
 from almanaq.benchmark.restaurants.dataset import RestaurantsData, bundled_restaurants, open_restaurants
 from almanaq.benchmark.restaurants.linearize import Linearized, LinearizedDialogue
 from almanaq.benchmark.restaurants.play import Said, TurnRecord, from_text, play, to_text
-from almanaq.benchmark.restaurants.score import score_turns
+from almanaq.benchmark.restaurants.turn_accuracy import score_turns
 from almanaq.benchmark.restaurants.wanted import Conversation, Wanted, half_of, read_conversations
+from almanaq.benchmark.run_measures import score
 from almanaq.benchmark.runner import run
-from almanaq.benchmark.score import score
 from almanaq.errors import BenchmarkError, ModelError, SourceError, UsageError
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.vector_store import VectorStore

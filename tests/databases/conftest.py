@@ -12,7 +12,7 @@ import pytest
 
 import mariadb_server
 from almanaq.suql.catalog.schema_file import RelationSchema, Schema
-from almanaq.suql.databases.protocol import Database
+from almanaq.suql.databases.protocols import Database
 from almanaq.suql.databases.registry import open_database
 from engines import PostgresServer
 

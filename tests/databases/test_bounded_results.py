@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from almanaq.suql.databases.protocol import Database
+from almanaq.suql.databases.protocols import Database
 from almanaq.suql.databases.registry import open_database
 
 MOST = 2_000_000

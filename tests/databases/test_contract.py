@@ -16,7 +16,7 @@ from sqlglot import exp, parse_one
 from almanaq.errors import DatabaseError, DeadlineExceeded
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.databases.ibis_database import IbisDatabase
-from almanaq.suql.databases.protocol import Database
+from almanaq.suql.databases.protocols import Database
 
 
 def numbers(database: Database, rows: int, alias: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from almanaq.errors import DatabaseError, SourceError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
-from almanaq.suql.databases.protocol import Database
+from almanaq.suql.databases.protocols import Database
 from almanaq.suql.databases.registry import open_database
 
 

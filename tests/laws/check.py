@@ -19,7 +19,7 @@ import almanaq
 from almanaq.models.protocols import LinkRequest
 from almanaq.models.registry import open_models
 from almanaq.suql.databases.duckdb import DuckDBDatabase, load_table
-from almanaq.suql.databases.protocol import Database
+from almanaq.suql.databases.protocols import Database
 from almanaq.suql.databases.registry import open_database
 from almanaq.suql.engine import Engine
 from almanaq.suql.execution import candidates, computed

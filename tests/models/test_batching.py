@@ -13,7 +13,7 @@ from almanaq.errors import ModelCallError
 from almanaq.models.batching import Batching, BatchingReader
 from almanaq.models.cached import CachedModel
 from almanaq.models.failure import FailedCall
-from almanaq.models.prompted import PromptedReader
+from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import Completion, Prompt, TextCall, TextReply, Usage
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.testing import ScriptedModel, replies_from

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from almanaq.errors import ModelCallError
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.parts import cut_into_parts
-from almanaq.models.prompted import PromptedLinker, PromptedReader
+from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 from almanaq.models.prompts import escape
 from almanaq.models.protocols import LinkRequest, TextCall, TextReply
 from almanaq.models.token_estimate import estimate_tokens

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from almanaq.benchmark.config import RunConfig
-from almanaq.benchmark.generation.score import score_replies
+from almanaq.benchmark.generation.reply_measures import score_replies
 from almanaq.benchmark.records import Record
-from almanaq.benchmark.score import measured, read_run, read_run_replies
+from almanaq.benchmark.run_measures import measured, read_run, read_run_replies
 from almanaq.errors import BenchmarkError, UsageError
 from almanaq.evaluation.evaluate import PerQuery
 from almanaq.evaluation.measures import Measure

@@ -11,8 +11,8 @@ from typing import Any
 
 from almanaq.benchmark.data import find_dataset
 from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.run_measures import Scores
 from almanaq.benchmark.runner import run
-from almanaq.benchmark.score import Scores
 from almanaq.errors import UsageError, suggest
 from almanaq.retrieval.registry import RETRIEVERS
 

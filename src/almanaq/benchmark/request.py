@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from almanaq.benchmark.generation.protocol import Generator
+from almanaq.benchmark.generation.protocols import Generator
 from almanaq.benchmark.tasks import find_task
 from almanaq.corpus.serialize import DEFAULT_FIELDS
 from almanaq.errors import UsageError

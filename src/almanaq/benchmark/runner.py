@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from almanaq.benchmark.config import RunConfig, read_config, versions
 from almanaq.benchmark.data import Data, keep_place, open_data
-from almanaq.benchmark.generation.protocol import Generator
+from almanaq.benchmark.generation.protocols import Generator
 from almanaq.benchmark.generation.registry import open_generator
+from almanaq.benchmark.generation.reply_measures import check_labels
 from almanaq.benchmark.generation.run import ROLES, Databases, Generation
-from almanaq.benchmark.generation.score import check_labels
 from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
 from almanaq.benchmark.hybridqa.relation import table_faults
 from almanaq.benchmark.records import CONFIG, check_unused, held, write_whole
@@ -18,7 +18,7 @@ from almanaq.benchmark.request import RunRequest, check_request
 from almanaq.benchmark.restaurants.dataset import RestaurantsData
 from almanaq.benchmark.restaurants.generator import open_restaurants_generator
 from almanaq.benchmark.restaurants.wanted import broken_turns
-from almanaq.benchmark.score import Scores, keep_score
+from almanaq.benchmark.run_measures import Scores, keep_score
 from almanaq.benchmark.search import Progress, Search
 from almanaq.benchmark.tasks import find_task
 from almanaq.corpus.dataset import DatasetFolder, Question

@@ -23,8 +23,8 @@ from almanaq.benchmark.data import find_dataset
 from almanaq.benchmark.generation.custom import adapt_generator
 from almanaq.benchmark.records import RECORDS, REPLIES, write_whole
 from almanaq.benchmark.request import RunRequest
+from almanaq.benchmark.run_measures import Scores
 from almanaq.benchmark.runner import run
-from almanaq.benchmark.score import Scores
 from almanaq.benchmark.tasks import TASKS, find_task
 from almanaq.corpus.serialize import DEFAULT_FIELDS
 from almanaq.errors import UsageError

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import numpy as np
 
 from almanaq.benchmark.records import Record, write_whole
-from almanaq.benchmark.score import read_run
+from almanaq.benchmark.run_measures import read_run
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError
 

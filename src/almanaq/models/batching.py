@@ -13,7 +13,7 @@ from almanaq.errors import ModelCallError
 from almanaq.models.clients import PerLoop
 from almanaq.models.failure import FailedCall
 from almanaq.models.parts import Piece
-from almanaq.models.prompted import PromptedReader, asked_values
+from almanaq.models.prompted_reader import PromptedReader, asked_values
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, Prompt, Quote, TextCall, TextReply, Usage
 from almanaq.models.quotes import located

@@ -17,7 +17,7 @@ from almanaq.plugins import call_plugin, plugin_names
 
 if TYPE_CHECKING:
     from almanaq.models.batching import Batching
-    from almanaq.models.prompted import PromptedReader
+    from almanaq.models.prompted_reader import PromptedReader
 
 MODEL_NAMES = ("local", "local:NAME", "openai:MODEL")
 EMBEDDER_NAMES = ("lexical", "static", "local", "openai:MODEL")
@@ -107,7 +107,7 @@ def open_models(
 def models_of(language: LanguageModel, batching: Batching | None = None) -> Models:
     """Give the models that an opened language model makes, which is wrapped already, beside the lexical embedder."""
     from almanaq.models.lexical import LexicalEmbedder
-    from almanaq.models.prompted import PromptedLinker, PromptedReader
+    from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
     reader = _batched(PromptedReader(language), language, batching)
     return Models(language.name, reader, PromptedLinker(language), LexicalEmbedder(), language)
@@ -238,7 +238,7 @@ def _language_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, 
 
 
 def _prompted_models(model: LanguageModel, embedder: Embedder, settings: ModelSettings, cache: bool) -> Models:
-    from almanaq.models.prompted import PromptedLinker, PromptedReader
+    from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
     language = wrapped(model, settings, cache)
     plain = PromptedReader(language, context_tokens=settings.context_tokens)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.retrieval.bm25 import BM25, BM25Index
-from almanaq.retrieval.company import Databases, group_by_database
 from almanaq.retrieval.dense import Dense, DenseIndex
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search
+from almanaq.retrieval.sibling_tables import Databases, group_by_database
 
 
 @dataclass(frozen=True)

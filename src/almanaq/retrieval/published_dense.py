@@ -17,7 +17,7 @@ from almanaq.corpus.table import Corpus, Table, distinct
 from almanaq.errors import ModelCallError, SourceError
 from almanaq.event_loops import run_sync
 from almanaq.models.cached import request_key
-from almanaq.models.prompted import asked
+from almanaq.models.prompted_reader import asked
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel, Prompt
 from almanaq.models.reply_schemas import MalformedReply, parse_object

@@ -181,7 +181,7 @@ def _hybrid_untuned(parts: Parts) -> Opened:
 
 def _judged(name: str, parts: Parts) -> Opened:
     """Open `rerank:openai:MODEL`, or `rerank:` and the path or hub name of a cross-encoder."""
-    from almanaq.retrieval.judged import CrossEncoderJudge, Judge, Judged, LanguageModelJudge
+    from almanaq.retrieval.reranked import CrossEncoderJudge, Judge, Judged, LanguageModelJudge
 
     first, model = _rerank(parts), name.removeprefix(JUDGED)
     judge: Judge

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from almanaq.models.vector_store import Vectors
 from almanaq.retrieval.abstain import Found
-from almanaq.retrieval.company import Databases, group_by_database
 from almanaq.retrieval.features import Featurizer
 from almanaq.retrieval.protocols import Hit, Ranking
 from almanaq.retrieval.pruning import best_tables
 from almanaq.retrieval.ranking import Scores, check_k, top_k
 from almanaq.retrieval.rerank import CANDIDATES, SCALE, Scored, Weighed, fused, judged
 from almanaq.retrieval.segments import Named, term_hash
+from almanaq.retrieval.sibling_tables import Databases, group_by_database
 from almanaq.retrieval.stored import StoredIndex
 from almanaq.retrieval.stored_hybrid import StoredHybrid, standardized_words
 from almanaq.retrieval.streams import TermStreams

@@ -19,7 +19,7 @@ from almanaq.suql.catalog.linking import link_enums
 from almanaq.suql.catalog.privacy import private_columns_read
 from almanaq.suql.catalog.reading import distinct_values
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.databases.protocol import Database
+from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.guards import check_accuracy, check_countable, check_privacy
 from almanaq.suql.execution.run import Means

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from almanaq.benchmark.generation.context import sqlite_dialect
-from almanaq.benchmark.generation.protocol import Asked, Reply
+from almanaq.benchmark.generation.protocols import Asked, Reply
 from almanaq.corpus.table import Table
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError

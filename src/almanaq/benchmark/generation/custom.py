@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from almanaq.benchmark.generation.protocol import VERDICTS, Asked, Generator, Reply
+from almanaq.benchmark.generation.protocols import VERDICTS, Asked, Generator, Reply
 from almanaq.errors import ModelError, UsageError
 from almanaq.retrieval.imported import import_object
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
-from almanaq.benchmark.generation.protocol import Asked
-from almanaq.models.prompted import asked_values
+from almanaq.benchmark.generation.protocols import Asked
+from almanaq.models.prompted_reader import asked_values
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Prompt, TextCall, Usage
 from almanaq.models.token_estimate import estimate_tokens

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from almanaq.benchmark.generation.context import sqlite_dialect
-from almanaq.benchmark.generation.protocol import Asked, Reply
+from almanaq.benchmark.generation.protocols import Asked, Reply
 from almanaq.corpus.table import Table
 from almanaq.errors import AlmanaqError
 from almanaq.text.words import stems

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from almanaq.benchmark.generation.custom import import_generator
-from almanaq.benchmark.generation.protocol import Generator
+from almanaq.benchmark.generation.protocols import Generator
 from almanaq.benchmark.generation.trivial import Constant, FirstCell, majority
 from almanaq.corpus.dataset import Question
 from almanaq.errors import UsageError, suggest
@@ -60,7 +60,7 @@ def open_generator(
     if name == "first-cell":
         return FirstCell()
     if name.startswith("openai:"):
-        from almanaq.benchmark.generation.prompted import PromptedGenerator
+        from almanaq.benchmark.generation.prompted_generator import PromptedGenerator
 
         return PromptedGenerator((model or _unbounded)(name))
     if ":" in name:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from almanaq.benchmark.generation.protocol import Role
+from almanaq.benchmark.generation.protocols import Role
 from almanaq.benchmark.records import whole_lines
 from almanaq.errors import BenchmarkError
 

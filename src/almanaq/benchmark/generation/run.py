@@ -13,7 +13,7 @@ from almanaq.benchmark.cards import find_card
 from almanaq.benchmark.config import RunConfig
 from almanaq.benchmark.generation.context import database_of, pack, read_tables, schema_texts, tables_by_database
 from almanaq.benchmark.generation.expected import Expecting, sample_of, times
-from almanaq.benchmark.generation.protocol import Asked, Generator, Reply, Role
+from almanaq.benchmark.generation.protocols import Asked, Generator, Reply, Role
 from almanaq.benchmark.generation.reply_records import ReplyRecord, read_replies
 from almanaq.benchmark.hybridqa.places import answer_count, answer_place
 from almanaq.benchmark.records import RECORDS, REPLIES, TIMINGS, Appender, Record, read_records

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from almanaq.benchmark.generation.protocol import Asked, Reply
+from almanaq.benchmark.generation.protocols import Asked, Reply
 from almanaq.corpus.dataset import Question
 
 

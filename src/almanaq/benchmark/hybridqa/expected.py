@@ -5,7 +5,7 @@ from __future__ import annotations
 from almanaq.benchmark.generation.expected import WRITTEN_ANSWER, WRITTEN_QUERY, of_prompt, of_text_call, times
 from almanaq.benchmark.hybridqa.best_rows import FoundRow
 from almanaq.benchmark.hybridqa.pipeline import Asked
-from almanaq.benchmark.hybridqa.prompted import PromptedProposer, shorten_prompt
+from almanaq.benchmark.hybridqa.prompted_steps import PromptedProposer, shorten_prompt
 from almanaq.benchmark.hybridqa.relation import HybridRelation, open_relations
 from almanaq.connection import connect
 from almanaq.models.protocols import Usage

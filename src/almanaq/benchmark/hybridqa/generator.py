@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from almanaq.benchmark.generation.protocol import Asked, Reply
+from almanaq.benchmark.generation.protocols import Asked, Reply
 from almanaq.benchmark.hybridqa.analysis import find_stage
 from almanaq.benchmark.hybridqa.best_rows import BestRows
 from almanaq.benchmark.hybridqa.choose import MOST, choose_table
@@ -15,7 +15,7 @@ from almanaq.benchmark.hybridqa.expected import expected_usage
 from almanaq.benchmark.hybridqa.local_proposer import LocalProposer
 from almanaq.benchmark.hybridqa.pipeline import TRIES, HybridPipeline, Prediction
 from almanaq.benchmark.hybridqa.places import answer_nodes
-from almanaq.benchmark.hybridqa.prompted import PromptedProposer, PromptedShortener, prompt_versions
+from almanaq.benchmark.hybridqa.prompted_steps import PromptedProposer, PromptedShortener, prompt_versions
 from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation
 from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.linked import LinkedTables

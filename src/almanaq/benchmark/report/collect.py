@@ -10,13 +10,13 @@ from pathlib import Path
 from almanaq.benchmark.compare import alike
 from almanaq.benchmark.config import RunConfig
 from almanaq.benchmark.data import find_dataset, is_unchanged, kept_place
+from almanaq.benchmark.generation.reply_measures import is_flawless, label
 from almanaq.benchmark.generation.reply_records import ReplyRecord
-from almanaq.benchmark.generation.score import is_flawless, label
 from almanaq.benchmark.records import Record
 from almanaq.benchmark.report.questions import ABOVE, failures_of, slices_of
 from almanaq.benchmark.report.values import Group, Run
 from almanaq.benchmark.restaurants.play import from_text
-from almanaq.benchmark.score import measured, read_run, read_run_replies, scored
+from almanaq.benchmark.run_measures import measured, read_run, read_run_replies, scored
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import AlmanaqError
 from almanaq.evaluation.short_answers import exact_match

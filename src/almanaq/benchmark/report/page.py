@@ -14,7 +14,7 @@ from almanaq.benchmark.records import write_whole
 from almanaq.benchmark.report.collect import collect, main_measure
 from almanaq.benchmark.report.figures import Line, Point, lines_figure, points_figure
 from almanaq.benchmark.report.values import Group, Run, Slice
-from almanaq.benchmark.score import unfinished
+from almanaq.benchmark.run_measures import unfinished
 from almanaq.errors import UsageError
 from almanaq.visible import visible
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from almanaq.benchmark.hybridqa.places import PLACES
 from almanaq.benchmark.records import Record
 from almanaq.benchmark.report.values import Failure, Run, Slice
-from almanaq.benchmark.score import measured
+from almanaq.benchmark.run_measures import measured
 from almanaq.corpus.table import Table, TableId
 from almanaq.evaluation.evaluate import PerQuery
 from almanaq.evaluation.measures import Measure

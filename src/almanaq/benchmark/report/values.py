@@ -8,7 +8,7 @@ from pathlib import Path
 
 from almanaq.benchmark.generation.reply_records import ReplyRecord
 from almanaq.benchmark.records import Record
-from almanaq.benchmark.score import Scores
+from almanaq.benchmark.run_measures import Scores
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from almanaq.corpus.table import Table, TableId
 from almanaq.errors import UsageError, suggest
 from almanaq.suql.catalog.schema_file import RelationSchema, Schema
 from almanaq.suql.databases.files import open_files
-from almanaq.suql.databases.protocol import Database
+from almanaq.suql.databases.protocols import Database
 
 TABLE = TableId("restaurants", "restaurants")
 HALVES = ("dev", "held-out")

@@ -12,7 +12,7 @@ from almanaq.cli.terminal import say, warn
 from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
-    from almanaq.benchmark.score import Scores
+    from almanaq.benchmark.run_measures import Scores
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else on stdout.")]
 

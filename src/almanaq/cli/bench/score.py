@@ -23,8 +23,8 @@ def score(
     as_json: Json = False,
 ) -> None:
     """Compute the measures of a run from its records; nothing is asked again."""
-    from almanaq.benchmark.score import score as scored
-    from almanaq.benchmark.score import unfinished
+    from almanaq.benchmark.run_measures import score as scored
+    from almanaq.benchmark.run_measures import unfinished
 
     scores = scored(run_dir, cutoffs(k))
     tell(unfinished(run_dir))

@@ -10,7 +10,7 @@ from typing import Any
 
 from almanaq.errors import SourceError, UsageError, first_line
 from almanaq.suql.catalog.schema_file import Schema
-from almanaq.suql.databases.protocol import Database
+from almanaq.suql.databases.protocols import Database
 from almanaq.text.sql_literals import quote
 
 OpenPath = Callable[[Path, Schema | None], Database]

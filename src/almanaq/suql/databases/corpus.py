@@ -6,7 +6,7 @@ from almanaq.corpus.readers import SourceTables, cell_text
 from almanaq.corpus.table import Table, TableId
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.catalog.relations import Relation
-from almanaq.suql.databases.protocol import Database
+from almanaq.suql.databases.protocols import Database
 
 ROWS = 1000
 """Rows of each table that are looked at: a server's tables may have any number."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from almanaq.suql.catalog.relations import Catalog, Relation
-from almanaq.suql.databases.protocol import Database, Session
+from almanaq.suql.databases.protocols import Database, Session
 
 
 class PublicDatabase:

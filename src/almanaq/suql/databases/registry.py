@@ -29,7 +29,7 @@ from almanaq.suql.databases.opening import open_within
 from almanaq.suql.databases.sources import SOURCES, ADBCConnection
 
 if TYPE_CHECKING:
-    from almanaq.suql.databases.protocol import Database
+    from almanaq.suql.databases.protocols import Database
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
 _SAMPLE = "sample:"
@@ -160,7 +160,7 @@ def _open_url(url: str, schema: Schema | None) -> Database:
 def _added(scheme: str, url: str, schema: Schema | None) -> Database | None:
     """Give the database that another package opens for a scheme (`almanaq.databases`), None where none does."""
     from almanaq.plugins import call_plugin
-    from almanaq.suql.databases.protocol import Database
+    from almanaq.suql.databases.protocols import Database
 
     made = call_plugin("almanaq.databases", scheme, url, schema=schema)
     if made is not None and not isinstance(made, Database):
@@ -173,7 +173,7 @@ def _open_object(source: Any, schema: Schema | None) -> Database:
 
     from almanaq.suql.databases.duckdb import open_connection, open_tables
     from almanaq.suql.databases.frames import is_frame
-    from almanaq.suql.databases.protocol import Database
+    from almanaq.suql.databases.protocols import Database
 
     if isinstance(source, Database):
         if schema is not None:

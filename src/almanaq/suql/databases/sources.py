@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 if TYPE_CHECKING:
     import duckdb
 
-    from almanaq.suql.databases.protocol import Database
+    from almanaq.suql.databases.protocols import Database
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ from almanaq.errors import BudgetExceeded, RefusedQueryError
 from almanaq.models.budget import DEFAULT_MAX_CALLS
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.databases.protocol import Session
+from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.options import Options
 from almanaq.suql.plan.blocks import is_plain

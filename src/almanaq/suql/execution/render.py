@@ -14,7 +14,7 @@ from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
-from almanaq.suql.databases.protocol import Session
+from almanaq.suql.databases.protocols import Session
 from almanaq.suql.dialects.collation import collate_column, compare_by_bytes
 from almanaq.suql.dialects.texts import write_texts
 from almanaq.suql.dialects.write import write_differences

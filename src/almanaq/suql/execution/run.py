@@ -18,7 +18,7 @@ from almanaq.models.protocols import Models, Usage
 from almanaq.models.spending import Line, Spending, operator
 from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.databases.protocol import Database, Session
+from almanaq.suql.databases.protocols import Database, Session
 from almanaq.suql.execution.approximate_filter import ApproximateFilter
 from almanaq.suql.execution.bounds import limited, refuse_if_larger
 from almanaq.suql.execution.calls import TextCalls

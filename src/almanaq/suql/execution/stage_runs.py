@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from almanaq.models.protocols import Models
-from almanaq.suql.databases.protocol import Session
+from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.approximate_filter import ApproximateFilter
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, PassageSelection

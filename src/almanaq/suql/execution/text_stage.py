@@ -18,7 +18,7 @@ from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
 from almanaq.suql.execution.candidates import Candidate, PassageSelection, passages_of
 from almanaq.suql.execution.cited import keeper
 from almanaq.suql.execution.computed import ComputedAtoms
-from almanaq.suql.execution.one_per import OnePer
+from almanaq.suql.execution.semi_join import OnePer
 from almanaq.suql.execution.three_valued_logic import TRUE, Atom, choose, mask, possible
 from almanaq.suql.execution.watch import Watch
 from almanaq.suql.plan.predicates import Computed, Structured, Verdict, atoms

@@ -20,9 +20,9 @@ from almanaq.suql.plan.references import (
     take_rows,
     where_of,
 )
+from almanaq.suql.plan.short_circuit import ask_lazily
 from almanaq.suql.plan.sites import is_nested_call, text_unit
 from almanaq.suql.plan.stages import ORDINAL
-from almanaq.suql.plan.uses import ask_lazily
 from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.syntax.text_functions import (
     has_text,

@@ -31,6 +31,7 @@ from almanaq.suql.plan.references import (
     table,
     where_of,
 )
+from almanaq.suql.plan.short_circuit import any_of, ask_lazily, matters_under
 from almanaq.suql.plan.sites import text_unit
 from almanaq.suql.plan.stages import (
     ORDINAL,
@@ -41,7 +42,6 @@ from almanaq.suql.plan.stages import (
     Output,
 )
 from almanaq.suql.plan.text_blocks import text_block
-from almanaq.suql.plan.uses import any_of, ask_lazily, matters_under
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from almanaq.suql.plan.filtered_rows import shown_columns
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms
 from almanaq.suql.plan.references import aliased, column, table
-from almanaq.suql.plan.shown import shown_columns
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of, text_columns
 from almanaq.suql.plan.stages import (
     ORDINAL,
@@ -29,8 +29,8 @@ def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
     """Give the stages of a logical plan in the order in which they run.
 
     Args:
-        bring: let a filter's rows have the columns of the result where that is just those rows (`plan/shown.py`); for
-            databases that type the columns of every batch alike.
+        bring: let a filter's rows have the columns of the result where that is just those rows
+            (`plan/filtered_rows.py`); for databases that type the columns of every batch alike.
     """
     stages: list[Stage] = []
     output = plan.output

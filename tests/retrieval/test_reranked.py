@@ -14,8 +14,8 @@ from almanaq.models.budget import Budget
 from almanaq.models.cross_encoder import CrossEncoder
 from almanaq.models.registry import ModelSettings, open_models
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.judged import CrossEncoderJudge, Judged, LanguageModelJudge
 from almanaq.retrieval.registry import Parts, open_retriever
+from almanaq.retrieval.reranked import CrossEncoderJudge, Judged, LanguageModelJudge
 from almanaq.testing import StandInServer
 
 FIELDS = ("title", "header", "cells")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from almanaq.benchmark.generation.expected import WRITTEN_REPLY, of_prompt
-from almanaq.benchmark.generation.protocol import VERDICTS, Asked, Reply
+from almanaq.benchmark.generation.protocols import VERDICTS, Asked, Reply
 from almanaq.models.failure import FailedCall
-from almanaq.models.prompted import asked as ask_model
+from almanaq.models.prompted_reader import asked as ask_model
 from almanaq.models.prompts import prompt_file
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel, Prompt, Usage

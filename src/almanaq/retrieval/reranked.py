@@ -13,7 +13,7 @@ from almanaq.corpus.table import Corpus, TableId
 from almanaq.event_loops import run_sync
 from almanaq.models.cross_encoder import CrossEncoder
 from almanaq.models.failure import UnusableReply
-from almanaq.models.prompted import asked
+from almanaq.models.prompted_reader import asked
 from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel
 from almanaq.models.reply_schemas import MalformedReply, parse_object

@@ -10,7 +10,7 @@ import numpy as np
 
 from almanaq.benchmark.generation.reply_records import ReplyRecord
 from almanaq.benchmark.restaurants.play import from_text
-from almanaq.benchmark.restaurants.score import NOTE, hits, score_turns
+from almanaq.benchmark.restaurants.turn_accuracy import NOTE, hits, score_turns
 from almanaq.benchmark.stages import count_stages
 from almanaq.corpus.dataset import Question
 from almanaq.errors import BenchmarkError

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from almanaq.benchmark.config import RunConfig, read_config
+from almanaq.benchmark.generation.reply_measures import ReplyScores, score_replies
 from almanaq.benchmark.generation.reply_records import ReplyRecord, read_replies
-from almanaq.benchmark.generation.score import ReplyScores, score_replies
 from almanaq.benchmark.records import (
     CONFIG,
     METRICS,
