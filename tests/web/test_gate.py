@@ -151,10 +151,11 @@ def test_programs_reach_mcp_through_the_same_gate():
 
 
 def _tools_are_behind_the_gate(client):
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    told = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": told}
     both = {"accept": "application/json, text/event-stream"}
     reply = client("POST", "/mcp", body, **both)
     assert reply.status == 200
-    assert "run_query" in reply.body.decode()
+    assert '"name":"almanaq"' in reply.body.decode()
     assert client("POST", "/mcp", body, host="evil.example", **both).status == 421
     assert client("POST", "/mcp", body, origin="http://evil.example", **both).status == 403
