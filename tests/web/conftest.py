@@ -11,6 +11,7 @@ import pytest
 from tests.web.live import Client, live
 
 import almanaq
+from almanaq.models.protocols import Quote, TextReply, Usage
 from almanaq.testing import FunctionModel
 from almanaq.web.opening import open_service
 from almanaq.web.service import Limits
@@ -37,6 +38,16 @@ def places() -> dict[str, pa.Table]:
 
 def reads_candles(text: str, question: str) -> str | None:
     return "Yes" if "andles" in text else "No"
+
+
+class Quoting(FunctionModel):
+    """A reader that quotes the candles."""
+
+    async def read(self, call):
+        reply = await super().read(call)
+        start = call.passages[0].find("andles")
+        found = (Quote(0, start, "andles"),) if start >= 0 else ()
+        return TextReply(reply.value, reply.verdicts, found, Usage(calls=1))
 
 
 Serve = Callable[..., Client]

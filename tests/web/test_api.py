@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 import pyarrow.parquet as pq
 import pytest
-from tests.web.conftest import CANDLES, NOTES, places, reads_candles
+from tests.web.conftest import CANDLES, NOTES, Quoting, places, reads_candles
 
 import almanaq
 from almanaq.encode import response_record, result_record
@@ -82,19 +82,7 @@ def test_whole_numbers_beyond_those_of_javascript_are_text(client):
 
 
 def test_a_quote_is_where_javascript_finds_it(serve):
-    def quoting(text, _):
-        return "Yes" if "andles" in text else "No"
-
-    from almanaq.models.protocols import Quote, TextReply, Usage
-
-    class Quoting(FunctionModel):
-        async def read(self, call):
-            reply = await super().read(call)
-            start = call.passages[0].find("andles")
-            found = (Quote(0, start, "andles"),) if start >= 0 else ()
-            return TextReply(reply.value, reply.verdicts, found, Usage(calls=1))
-
-    client = serve(model=Quoting(quoting))
+    client = serve(model=Quoting(reads_candles))
     record = client.post("sql", {"suql": CANDLES}).json()
     for row, evidence in zip(record["rows"], record["evidence"], strict=True):
         text = NOTES[row[1]]
@@ -141,7 +129,7 @@ def test_a_kept_answer_costs_nothing(serve):
     record = client.post("sql", {"suql": CANDLES}).json()
     calls = model.calls
     assert calls
-    for path in (f"/api/v1/answers/{record['id']}", f"/api/v1/answers/{record['id']}/rows"):
+    for path in (f"/api/v1/answers/{record['id']}", f"/a/{record['id']}", f"/api/v1/answers/{record['id']}/rows"):
         assert client("GET", path).status == 200
     kept = client.get(f"answers/{record['id']}").json()
     assert {name: kept[name] for name in record} == record

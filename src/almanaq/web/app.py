@@ -14,6 +14,7 @@ from almanaq.errors import AlmanaqError
 from almanaq.web.api import routes
 from almanaq.web.gate import Access, Application, Gate, Receive, Scope, Send
 from almanaq.web.problems import Problem, problem_of
+from almanaq.web.site import pages
 from almanaq.web.streaming import problem
 from almanaq.web.work import Desk
 
@@ -54,6 +55,7 @@ def create_app(service: Service, access: Access, *, mounts: Mapping[str, Applica
         lifespan=lifespan,
     )
     app.include_router(routes(service, desk))
+    app.include_router(pages(service))
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _known)
     app.add_exception_handler(AlmanaqError, _refused)

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from almanaq.web.answers import Answer
 from almanaq.web.problems import NotFound
 from almanaq.web.store import AnswerStore
 
@@ -55,6 +56,16 @@ class Verdicts:
     def all(self) -> list[Verdict]:
         """Give every verdict on an answer over this source, the oldest first."""
         return self._found("WHERE a.source = ?", (self._store.source,))
+
+    def drawn(self, count: int) -> list[Answer]:
+        """Give so many turns, drawn at random from those that nobody has reviewed so far."""
+        rows = self._store.read(
+            "SELECT id FROM answer WHERE source = ? AND kind = 'ask' AND id NOT IN"
+            " (SELECT answer FROM verdict WHERE json_extract(body, '$.sampled')) ORDER BY random() LIMIT ?",
+            (self._store.source, count),
+        )
+        found = (self._store.get(row[0]) for row in rows)
+        return [answer for answer in found if answer is not None]
 
     def _found(self, where: str, values: tuple[Any, ...]) -> list[Verdict]:
         rows = self._store.read(

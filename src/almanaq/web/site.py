@@ -1,0 +1,89 @@
+"""The page, and what it is made of: templates that the server fills, and assets that lie in the package."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from fastapi import APIRouter, Response
+from jinja2 import Environment, PackageLoader
+
+from almanaq.visible import visible
+from almanaq.web.about import about_record
+from almanaq.web.problems import NotFound
+from almanaq.web.samples import samples
+from almanaq.web.service import Service
+from almanaq.web.verdicts import Verdicts
+
+T = TypeVar("T")
+REVIEWED = 20
+_KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+
+
+def pages(service: Service) -> APIRouter:
+    """Give the routes of the page."""
+    router = APIRouter(include_in_schema=False)
+
+    async def page(name: str, *, status: int = 200, **values: Any) -> Response:
+        about = await _aside(lambda: about_record(service))
+        text = await _aside(lambda: _templates().get_template(name).render(about=about, **values))
+        return Response(text.encode("utf-8", "replace"), status_code=status, media_type="text/html; charset=utf-8")
+
+    @router.get("/")
+    async def chat() -> Response:
+        return await page("chat.html", samples=await _aside(lambda: samples(service.connection)))
+
+    @router.get("/a/{id}")
+    async def permalink(id: str) -> Response:
+        found = await _aside(lambda: service.store.get(id))
+        if found is None:
+            return await page("gone.html", status=404)
+        made = datetime.datetime.fromtimestamp(found.made, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return await page("answer.html", answer=found, made=made, shown=_shown)
+
+    @router.get("/accuracy")
+    async def accuracy() -> Response:
+        drawn = await _aside(lambda: Verdicts(service.store).drawn(REVIEWED))
+        return await page("accuracy.html", drawn=drawn)
+
+    @router.get("/static/{name}")
+    async def asset(name: str) -> Response:
+        found = assets().get(name)
+        if found is None:
+            raise NotFound(f"there is no file {name!r}")
+        return Response(found, media_type=_KINDS[name.rpartition(".")[2]])
+
+    return router
+
+
+@cache
+def assets() -> dict[str, bytes]:
+    """Give the files of the page by name; nothing else can be asked for."""
+    folder = files("almanaq.web") / "static"
+    return {each.name: each.read_bytes() for each in folder.iterdir() if each.name.rpartition(".")[2] in _KINDS}
+
+
+@cache
+def _templates() -> Environment:
+    loader = PackageLoader("almanaq.web", "templates")
+    made = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    made.finalize = lambda value: visible(value) if isinstance(value, str) else value
+    return made
+
+
+def _shown(cell: Any) -> str:
+    """Give a cell as people read it."""
+    if cell is None:
+        return ""
+    if isinstance(cell, list):
+        return ", ".join(map(_shown, cell))
+    return json.dumps(cell, ensure_ascii=False) if isinstance(cell, dict | bool) else str(cell)
+
+
+async def _aside(work: Callable[[], T]) -> T:
+    return await asyncio.to_thread(work)

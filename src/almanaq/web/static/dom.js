@@ -1,0 +1,39 @@
+// Elements from text nodes only: nothing that a row, a model or a person says is ever read as markup.
+
+export function el(name, given = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(given)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (key === "class") made.className = value;
+    else made.setAttribute(key, value === true ? "" : String(value));
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return made;
+}
+
+export const button = (text, onclick, given = {}) => el("button", { type: "button", ...given, onclick }, text);
+
+// Spoken at boundaries only: what a screen reader hears of a turn.
+export function say(text) {
+  document.getElementById("status").textContent = text;
+}
+
+// Control characters and those that turn the direction of what follows would show another text than is there.
+export function visible(text) {
+  return String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");
+}
+
+export function shown(value) {
+  if (value === null || value === undefined) return "";
+  if (Array.isArray(value)) return value.map(shown).join(", ");
+  if (typeof value === "object") return visible(JSON.stringify(value));
+  return visible(value);
+}
+
+export const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+
+export function money(value) {
+  if (value === null || value === undefined) return "at a price that is not known";
+  return value === 0 ? "free" : `$${value < 0.01 ? value.toPrecision(1) : value.toFixed(2)}`;
+}

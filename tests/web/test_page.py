@@ -1,0 +1,296 @@
+"""The page in Chromium: the whole journey, by mouse and by keyboard, for eyes and for screen readers."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+from contextlib import contextmanager
+from importlib.resources import files
+
+import pytest
+from tests.web.conftest import CANDLES, Quoting
+from tests.web.live import live
+
+import almanaq
+from almanaq.testing import ScriptedModel
+from almanaq.web.opening import open_service
+from almanaq.web.site import assets
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+DINNER = "Where can I have a romantic Italian dinner in Palo Alto?"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--host-resolver-rules=MAP rebound.example 127.0.0.1, MAP other.example 127.0.0.1",
+]
+HOSTILE = {
+    "markup": '<img src=x onerror="document.title=1"> candles <b>bold</b>',
+    "direction": "\u202ethgir ot tfel\u202c and candles, \u2066isolated",
+    "emoji": "\U0001f355\U0001f469\u200d\U0001f373 before the candles",
+    "long": "x" * 600_000 + " candles " + "y" * 400_000,
+}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium here: scripts/system.sh installs it as root on Debian")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield opened
+        opened.close()
+    gc.collect()
+
+
+@pytest.fixture(scope="module")
+def sample():
+    with almanaq.connect("sample:restaurants", cache=False) as connection:
+        service = open_service(connection, "sample:restaurants", store_mb=None)
+        with live(service) as client:
+            yield client
+        service.store.close()
+
+
+@contextmanager
+def opened(browser, client, path="/", **options):
+    """A page that complains of nothing and asks no other host."""
+    context = browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | options))
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    faults, hosts = [], set()
+    page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
+    page.goto(f"http://127.0.0.1:{client.port}{path}")
+    try:
+        yield page
+        assert faults == []
+        assert hosts <= {f"127.0.0.1:{client.port}"}
+    finally:
+        context.close()
+
+
+def ask(page, question):
+    before = page.locator(".turn").count()
+    page.fill("#question", question)
+    page.press("#question", "Enter")
+    page.locator(".turn").nth(before).locator(".card .buttons").first.wait_for()
+
+
+def violations(page):
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
+    found = page.evaluate("async () => (await axe.run()).violations")
+    return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found]
+
+
+def fits(page):
+    return page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_the_assets_are_small():
+    assert sum(map(len, assets().values())) <= 150_000
+    assert not any(b"innerHTML" in asset or b"eval(" in asset for asset in assets().values())
+
+
+def test_a_question_its_quotes_and_what_follows(browser, sample):
+    with opened(browser, sample) as page:
+        assert violations(page) == []
+        page.locator(".sample").first.wait_for()
+        ask(page, DINNER)
+        assert page.inner_text("#status") == "1 row. Answer ready."
+        assert page.evaluate("document.activeElement.id") == "question"
+        assert violations(page) == []
+        quotes = page.locator(".quote li button.plain:first-child")
+        quotes.first.click()
+        page.locator("#reader mark").wait_for()
+        assert f"“{page.inner_text('#reader mark')}”" == quotes.first.inner_text()
+        page.get_by_role("button", name="Next quote").click()
+        page.get_by_text("Quote 2 of").wait_for()
+        assert f"“{page.inner_text('#reader mark')}”" == quotes.nth(1).inner_text()
+        assert violations(page) == []
+        page.keyboard.press("Escape")
+        assert page.locator("#reader").is_hidden()
+
+        page.get_by_text("Query", exact=True).click()
+        page.get_by_role("button", name="Estimate").click()
+        page.locator(".note", has_text="About 6 calls, free.").wait_for()
+        editor = page.get_by_label("SUQL query")
+        editor.fill("SELECT name, ratin FROM restaurants LIMIT 2")
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.locator("[role=alert]", has_text="did you mean 'rating'").wait_for()
+        assert page.inner_text(".editor .fault") == "ratin"
+        assert page.evaluate("getSelection().toString()") == "ratin"
+        editor.fill("SELECT name, rating FROM restaurants LIMIT 2")
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.locator(".again table").wait_for()
+        assert page.locator(".again tbody").count() == 2
+        assert violations(page) == []
+
+        page.get_by_role("button", name="Why isn’t").first.click()
+        page.get_by_label("Its value").fill("Nonna Ines")
+        page.get_by_role("button", name="Tell me why").click()
+        page.get_by_text("Each condition is told for that row.").wait_for(state="attached")
+        assert violations(page) == []
+
+        page.get_by_role("button", name="Right", exact=True).click()
+        page.locator("#status", has_text="Noted as right").wait_for(state="attached")
+        ask(page, "How many of them are there?")
+        assert page.locator(".turn h2").count() == 2
+        page.reload()
+        page.get_by_text("Earlier conversations").click()
+        page.get_by_role("button", name=DINNER, exact=True).click()
+        page.locator(".turn").nth(1).wait_for()
+        assert violations(page) == []
+
+
+def test_by_keyboard_alone(browser, sample):
+    with opened(browser, sample) as page:
+        page.keyboard.type("What is the best rated Lebanese restaurant?")
+        page.keyboard.press("Shift+Enter")
+        assert page.input_value("#question").endswith("\n")
+        page.keyboard.press("Enter")
+        page.locator(".card .buttons").wait_for()
+        assert page.evaluate("document.activeElement.id") == "question"
+        for _ in range(4):
+            page.keyboard.press("Shift+Tab")
+            if page.evaluate("document.activeElement.textContent") == "Wrong…":
+                break
+        while page.evaluate("document.activeElement.textContent") != "Wrong…":
+            page.keyboard.press("Shift+Tab")
+        page.keyboard.press("Enter")
+        page.locator("dialog[open]").wait_for()
+        assert violations(page) == []
+        page.keyboard.type("Not that one.")
+        page.keyboard.press("Escape")
+        assert page.evaluate("document.activeElement.textContent") == "Wrong…"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"color_scheme": "dark"},
+        {"forced_colors": "active"},
+        {"viewport": {"width": 320, "height": 640}, "reduced_motion": "reduce"},
+    ],
+    ids=["dark", "forced", "narrow"],
+)
+def test_other_eyes(browser, sample, options):
+    with opened(browser, sample, **options) as page:
+        assert fits(page)
+        assert violations(page) == []
+        ask(page, DINNER)
+        assert fits(page)
+        page.locator(".quote li button.plain").first.click()
+        page.locator("mark").wait_for()
+        if options.get("viewport"):
+            page.locator("dialog[open] mark").wait_for()
+        assert fits(page)
+        assert violations(page) == []
+
+
+def test_a_link_shows_what_was_answered(browser, sample):
+    record = sample.ask(DINNER)
+    with opened(browser, sample, record["link"]) as page:
+        page.locator(".card .buttons").wait_for()
+        assert violations(page) == []
+        assert page.inner_text("h1") == DINNER
+        page.locator(".quote li button.plain").first.click()
+        page.locator("#reader mark").wait_for()
+    with opened(browser, sample, record["link"], java_script_enabled=False) as page:
+        assert page.locator("q").first.inner_text().strip('“”"') == record["evidence"][0][0]["quote"]
+    with opened(browser, sample, "/accuracy") as page:
+        assert violations(page) == []
+        page.get_by_role("button", name="Right", exact=True).first.click()
+        page.locator("#status", has_text="Noted as right").wait_for(state="attached")
+        page.reload()
+        assert "1" in page.locator("tbody tr").first.inner_text()
+
+
+def test_hostile_cells_are_text(browser, serve):
+    source = {"cells": {"name": list(HOSTILE), "notes": list(HOSTILE.values())}}
+    client = serve(source, Quoting(lambda text, _: "Yes"))
+    suql = "SELECT name, notes FROM cells WHERE answer(notes, 'are there candles?') = 'Yes'"
+    record = client.post("sql", {"suql": suql}).json()
+    assert len(record["rows"]) == 4
+    with opened(browser, client, record["link"]) as page:
+        page.locator(".card .buttons").wait_for()
+        for number in range(4):
+            page.locator(".quote li").nth(number).locator("button.plain").first.click()
+            page.get_by_text(f"Quote {number + 1} of 4").wait_for()
+            assert page.inner_text("#reader mark") == "andles"
+            name = record["rows"][number][0]
+            assert page.evaluate("document.querySelector('.passage').textContent") == HOSTILE[name]
+        assert page.locator("img").count() == 0
+        assert page.title() != "1"
+
+
+def test_it_asks_before_it_spends_stops_and_tells_of_a_server_that_goes(browser):
+    suql = "SELECT id FROM places WHERE answer(notes, 'is it quiet?') = 'Yes'"
+    parsed = {"reasoning": "", "suql": suql, "needs_data": True, "clarify": None}
+    model = ScriptedModel(lambda prompt: parsed if prompt.name == "parse" else {"value": "Yes"}, latency=0.5)
+    texts = [f"A place of many words, and this is the one with number {i}." for i in range(300)]
+    source = {"places": {"id": list(range(300)), "notes": texts}}
+    with almanaq.connect(source, model=model, embedder="lexical", cache=False, concurrency=8) as connection:
+        service = open_service(connection, "places", store_mb=None)
+        with live(service) as client, unwatched(browser, client) as page:
+            page.fill("#question", "Where is it quiet?")
+            page.press("#question", "Enter")
+            page.locator(".note", has_text="About 300 calls").wait_for()
+            assert model.calls == 1
+            page.get_by_role("button", name="Run it").click()
+            page.locator("[data-line=progress]", has_text="reading texts").wait_for()
+            page.keyboard.press("Escape")
+            page.locator(".note", has_text="Stopped.").wait_for()
+            page.wait_for_timeout(1000)
+            before = model.calls
+            page.wait_for_timeout(1000)
+            assert 1 < model.calls == before < 200
+            page.fill("#question", "How many places are there?")
+            page.evaluate("() => { window.fetch = () => Promise.reject(new TypeError('gone')) }")
+            page.press("#question", "Enter")
+            page.locator("[role=alert]", has_text="The connection to the server was lost.").wait_for()
+            page.get_by_role("button", name="Ask again").last.wait_for()
+        service.store.close()
+
+
+@contextmanager
+def unwatched(browser, client):
+    """A page that may lose its server."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{client.port}/")
+    yield page
+    context.close()
+
+
+def test_a_name_that_is_bound_anew_reaches_nothing(browser, client):
+    context = browser.new_context()
+    page = context.new_page()
+    reply = page.goto(f"http://rebound.example:{client.port}/")
+    assert reply.status == 421
+    context.close()
+
+
+def test_another_site_cannot_ask(browser, client, tmp_path):
+    context = browser.new_context()
+    page = context.new_page()
+    page.route(
+        "http://other.example/*",
+        lambda route: route.fulfill(content_type="text/html", body="<form method=post enctype=text/plain></form>"),
+    )
+    page.goto("http://other.example/")
+    target = f"http://127.0.0.1:{client.port}/api/v1/sql"
+    sent = page.evaluate(
+        "async ([target, body]) => { try { const reply = await fetch(target, {method: 'POST', mode: 'no-cors', body});"
+        " return reply.type } catch (error) { return 'refused' } }",
+        [target, f'{{"suql": "{CANDLES}"}}'],
+    )
+    assert sent in ("opaque", "refused")
+    with page.expect_navigation() as moved:
+        page.evaluate(f"() => {{ const form = document.forms[0]; form.action = '{target}'; form.submit() }}")
+    assert moved.value.status == 403
+    context.close()
