@@ -57,7 +57,7 @@ def _csv(folder: Path, runs: int) -> dict[str, Any]:
     import duckdb
 
     from almanaq.suql.databases.kept import kept_tables
-    from almanaq.suql.databases.registry import open_database
+    from almanaq.suql.databases.open_source import open_database
 
     path = _write_rows(folder / "sales.csv")
     times: dict[str, list[tuple[float, float]]] = {"duckdb": [], "first": [], "keeping": [], "again": []}
@@ -97,7 +97,7 @@ def _csv(folder: Path, runs: int) -> dict[str, Any]:
 
 def _parquet(folder: Path, gigabytes: int, runs: int) -> dict[str, Any]:
     """Open Parquet files of so many gigabytes, and search them."""
-    from almanaq.suql.databases.registry import open_database
+    from almanaq.suql.databases.open_source import open_database
 
     data = folder / "data"
     data.mkdir()

@@ -23,12 +23,12 @@ from server import serving
 from almanaq.errors import BudgetExceeded, ModelCallError
 from almanaq.models.budget import Budget
 from almanaq.models.cached import CachedModel
+from almanaq.models.model_names import ModelSettings, wrapped
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.prices import Price
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Prompt, TextCall, TextReply
-from almanaq.models.registry import ModelSettings, wrapped
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.reply_schemas import reply_schema
 

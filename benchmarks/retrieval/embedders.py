@@ -18,7 +18,7 @@ from almanaq.corpus.dataset import open_dataset
 from almanaq.corpus.serialize import parse_fields, table_text
 from almanaq.models.hub_embedder import quiet
 from almanaq.models.minilm_weights import checked_folder
-from almanaq.models.registry import open_embedder
+from almanaq.models.model_names import open_embedder
 
 TEXTS, MANY = 128, 1_000
 

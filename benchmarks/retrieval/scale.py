@@ -27,8 +27,8 @@ from kept import tell
 from numpy.typing import NDArray
 
 from almanaq.corpus.table import Table
+from almanaq.models.model_names import open_embedder
 from almanaq.models.protocols import Embedder
-from almanaq.models.registry import open_embedder
 from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.protocols import TableIndex
 from almanaq.retrieval.stored import build_index, open_index, update_index

@@ -17,9 +17,9 @@ import numpy as np
 
 from almanaq.corpus.dataset import open_dataset
 from almanaq.evaluation.significance import intervals
-from almanaq.models.registry import open_embedder
+from almanaq.models.model_names import open_embedder
 from almanaq.models.vector_store import default_cache_folder
-from almanaq.retrieval.registry import Parts, open_retriever
+from almanaq.retrieval.retriever_names import Parts, open_retriever
 
 DATASETS = ("ottqa", "fetaqa", "tabfact")
 FIELDS = ("title,section", "header", "header,cells", "title,section,header", "title,section,header,cells")

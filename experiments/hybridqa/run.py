@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.runner import run
 from almanaq.corpus.serialize import DEFAULT_FIELDS, parse_fields
-from almanaq.models.registry import open_embedder
+from almanaq.models.model_names import open_embedder
 from almanaq.models.vector_store import default_cache_folder
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from almanaq.agent.events import Event
     from almanaq.agent.history import Turn
     from almanaq.agent.shots import Examples
+    from almanaq.models.model_names import ModelSettings
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
-    from almanaq.models.registry import ModelSettings
     from almanaq.suql.accuracy.estimates import CountEstimate
     from almanaq.suql.accuracy.targets import Accuracy
     from almanaq.suql.catalog.relations import Catalog
@@ -83,9 +83,9 @@ def connect(
         MissingExtraError: the source or the model needs an optional dependency.
     """
     from almanaq.agent.shots import find_examples, read_examples
-    from almanaq.models.registry import open_models
+    from almanaq.models.model_names import open_models
     from almanaq.models.vector_store import VectorStore, default_cache_folder
-    from almanaq.suql.databases.registry import open_database
+    from almanaq.suql.databases.open_source import open_database
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.similarity import EmbedderSimilarity
 
@@ -151,8 +151,8 @@ def batch_settings(batch: int | None, model: str | Reader | LanguageModel | Mode
     if batch is None:
         return None
     from almanaq.models.batching import Batching
+    from almanaq.models.model_names import ModelSettings
     from almanaq.models.protocols import LanguageModel
-    from almanaq.models.registry import ModelSettings
 
     if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
         raise UsageError(f"batch: {batch!r} is out of range; give a whole number of 1 or more")

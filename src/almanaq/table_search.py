@@ -84,7 +84,7 @@ class Tables:
     @cached_property
     def _index(self) -> TableIndex:
         from almanaq.models.vector_store import default_cache_folder
-        from almanaq.retrieval.registry import Parts, open_retriever
+        from almanaq.retrieval.retriever_names import Parts, open_retriever
 
         parts = Parts(lambda: _open_embedder(self._embedder), default_cache_folder())
         return open_retriever(self._retriever, parts).retriever.index(self.corpus, self._fields)
@@ -185,7 +185,7 @@ def index(
 def read_tables(source: Source, *, allow_http: bool = False) -> Corpus:
     """Open a corpus: a folder in the dataset layout, a file or folder of tables, or whatever else `connect` takes."""
     from almanaq.corpus.files.named import is_web
-    from almanaq.suql.databases.registry import is_url, open_database
+    from almanaq.suql.databases.open_source import is_url, open_database
 
     if not isinstance(source, str | os.PathLike) or (is_url(str(source)) and not is_web(str(source))):
         from almanaq.suql.databases.corpus import database_corpus
@@ -243,8 +243,8 @@ def _parsed(fields: Sequence[str] | None) -> tuple[Field, ...]:
 
 
 def _open_embedder(embedder: str | Embedder | None) -> Embedder:
-    from almanaq.models.registry import open_embedder
-    from almanaq.retrieval.registry import default_embedder
+    from almanaq.models.model_names import open_embedder
+    from almanaq.retrieval.retriever_names import default_embedder
 
     if embedder is not None and not isinstance(embedder, str):
         return embedder

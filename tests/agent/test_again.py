@@ -9,7 +9,7 @@ from almanaq.agent.conversation import Agent
 from almanaq.agent.local.again import Again, again
 from almanaq.agent.parser import Parsed
 from almanaq.cli.chat import export_wanted
-from almanaq.models.registry import open_models
+from almanaq.models.model_names import open_models
 from almanaq.suql.catalog.relations import Catalog
 
 PEOPLE = {

@@ -11,7 +11,7 @@ import pytest
 
 import almanaq
 from almanaq.agent.kept_out import kept_out
-from almanaq.models.registry import ModelSettings, open_models
+from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.testing import FunctionModel, StandInServer, replies_from
 
 PLACES = {

@@ -30,7 +30,7 @@ from almanaq.benchmark.runner import run
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import BenchmarkError, BudgetExceeded, MissingExtraError, ModelError, UsageError
 from almanaq.models.budget import Budget
-from almanaq.models.registry import ModelSettings, open_models
+from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
 FILMS = [("1950", "Rashomon", "Kurosawa"), ("1941", "Citizen Kane", "Welles"), ("1953", "Tokyo Story", "Ozu")]

@@ -18,7 +18,7 @@ from almanaq.connection import connect
 from almanaq.corpus.linked import LinkedTable
 from almanaq.corpus.table import Table, TableId
 from almanaq.models.lexical import LexicalEmbedder
-from almanaq.models.registry import ModelSettings, open_models
+from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.testing import FunctionModel, StandInServer, replies_from
 
 

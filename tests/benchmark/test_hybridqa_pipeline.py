@@ -29,8 +29,8 @@ from almanaq.corpus.linked import LinkedTable
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import ModelError, UsageError
 from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.protocols import TextCall, TextReply
-from almanaq.models.registry import ModelSettings, open_models
 from almanaq.testing import FunctionModel, ScriptedModel, StandInServer, replies_from
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prompts" / "hybridqa_write.txt"

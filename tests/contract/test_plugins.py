@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import almanaq
-from almanaq.models.registry import open_models
+from almanaq.models.model_names import open_models
 from almanaq.plugins import plugin_names
-from almanaq.retrieval.registry import Parts, open_retriever
+from almanaq.retrieval.retriever_names import Parts, open_retriever
 
 MODULE = """
 from almanaq.retrieval.bm25 import BM25

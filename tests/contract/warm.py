@@ -17,8 +17,8 @@ from typing import Any
 
 MODULES = (
     "almanaq.agent.conversation", "almanaq.agent.local", "almanaq.benchmark.runner", "almanaq.cli.app",
-    "almanaq.connection", "almanaq.encode", "almanaq.models.openai", "almanaq.models.registry",
-    "almanaq.retrieval.registry", "almanaq.settings", "almanaq.suql.databases.files", "almanaq.suql.engine",
+    "almanaq.connection", "almanaq.encode", "almanaq.models.openai", "almanaq.models.model_names",
+    "almanaq.retrieval.retriever_names", "almanaq.settings", "almanaq.suql.databases.files", "almanaq.suql.engine",
     "openai", "pandas", "pyarrow.parquet", "rich.console", "rich.table",
 )  # fmt: skip
 

@@ -12,8 +12,8 @@ import pytest
 
 import mariadb_server
 from almanaq.suql.catalog.schema_file import RelationSchema, Schema
+from almanaq.suql.databases.open_source import open_database
 from almanaq.suql.databases.protocols import Database
-from almanaq.suql.databases.registry import open_database
 from engines import PostgresServer
 
 ROWS = [

@@ -13,8 +13,8 @@ import pytest
 
 from almanaq.errors import DatabaseError, SourceError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
+from almanaq.suql.databases.open_source import open_database
 from almanaq.suql.databases.protocols import Database
-from almanaq.suql.databases.registry import open_database
 
 
 @pytest.fixture

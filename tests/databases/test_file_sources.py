@@ -15,7 +15,7 @@ import almanaq
 from almanaq.errors import AlmanaqError, SourceError, UnsupportedError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.databases.files import read_table
-from almanaq.suql.databases.registry import open_database
+from almanaq.suql.databases.open_source import open_database
 from almanaq.suql.databases.sqlite_files import open_sqlite
 
 

@@ -20,7 +20,7 @@ from almanaq.corpus.files import records, sheets
 from almanaq.corpus.readers import read_corpus
 from almanaq.errors import SourceError
 from almanaq.suql.databases import parquet_tables
-from almanaq.suql.databases.registry import open_database
+from almanaq.suql.databases.open_source import open_database
 
 
 @pytest.fixture(scope="module")

@@ -19,10 +19,10 @@ import pytest
 
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, SourceError
 from almanaq.models.budget import Budget
+from almanaq.models.model_names import ModelSettings, open_models, wrapped
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import Prompt, TextCall
-from almanaq.models.registry import ModelSettings, open_models, wrapped
 from almanaq.models.reply_cache import ReplyCache
 from almanaq.testing import Faults, StandInServer, replies_from
 

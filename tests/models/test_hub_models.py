@@ -12,8 +12,8 @@ from almanaq.errors import ModelError
 from almanaq.models.hub_reader import HubReader, statement
 from almanaq.models.minilm import MiniLM
 from almanaq.models.minilm_numpy import NumpyForward
+from almanaq.models.model_names import open_models
 from almanaq.models.protocols import TextCall
-from almanaq.models.registry import open_models
 
 TEXTS = ["the patio was quiet", "a", "we waited an hour for a table and then another", ""]
 

@@ -11,9 +11,9 @@ import pytest
 
 from almanaq.errors import MissingExtraError, ModelCallError, SourceError
 from almanaq.models.logged import DebugLog, redacted
+from almanaq.models.model_names import ModelSettings, wrapped
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Message, Prompt
-from almanaq.models.registry import ModelSettings, wrapped
 from almanaq.models.traced import TracedModel
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 

@@ -10,9 +10,9 @@ import pytest
 import almanaq
 from almanaq.errors import BudgetExceeded, UsageError
 from almanaq.models.batching import Batching
+from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Models
-from almanaq.models.registry import ModelSettings, open_models
 from almanaq.models.replay import Recording, file_hash, read_bundle, replay_models, write_bundle
 from almanaq.testing import Faults, FunctionModel, StandInServer, replies_from
 

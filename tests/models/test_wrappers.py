@@ -16,11 +16,11 @@ from almanaq.models.failure import FailedCall
 from almanaq.models.hedged import HedgedModel
 from almanaq.models.logged import LoggedModel
 from almanaq.models.metered import MeteredModel
+from almanaq.models.model_names import ModelSettings, wrapped
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
 from almanaq.models.rate import RateLimitedModel
-from almanaq.models.registry import ModelSettings, wrapped
 from almanaq.models.traced import TracedModel
 from almanaq.models.wrappers import WRAPPERS, ConcurrentModel, RetryingModel
 from almanaq.testing import Faults, ScriptedModel, StandInServer

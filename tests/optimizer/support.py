@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 import almanaq
-from almanaq.models.registry import open_models
+from almanaq.models.model_names import open_models
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import bind
-from almanaq.suql.databases.registry import open_database
+from almanaq.suql.databases.open_source import open_database
 from almanaq.suql.engine import Engine
 from almanaq.suql.explain.explain import describe_logical
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite

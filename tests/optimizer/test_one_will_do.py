@@ -6,7 +6,7 @@ import pytest
 
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import bind
-from almanaq.suql.databases.registry import open_database
+from almanaq.suql.databases.open_source import open_database
 from almanaq.suql.plan import builder
 from almanaq.suql.plan.stages import TextBlock
 from almanaq.suql.syntax.parse import parse

@@ -12,7 +12,7 @@ from almanaq.errors import BenchmarkError, SourceError, UsageError
 from almanaq.retrieval.adapters import TableText, adapt
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.protocols import Hit
-from almanaq.retrieval.registry import Parts, open_retriever
+from almanaq.retrieval.retriever_names import Parts, open_retriever
 
 FIELDS = ["title", "header", "cells"]
 

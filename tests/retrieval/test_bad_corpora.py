@@ -4,7 +4,7 @@ import pytest
 from small_corpora import CORPUS, FILMS, BagOfWords, table
 
 from almanaq.errors import SourceError, UsageError
-from almanaq.retrieval.registry import RETRIEVERS, Parts, open_retriever
+from almanaq.retrieval.retriever_names import RETRIEVERS, Parts, open_retriever
 from almanaq.testing import ScriptedModel
 
 WRITER = ScriptedModel(lambda prompt: {"title": "a table", "summary": prompt.messages[1].content[-60:]})

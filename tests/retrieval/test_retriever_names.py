@@ -3,7 +3,7 @@ from small_corpora import CORPUS, BagOfWords
 
 from almanaq.errors import UsageError
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.registry import RETRIEVERS, Parts, check_fields_apply, open_retriever
+from almanaq.retrieval.retriever_names import RETRIEVERS, Parts, check_fields_apply, open_retriever
 from almanaq.testing import ScriptedModel
 
 GOLD = {"which film?": (CORPUS[0].id,)}

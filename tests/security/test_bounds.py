@@ -20,8 +20,8 @@ from almanaq.errors import BudgetExceeded, DeadlineExceeded, UsageError
 from almanaq.models.own_files import own_temporary
 from almanaq.models.protocols import Prompt
 from almanaq.suql.databases import leaving
+from almanaq.suql.databases.open_source import open_database
 from almanaq.suql.databases.own_duckdb import MOST_SPILLED
-from almanaq.suql.databases.registry import open_database
 from almanaq.suql.options import AGENT_DEADLINE, AGENT_ROWS
 from almanaq.testing import FunctionModel, ScriptedModel
 

@@ -19,11 +19,11 @@ from almanaq.models import openai as openai_module
 from almanaq.models.budget import Budget
 from almanaq.models.failure import LONGEST_WAIT, FailedCall
 from almanaq.models.http import CHAT_BYTES
+from almanaq.models.model_names import ModelSettings, wrapped
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.openai_errors import retry_after
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Completion, Message, Prompt
-from almanaq.models.registry import ModelSettings, wrapped
 from almanaq.models.wrappers import RetryingModel
 from almanaq.testing import Faults, StandInServer
 from almanaq.testing.hostile import HOSTILE

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from almanaq.cli.app import app
 from almanaq.errors import AlmanaqError, ModelError, UsageError
 from almanaq.models.address import identity_of, secrets_in, shown_address
+from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.protocols import Message, Prompt
-from almanaq.models.registry import ModelSettings, open_models
 from almanaq.settings import Settings, read_settings
 from almanaq.testing import Faults, StandInServer, replies_from
 from almanaq.testing.hostile import HOSTILE

@@ -14,7 +14,7 @@ from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.run_measures import Scores
 from almanaq.benchmark.runner import run
 from almanaq.errors import UsageError, suggest
-from almanaq.retrieval.registry import RETRIEVERS
+from almanaq.retrieval.retriever_names import RETRIEVERS
 
 _NEAR = 0.01
 

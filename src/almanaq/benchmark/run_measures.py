@@ -30,7 +30,7 @@ from almanaq.evaluation.evaluate import Found, PerQuery, per_query
 from almanaq.evaluation.measures import MEASURES, Measure
 from almanaq.evaluation.significance import intervals
 from almanaq.retrieval.ranking import route_databases
-from almanaq.retrieval.registry import RETRIEVERS
+from almanaq.retrieval.retriever_names import RETRIEVERS
 
 _DIGITS = 6
 _FINDS_FEW = ("none", "oracle")  # by what they are

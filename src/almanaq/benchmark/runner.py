@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from almanaq.benchmark.config import RunConfig, read_config, versions
 from almanaq.benchmark.data import Data, keep_place, open_data
+from almanaq.benchmark.generation.generator_names import open_generator
 from almanaq.benchmark.generation.protocols import Generator
-from almanaq.benchmark.generation.registry import open_generator
 from almanaq.benchmark.generation.reply_measures import check_labels
 from almanaq.benchmark.generation.run import ROLES, Databases, Generation
 from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
@@ -29,7 +29,7 @@ from almanaq.errors import BenchmarkError, UsageError
 from almanaq.evaluation.answers import check_sacrebleu
 from almanaq.models.budget import Budget
 from almanaq.retrieval.paid import Foreseen
-from almanaq.retrieval.registry import Opened, Parts, open_retriever
+from almanaq.retrieval.retriever_names import Opened, Parts, open_retriever
 
 
 def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:

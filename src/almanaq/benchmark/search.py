@@ -21,9 +21,9 @@ from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import AlmanaqError, BenchmarkError
 from almanaq.retrieval.baselines import gold_ranking
+from almanaq.retrieval.model_reranker import JudgedIndex
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
-from almanaq.retrieval.registry import RETRIEVERS
-from almanaq.retrieval.reranked import JudgedIndex
+from almanaq.retrieval.retriever_names import RETRIEVERS
 
 BATCH = 256
 """Questions asked at once. A resumed run asks the same batches, so that it computes the same digits."""

@@ -260,7 +260,7 @@ def _generating(request: RunRequest, generator: Any) -> RunRequest:
 
 
 def _model(name: str) -> LanguageModel:
-    from almanaq.models.registry import open_models
+    from almanaq.models.model_names import open_models
 
     language = open_models(name, embedder="lexical").language
     if language is None:
@@ -281,8 +281,8 @@ def _retriever(given: Any, batch: int) -> tuple[Any, str]:
 
 def _opener(embedder: str | Embedder | None) -> Any:
     def opened() -> Embedder:
-        from almanaq.models.registry import open_embedder
-        from almanaq.retrieval.registry import default_embedder
+        from almanaq.models.model_names import open_embedder
+        from almanaq.retrieval.retriever_names import default_embedder
 
         if embedder is not None and not isinstance(embedder, str):
             return embedder

@@ -69,7 +69,7 @@ def find(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else on stdout.")] = False,
 ) -> None:
     """List the tables of a corpus that fit a question best, with scores (higher is better)."""
-    from almanaq.retrieval.registry import sees_its_own
+    from almanaq.retrieval.retriever_names import sees_its_own
 
     question = question.encode(errors="replace").decode()  # bytes of the command line that are no text
     if not question.strip():
@@ -175,7 +175,7 @@ def _fitting(found: Found, *, nearest: bool) -> Ranking:
 def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, float]]:
     from almanaq.models.vector_store import default_cache_folder
     from almanaq.retrieval.abstain import find as find_in
-    from almanaq.retrieval.registry import Parts, check_fields_apply, open_retriever
+    from almanaq.retrieval.retriever_names import Parts, check_fields_apply, open_retriever
     from almanaq.retrieval.segments import Named
 
     if how.fields is not None:
@@ -227,8 +227,8 @@ def embedder_opener(name: str | None) -> Callable[[], Embedder]:
     """Give what opens the embedder named by a flag, else by the settings, else the best that is installed."""
 
     def opened() -> Embedder:
-        from almanaq.models.registry import open_embedder
-        from almanaq.retrieval.registry import default_embedder
+        from almanaq.models.model_names import open_embedder
+        from almanaq.retrieval.retriever_names import default_embedder
         from almanaq.settings import read_settings
 
         settings = read_settings(embedder=name)
@@ -243,7 +243,7 @@ def model_opener(max_calls: int | None = None) -> Callable[[str], LanguageModel]
     """Give what opens a language model by name, within a budget: the flag, else the settings, else 1,000 calls."""
 
     def opened(name: str) -> LanguageModel:
-        from almanaq.models.registry import ModelSettings, open_models
+        from almanaq.models.model_names import ModelSettings, open_models
 
         limits = ModelSettings(budget=open_budget(max_calls))
         model = open_models(name, embedder="lexical", settings=limits).language

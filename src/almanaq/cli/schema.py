@@ -36,7 +36,7 @@ def schema(
     from almanaq.cli.output import write_text
     from almanaq.cli.terminal import say, warn
     from almanaq.suql.catalog.schema_file import describe, read_schema, schema_path
-    from almanaq.suql.databases.registry import open_database
+    from almanaq.suql.databases.open_source import open_database
 
     if overwrite and not write:
         raise UsageError("--overwrite goes with --write")

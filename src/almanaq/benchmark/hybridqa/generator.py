@@ -21,8 +21,8 @@ from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.linked import LinkedTables
 from almanaq.corpus.table import TableId
 from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.model_names import models_of, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
-from almanaq.models.registry import models_of, open_models
 from almanaq.models.spending import spending
 
 

@@ -23,9 +23,9 @@ from almanaq.benchmark.restaurants.wanted import Conversation
 from almanaq.connection import connect
 from almanaq.errors import UsageError, suggest
 from almanaq.models.batching import Batching
+from almanaq.models.model_names import models_of, open_models
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
-from almanaq.models.registry import models_of, open_models
 from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.paid import Foreseen
 

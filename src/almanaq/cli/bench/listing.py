@@ -26,10 +26,10 @@ def list_all(
 ) -> None:
     """List tasks, datasets with licence and source, retrievers and what each sees of a table, generators, measures."""
     from almanaq.benchmark.cards import DATASETS, SEES
-    from almanaq.benchmark.generation.registry import GENERATORS
+    from almanaq.benchmark.generation.generator_names import GENERATORS
     from almanaq.benchmark.tasks import TASKS
     from almanaq.evaluation.measures import MEASURES
-    from almanaq.retrieval.registry import RETRIEVERS
+    from almanaq.retrieval.retriever_names import RETRIEVERS
 
     listed = {
         "tasks": [task.name for task in TASKS],

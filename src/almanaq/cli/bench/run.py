@@ -99,7 +99,7 @@ def run(
     from almanaq.corpus.serialize import parse_fields
     from almanaq.models.vector_store import default_cache_folder
     from almanaq.retrieval.imported import look_here
-    from almanaq.retrieval.registry import check_fields_apply
+    from almanaq.retrieval.retriever_names import check_fields_apply
 
     look_here()
     _tell_of_idle_flags(context, task)

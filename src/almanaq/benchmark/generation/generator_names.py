@@ -47,7 +47,7 @@ def open_generator(
     if name == "agent" or name.startswith("agent:"):
         from almanaq.benchmark.generation.agent import AgentGenerator
         from almanaq.models.batching import Batching
-        from almanaq.models.registry import models_of, open_models
+        from almanaq.models.model_names import models_of, open_models
 
         spec = name.partition(":")[2] or "local"
         if spec == "local" or model is None:
@@ -69,7 +69,7 @@ def open_generator(
 
 
 def _unbounded(name: str) -> LanguageModel:
-    from almanaq.models.registry import open_models
+    from almanaq.models.model_names import open_models
 
     language = open_models(name, embedder="lexical").language
     assert language is not None

@@ -181,7 +181,7 @@ def _hybrid_untuned(parts: Parts) -> Opened:
 
 def _judged(name: str, parts: Parts) -> Opened:
     """Open `rerank:openai:MODEL`, or `rerank:` and the path or hub name of a cross-encoder."""
-    from almanaq.retrieval.reranked import CrossEncoderJudge, Judge, Judged, LanguageModelJudge
+    from almanaq.retrieval.model_reranker import CrossEncoderJudge, Judge, Judged, LanguageModelJudge
 
     first, model = _rerank(parts), name.removeprefix(JUDGED)
     judge: Judge
@@ -203,7 +203,7 @@ def _judged(name: str, parts: Parts) -> Opened:
 
 def _target_lexical(name: str) -> Callable[[Parts], Opened]:
     def opened(_: Parts) -> Opened:
-        from almanaq.retrieval.target_lexical import TARGET_LEXICAL
+        from almanaq.retrieval.published.lexical import TARGET_LEXICAL
 
         return Opened(TARGET_LEXICAL[name], name)
 
@@ -213,7 +213,7 @@ def _target_lexical(name: str) -> Callable[[Parts], Opened]:
 def _markdown(name: str, rows: int) -> Callable[[Parts], Opened]:
     def opened(parts: Parts) -> Opened:
         from almanaq.retrieval.paid import Foreseen
-        from almanaq.retrieval.published_dense import EMBEDDER, MarkdownEmbedding
+        from almanaq.retrieval.published.dense import EMBEDDER, MarkdownEmbedding
 
         store, note = _published_store(name, EMBEDDER, parts)
         made = MarkdownEmbedding(store, rows, Foreseen(parts.tell, parts.budget), name)
@@ -223,9 +223,9 @@ def _markdown(name: str, rows: int) -> Callable[[Parts], Opened]:
 
 
 def _summaries(parts: Parts) -> Opened:
-    from almanaq.models.registry import ModelSettings, open_models
+    from almanaq.models.model_names import ModelSettings, open_models
     from almanaq.retrieval.paid import Foreseen
-    from almanaq.retrieval.published_dense import SUMMARY_EMBEDDER, SUMMARY_MODEL, Summaries
+    from almanaq.retrieval.published.dense import SUMMARY_EMBEDDER, SUMMARY_MODEL, Summaries
 
     store, note = _published_store("llm-summary", SUMMARY_EMBEDDER, parts)
     named = os.environ.get("ALMANAQ_MODEL", "local")
@@ -239,7 +239,7 @@ def _summaries(parts: Parts) -> Opened:
 
 def _published_store(name: str, published: str, parts: Parts) -> tuple[VectorStore, str]:
     """Give the store of the paper's embedder, or of the one that the user named; those of this machine are defaults."""
-    from almanaq.models.registry import open_embedder
+    from almanaq.models.model_names import open_embedder
     from almanaq.models.vector_store import VectorStore
 
     embedder = parts.embedder()

@@ -13,9 +13,9 @@ import pytest
 
 from almanaq.errors import MissingExtraError, ModelError, SourceError, UsageError
 from almanaq.models import local_embedder, minilm_weights
+from almanaq.models.model_names import ModelSettings, open_embedder, open_models
 from almanaq.models.prices import Price, price_of
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Reader, TextCall
-from almanaq.models.registry import ModelSettings, open_embedder, open_models
 from almanaq.testing import FunctionModel, ScriptedModel, StandInServer, replies_from
 
 CALL = TextCall("answer", ("Candles everywhere.",), "is it romantic?", compared=("Yes",))
@@ -39,7 +39,7 @@ def test_a_bare_install_resolves_local_vectors_to_lexical(monkeypatch: pytest.Mo
 
 def test_opening_imports_neither_torch_nor_a_client() -> None:
     code = (
-        "import sys; from almanaq.models.registry import open_models; open_models('local');"
+        "import sys; from almanaq.models.model_names import open_models; open_models('local');"
         "open_models('openai:m', embedder='lexical');"
         "heavy = {'torch', 'openai', 'aiohttp', 'sentence_transformers', 'openvino', 'tokenizers', 'jinja2'};"
         "sys.exit(bool(heavy & set(sys.modules)))"

@@ -12,10 +12,10 @@ from small_corpora import CORPUS, FILMS, RIVERS, TEAMS, BagOfWords
 from almanaq.errors import BudgetExceeded, ModelError, UsageError
 from almanaq.models.budget import Budget
 from almanaq.models.cross_encoder import CrossEncoder
-from almanaq.models.registry import ModelSettings, open_models
+from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.registry import Parts, open_retriever
-from almanaq.retrieval.reranked import CrossEncoderJudge, Judged, LanguageModelJudge
+from almanaq.retrieval.model_reranker import CrossEncoderJudge, Judged, LanguageModelJudge
+from almanaq.retrieval.retriever_names import Parts, open_retriever
 from almanaq.testing import StandInServer
 
 FIELDS = ("title", "header", "cells")

@@ -1,0 +1,1 @@
+"""Retrievers as papers describe them: the rows that tables of results compare with."""
