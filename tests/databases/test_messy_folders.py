@@ -312,3 +312,22 @@ def test_one_object_may_be_a_table(tmp_path: Path) -> None:
             assert rows == [(0, None), (1, "x"), (2, "x"), (3, "x")]
         assert connection.sql("SELECT key FROM named ORDER BY n LIMIT 1").rows == [("k0",)]
         assert sum("one object, read as 4 rows" in message for message in connection.warnings) == 3
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "told"),
+    [
+        ("cp1251", "Иван Петров живёт в Москве, ООО РОМАШКА", "read as Windows-1251"),
+        ("koi8-r", "Иван Петров живёт в Москве, ООО РОМАШКА", "read as KOI8"),
+        ("cp1253", "Η Άννα μένει στην Αθήνα με τον αδελφό της", "read as Windows-1253"),
+        ("cp1252", "Zoë mange à l'hôtel où l'été était déjà passé", "read as Windows-1252"),
+        ("cp1252", "Größe und Übermaß; Äpfel; ÖBB", "read as Windows-1252"),
+        ("shift_jis", "山田太郎は東京に住んでいます", "its letters are not Latin"),
+    ],
+)
+def test_encodings_of_one_byte(tmp_path: Path, encoding: str, text: str, told: str) -> None:
+    (tmp_path / "people.csv").write_bytes(f'id,who\n1,"{text}"\n2,"{text}"\n'.encode(encoding))
+    with almanaq.connect(tmp_path / "people.csv") as connection:
+        assert told in connection.warnings[0]
+        if encoding != "shift_jis":
+            assert connection.sql("SELECT DISTINCT who FROM people").rows == [(text,)]

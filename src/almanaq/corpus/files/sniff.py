@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
+from almanaq.corpus.files.scripts import foreign_encoding
 from almanaq.corpus.inference import MISSING
 from almanaq.errors import SourceError
 from almanaq.values import parse_number, parse_time, parse_timestamp
@@ -161,9 +162,14 @@ def find_encoding(path: Path, name: str) -> tuple[str, str, tuple[str, ...]]:
     if good > 10 * bad:
         said = f"{name}: {bad:,} characters are not UTF-8 and read as \ufffd; write the file anew as UTF-8"
         return "utf-8-sig", "replace", (said,)
-    encoding, called = ("cp1252", "Windows-1252") if _is_cp1252(path) else ("latin-1", "ISO 8859-1")
+    foreign, named = foreign_encoding(path)
+    if named and not foreign:
+        return "cp1252", "replace", (f"{name}: {named}",)
+    encoding, called = (
+        (foreign, named) if foreign else ("cp1252", "Windows-1252") if _is_cp1252(path) else ("latin-1", "ISO 8859-1")
+    )
     said = f'{name}: not UTF-8, read as {called}; if letters look wrong, say `encoding = "…"` in the schema file'
-    return encoding, "strict", (said,)
+    return encoding, "replace" if foreign else "strict", (said,)
 
 
 def _count_utf8(path: Path) -> tuple[int, int]:
