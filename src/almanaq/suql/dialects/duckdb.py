@@ -21,6 +21,7 @@ from almanaq.suql.dialects.duckdb_arrays import (
     write_subscript,
 )
 from almanaq.suql.dialects.duckdb_casts import quotient, write_cast, write_concatenation, write_round
+from almanaq.suql.dialects.duckdb_reals import write_pair, write_range, write_sum
 from almanaq.suql.dialects.duckdb_refused import refuse
 from almanaq.suql.dialects.duckdb_text import (
     write_format,
@@ -60,6 +61,8 @@ def write_for_duckdb(node: exp.Expr) -> exp.Expr:
         return _query(node)
     if isinstance(node, COMPARISONS) and isinstance(node.expression, exp.Any):
         return write_member(node)
+    if isinstance(node, _PAIRS):
+        return write_pair(node)
     write = _WRITERS.get(type(node))
     return write(node) if write is not None else node
 
@@ -135,6 +138,7 @@ def _neighbour(node: exp.Expr) -> exp.Expr:
     return node
 
 
+_PAIRS = (*COMPARISONS, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Add, exp.Sub, exp.Mul, exp.Div)
 _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.RegexpLike: write_match,
     exp.RegexpILike: write_match,
@@ -165,6 +169,11 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.JSONBExtractScalar: write_json_path,
     exp.ArrayAgg: in_order,
     exp.GroupConcat: in_order,
+    exp.In: write_range,
+    exp.Between: write_range,
+    exp.Sum: write_sum,
+    exp.Filter: write_sum,
+    exp.Window: write_sum,
     exp.Lag: _neighbour,
     exp.Lead: _neighbour,
     exp.Extract: _extract,
