@@ -85,6 +85,15 @@ CLAUSES = (
 )
 
 
+ALONE = (
+    "SELECT 1::oid, 'int4'::regtype, 'integer'::regtype::text",
+    "SELECT current_time IS NOT NULL AS known, current_time(0) > timetz '00:00+00' OR true AS later",
+    "SELECT ARRAY(VALUES (1), (2)), 'a' IS NORMALIZED, 'a' IS NOT NORMALIZED",
+    "SELECT range_adjacent(int4range(1, 5), int4range(5, 9)), textcat('a', 'b'), int4pl(1, 2), jsonb_eq('1', '1.0')",
+    "SELECT json('[1]')::text, jsonb_object_field_text('{\"a\": \"x\"}', 'a'), dsqrt(2), array_ne(ARRAY[1], ARRAY[2])",
+)
+
+
 @dataclass(frozen=True)
 class Servers:
     """The same tables on PostgreSQL, alone and through us, and on DuckDB through us."""
@@ -139,6 +148,11 @@ def test_search_and_cycle(servers: Servers, sql: str) -> None:
     if sql.startswith("WITH"):
         with pytest.raises(UnsupportedError, match="not supported on duckdb"):
             here.sql(sql)
+
+
+@pytest.mark.parametrize("sql", ALONE)
+def test_what_postgres_alone_has(servers: Servers, sql: str) -> None:
+    assert_same(Servers(servers.plain, servers.ours[:1]), sql)
 
 
 def test_search_beside_text_functions(servers: Servers) -> None:
@@ -233,6 +247,7 @@ def test_drawn(servers: Servers) -> None:
         ),
         ("SELECT answer(name, 'q')::text[] FROM p", "gives one value"),
         ("WITH RECURSIVE w(t) AS (SELECT name FROM p UNION SELECT answer(t, 'q') FROM w) SELECT * FROM w", "RECURSIVE"),
+        ("SELECT k AS a, k AS b FROM t GROUP BY a, ROLLUP (b)", "grouped apart"),
         ("SELECT avg(DATE '2020-01-01')", "avg takes numbers"),
         ("SELECT rank() OVER v FROM t WINDOW w AS (ORDER BY k)", "no window named 'v'"),
         ("SELECT * FROM r x, s x", "two items of FROM are called 'x'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.syntax.nodes import nodes, nodes_of
@@ -14,9 +15,17 @@ _WHOLE = ("json", "xml", "point", "box", "circle", "line", "lseg", "path", "poly
 
 
 def write_group_keys(block: exp.Select) -> None:
-    """Write what positions and names of outputs within ROLLUP, CUBE and GROUPING SETS stand for."""
+    """Write what positions and names of outputs within ROLLUP, CUBE and GROUPING SETS stand for.
+
+    Raises:
+        UnsupportedError: two outputs that are the same are keys apart, which could no longer be told apart.
+    """
     group = block.args.get("group")
     outputs = {item.alias_or_name: item for item in reversed(block.expressions)}
+    keys: dict[str, set[str]] = {}
+    for node in group.expressions if group is not None else ():
+        if isinstance(node, exp.Column) and not node.table and node.name in outputs:
+            keys.setdefault(outputs[node.name].unalias().sql(), set()).add(node.name)
     for key in _SETS:
         for sets in (group.args.get(key) or []) if group is not None else ():
             for node in nodes(sets):
@@ -26,6 +35,11 @@ def write_group_keys(block: exp.Select) -> None:
                 elif isinstance(node, exp.Literal) and node.is_int and 0 < int(node.name) <= len(block.expressions):
                     found = block.expressions[int(node.name) - 1] if _is_key(node) else None
                 if found is not None:
+                    same = keys.setdefault(found.unalias().sql(), set())
+                    same.add(found.alias_or_name)
+                    if len(same) > 1:
+                        listed = " and ".join(map(repr, sorted(same)))
+                        raise UnsupportedError(f"{listed} are the same and grouped apart: compute one in a subquery")
                     node.replace(found.unalias().copy())
 
 

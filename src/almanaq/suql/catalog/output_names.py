@@ -68,7 +68,7 @@ def _type_name(cast: exp.Expr) -> str:
         to = to.expressions[0]
     if to.this == exp.DType.USERDEFINED:
         return str(to.args["kind"].name)
-    name = str(to.this.value).lower()
+    name = str(to.name if isinstance(to, exp.ObjectIdentifier) else to.this.value).lower()
     return _TYPES.get(name, name)
 
 

@@ -78,6 +78,8 @@ def _for_postgres(node: exp.Expr) -> exp.Expr:
         return exp.Dot(this=exp.to_identifier("pg_catalog"), expression=node.copy())  # read again, it is what it is
     elif isinstance(node, exp.CTE):
         return with_written_clauses(node)
+    elif isinstance(node, exp.CurrentTime) and node.this is None:
+        return exp.var("CURRENT_TIME")  # not a call there
     elif isinstance(node, exp.Hex):
         return exp.Anonymous(this="to_hex", expressions=[node.this])
     return node

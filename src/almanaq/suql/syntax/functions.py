@@ -72,6 +72,20 @@ _ALLOWED = {
         tsvector_to_array unistr upper_inc upper_inf varbit varchar websearch_to_tsquery width xid
         xml_is_well_formed xml_is_well_formed_content xml_is_well_formed_document xmlagg xmlcomment xmlconcat
         xpath xpath_exists
+        array_eq array_ge array_gt array_le array_lt array_ne arraycontained
+        arraycontains arrayoverlap dcbrt dexp dlog1 dlog10 dpow dsqrt elem_contained_by_multirange
+        elem_contained_by_range float8_avg float8abs float8div float8mi float8mul float8pl hashtext int4abs int4div
+        int4mi int4mod int4mul int4pl int8abs int8div int8mi int8mod int8mul int8pl json json_array_element
+        json_array_element_text json_object_field json_object_field_text jsonb jsonb_array_element
+        jsonb_array_element_text jsonb_cmp jsonb_eq jsonb_ge jsonb_gt jsonb_le jsonb_lt jsonb_ne jsonb_object_field
+        jsonb_object_field_text multirange_adjacent_multirange multirange_contains_elem
+        multirange_contains_multirange multirange_contains_range multirange_intersect multirange_minus
+        multirange_union numeric_abs numeric_add numeric_div numeric_eq numeric_exp numeric_ln numeric_log numeric_mod
+        numeric_mul numeric_power numeric_sqrt numeric_sub range_adjacent range_after range_before range_cmp
+        range_contained_by range_contains range_contains_elem range_contains_multirange range_eq range_ge range_gt
+        range_intersect range_le range_lt range_minus range_ne range_overlaps range_overleft range_overright
+        range_union text_ge text_gt text_larger text_le text_lt text_smaller textcat texteq texticlike textlike textne
+        textnlike textregexeq tsquery_and tsquery_not tsquery_or
     """,
 }
 FUNCTIONS: Mapping[str, frozenset[str]] = MappingProxyType(

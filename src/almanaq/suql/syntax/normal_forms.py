@@ -28,6 +28,7 @@ def write_normal_forms(tree: exp.Expr) -> exp.Expr:
     - `x LIKE ANY (ARRAY[p, q])` becomes `x LIKE p OR x LIKE q`;
     - `pg_catalog.f(x)` becomes `f(x)`;
     - `regexp_like(x, p, 'i')` becomes `x ~* p`;
+    - `x IS NORMALIZED` becomes `is_normalized(x)`, `ARRAY(VALUES …)` an array of a SELECT;
     - `current_timestamp(3)` becomes a cast to timestamptz(3);
     - `div(a, b)` is kept by name: a division of integers is another thing.
     """
@@ -52,6 +53,10 @@ def _written(node: exp.Expr) -> exp.Expr:
         return node.expression
     if isinstance(node, (*COMPARISONS, exp.Is)):
         _name_rows(node)
+    if isinstance(node, exp.Is) and _is_word(node.expression, "normalized"):
+        return exp.Anonymous(this="is_normalized", expressions=[node.this])
+    if isinstance(node, exp.Array) and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
+        return exp.Array(expressions=[exp.select("*").from_(node.expressions[0])])
     if isinstance(node, COMPARISONS):
         return _all_of_array(_rows_compared(node))
     if isinstance(node, exp.Like | exp.ILike):
@@ -76,6 +81,11 @@ def _written(node: exp.Expr) -> exp.Expr:
     elif isinstance(node, exp.Cast) and isinstance(node.this, exp.IntDiv):
         return exp.Anonymous(this="div", expressions=[node.this.this, node.this.expression])
     return shown_template(node)
+
+
+def _is_word(node: exp.Expr, word: str) -> bool:
+    """Say whether a keyword that the parser does not know was read as a column."""
+    return isinstance(node, exp.Column) and not node.table and not node.this.args.get("quoted") and node.name == word
 
 
 def _name_rows(node: exp.Expr) -> None:
