@@ -70,7 +70,14 @@ CLAUSES = (
     r"SELECT E'a\\b', length(E'a\\b'), 'x1' ~ E'\\d', E'it\'s', E'\xC3\xA9\u00e9', U&'\0041b'",
     "SELECT div(9.7, 2), div(-9.7, 2), div(7, 2), 7 / 2, -7 / 2",
     "SELECT exp(-123.456)",
+    "SELECT grouping(k) / 2 AS g, bit_or(a) / 2 AS b, regr_count(a, a) / 2 AS r, k FROM t GROUP BY ROLLUP (k)",
+    "SELECT g / 2 AS h, m / 2 AS n FROM (SELECT grouping(k) AS g, mode() WITHIN GROUP (ORDER BY c) AS m FROM t "
+    "GROUP BY ROLLUP (k)) x",
+    "SELECT gcd(k, 4) / 2 AS g, lcm(k, 3) / 2 AS l, bit_and(k) OVER () / 2 AS b FROM t",
     "SELECT 1.1::real, 1.1::real + 2.2::real, 0.1::real = 0.1::float8, 16777217::float(24)::bigint",
+    "SELECT x / 2, x * 2, x = 1.1, x IN (1.1), x IN (1.1, 2), x BETWEEN 1.1 AND 2, x + x, 1.5 - x, sum(x) OVER () "
+    "FROM (VALUES (1.1::real), (16777217::real)) v(x)",
+    "SELECT sum(x), sum(x) FILTER (WHERE x > 2), sum(x + 1), avg(x) FROM (VALUES (1.1::real), (16777217::real)) v(x)",
     "SELECT 0.1::float = 0.1::float8, 16777217::float(53)::bigint, avg(1.5::real)",
     "SELECT to_char(timestamp '2020-01-02 03:04:05', 'YYYY-MM-DD HH24:MI:SS')",
     "SELECT k, count(*) FROM t GROUP BY k, ROLLUP(k)",
@@ -88,7 +95,7 @@ CLAUSES = (
 ALONE = (
     "SELECT 1::oid, 'int4'::regtype, 'integer'::regtype::text",
     "SELECT current_time IS NOT NULL AS known, current_time(0) > timetz '00:00+00' OR true AS later",
-    "SELECT ARRAY(VALUES (1), (2)), 'a' IS NORMALIZED, 'a' IS NOT NORMALIZED",
+    "SELECT ARRAY(VALUES (1), (2))::text, 'a' IS NORMALIZED, 'a' IS NOT NORMALIZED",
     "SELECT range_adjacent(int4range(1, 5), int4range(5, 9)), textcat('a', 'b'), int4pl(1, 2), jsonb_eq('1', '1.0')",
     "SELECT json('[1]')::text, jsonb_object_field_text('{\"a\": \"x\"}', 'a'), dsqrt(2), array_ne(ARRAY[1], ARRAY[2])",
 )
@@ -247,7 +254,7 @@ def test_drawn(servers: Servers) -> None:
         ),
         ("SELECT answer(name, 'q')::text[] FROM p", "gives one value"),
         ("WITH RECURSIVE w(t) AS (SELECT name FROM p UNION SELECT answer(t, 'q') FROM w) SELECT * FROM w", "RECURSIVE"),
-        ("SELECT k AS a, k AS b FROM t GROUP BY a, ROLLUP (b)", "grouped apart"),
+        ("SELECT k AS x, k AS y FROM t GROUP BY x, ROLLUP (y)", "grouped apart"),
         ("SELECT avg(DATE '2020-01-01')", "avg takes numbers"),
         ("SELECT rank() OVER v FROM t WINDOW w AS (ORDER BY k)", "no window named 'v'"),
         ("SELECT * FROM r x, s x", "two items of FROM are called 'x'"),

@@ -21,6 +21,11 @@ from almanaq.suql.syntax.keywords import RESERVED
 from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.syntax.text_functions import is_text_call
 
+_OF_ITS_ARGUMENT = (
+    *(exp.Paren, exp.Neg, exp.Max, exp.Min, exp.Sum, exp.Filter, exp.Window, exp.Distinct, exp.Mode),
+    *(exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.BitwiseXorAgg, exp.BitwiseNot),
+)
+"""Integers if what they are made of is."""
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
 
 
@@ -99,9 +104,13 @@ def _is_integer(node: exp.Expr) -> bool:
     """Say whether an expression is an integer, looking into derived tables whose columns carry no type."""
     if node.type is not None and not node.is_type("unknown"):
         return bool(node.is_type(*exp.DataType.INTEGER_TYPES))
-    if isinstance(node, exp.IntDiv):
+    if isinstance(node, exp.IntDiv | exp.Grouping | exp.RegrCount):
         return True
-    if isinstance(node, exp.Paren | exp.Neg | exp.Max | exp.Min | exp.Sum):
+    if isinstance(node, exp.Anonymous) and node.name.lower() in ("gcd", "lcm"):
+        return all(map(_is_integer, node.expressions))
+    if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.Mode | exp.PercentileDisc):
+        return all(_is_integer(key.this) for key in node.expression.expressions)
+    if isinstance(node, _OF_ITS_ARGUMENT):
         return _is_integer(node.this)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod):
         return _is_integer(node.this) and _is_integer(node.expression)

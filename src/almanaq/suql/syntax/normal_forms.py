@@ -85,7 +85,12 @@ def _written(node: exp.Expr) -> exp.Expr:
 
 def _is_word(node: exp.Expr, word: str) -> bool:
     """Say whether a keyword that the parser does not know was read as a column."""
-    return isinstance(node, exp.Column) and not node.table and not node.this.args.get("quoted") and node.name == word
+    return (
+        isinstance(node, exp.Column)
+        and not node.table
+        and not node.this.args.get("quoted")
+        and node.name.lower() == word
+    )
 
 
 def _name_rows(node: exp.Expr) -> None:
