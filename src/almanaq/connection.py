@@ -52,6 +52,7 @@ def connect(
     max_rows: int | None = None,
     max_result_mb: int | None = None,
     accuracy: Accuracy | None = None,
+    confidence: float | None = None,
     allow_http: bool = False,
     options: Options | None = None,
 ) -> Connection:
@@ -103,6 +104,7 @@ def connect(
         max_rows=max_rows,
         max_result_mb=max_result_mb,
         accuracy=accuracy,
+        confidence=confidence,
     )
     settings = batch_settings(batch, model)
     shots = find_examples(source) if examples is None else read_examples(examples)
@@ -142,6 +144,8 @@ def check_options(options: Options) -> None:
         value = getattr(options, name)
         if value is not None and not bound <= value < float("inf"):
             raise UsageError(f"{name}: {value!r} is out of range; give a number of {bound} or more")
+    if options.confidence is not None and not 0 <= options.confidence <= 1:
+        raise UsageError(f"confidence: {options.confidence!r} is out of range; give a number from 0 to 1")
     if options.deadline is not None and not options.deadline > 0:
         raise UsageError(f"deadline: {options.deadline!r} is out of range; give seconds, more than 0")
 

@@ -75,7 +75,7 @@ class Agent:
         tables: chooses relations where the source has more than fit; a TableChooser unless given.
         classifier, parser, relaxer, responder: replace the ones that `models` calls for.
         options: how queries are run.
-        shots: examples of questions with their SUQL, for the prompt of a language model.
+        shots: examples of questions with their SUQL, for the prompt of a language model, or for `local` to know again.
     """
 
     def __init__(
@@ -94,7 +94,8 @@ class Agent:
         language = models.language
         self._engine, self._options = engine, options
         self._tables = tables or _choose_tables()
-        local = LocalDialogue(engine)
+        self._local = LocalDialogue(engine, examples=shots)
+        local = self._local if options is None else self._local.with_confidence(options.confidence)
         self._classifier = classifier or (PromptedClassifier(language) if language else local)
         # Where all relations fit its prompt, a parser with a language model tells in the same call what needs no data.
         self._most = MOST_TABLES if language else _LOCAL_TABLES
@@ -108,6 +109,9 @@ class Agent:
         """Give an agent that runs queries by other options, and shares with this one what it knows of the source."""
         agent = copy(self)
         agent._options = options
+        local = self._local.with_confidence(options.confidence)
+        agent._parser = local if isinstance(self._parser, LocalDialogue) else self._parser
+        agent._classifier = local if isinstance(self._classifier, LocalDialogue) else self._classifier
         return agent
 
     def respond(self, question: str, history: Sequence[Turn] = ()) -> Response:

@@ -10,6 +10,7 @@ import typer
 from almanaq.cli.options import (
     AllowHttp,
     Batch,
+    Confidence,
     Db,
     Deadline,
     Embedder,
@@ -57,6 +58,7 @@ def ask(
     max_calls: MaxCalls = None,
     strict: Strict = None,
     deadline: Deadline = None,
+    confidence: Confidence = None,
     batch: Batch = None,
     no_cache: NoCache = False,
     allow_http: AllowHttp = False,
@@ -77,6 +79,7 @@ def ask(
         max_calls,
         strict=strict,
         deadline=deadline,
+        confidence=confidence,
         cache=not no_cache,
         batch=batch,
         examples=examples,

@@ -12,6 +12,7 @@ from almanaq.cli.ask import print_stream
 from almanaq.cli.options import (
     AllowHttp,
     Batch,
+    Confidence,
     Db,
     Deadline,
     Embedder,
@@ -58,6 +59,7 @@ def chat(
     examples: Examples = None,
     max_calls: MaxCalls = None,
     deadline: Deadline = None,
+    confidence: Confidence = None,
     batch: Batch = None,
     no_cache: NoCache = False,
     allow_http: AllowHttp = False,
@@ -76,6 +78,7 @@ def chat(
         schema,
         max_calls,
         deadline=deadline,
+        confidence=confidence,
         cache=not no_cache,
         batch=batch,
         examples=examples,

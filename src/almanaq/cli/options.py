@@ -54,6 +54,12 @@ Speculation = Annotated[
     float | None,
     typer.Option("--speculation", metavar="X", help="Rows tried at once per row still needed; 1 wastes nothing."),
 ]
+Confidence = Annotated[
+    float | None,
+    typer.Option(
+        "--confidence", metavar="X", help="With local: answer only what is understood so surely, 0 to 1; default 0.85."
+    ),
+]
 Deadline = Annotated[
     float | None,
     typer.Option(
@@ -108,6 +114,7 @@ class Request:
     allow_http: bool = False
     max_result_mb: int | None = None
     accuracy: str | None = None
+    confidence: float | None = None
 
 
 @contextmanager
@@ -129,6 +136,7 @@ def connected(request: Request) -> Iterator[Connection]:
         strict=request.strict,
         deadline=request.deadline,
         max_result_mb=request.max_result_mb,
+        confidence=request.confidence,
     )
     settings.export()
     bound_memory(settings.model, settings.embedder)
@@ -153,6 +161,7 @@ def connected(request: Request) -> Iterator[Connection]:
         allow_http=request.allow_http,
         max_result_mb=settings.max_result_mb,
         accuracy=None if request.accuracy is None else read_accuracy(request.accuracy),
+        confidence=settings.confidence,
     ) as connection:
         warn_of_source(connection.warnings)
         yield connection

@@ -31,6 +31,8 @@ class Options:
         accuracy: targets that a text filter need only reach (approximate); None asks about every row.
         counting: how to estimate the number of rows instead of giving them; for `Connection.estimate`.
         max_rows: most rows of a result; what lies beyond is not read, and the trace says so. None: all.
+        confidence: how surely `local` has to have understood a question before it answers, from 0 to 1; below that it
+            says what was not clear. None: as it was fitted.
         max_result_mb: most memory that the rows of a result may take, in megabytes of Arrow; None: any.
     """
 
@@ -47,6 +49,7 @@ class Options:
     counting: Counting | None = None
     max_rows: int | None = None
     max_result_mb: int | None = MAX_RESULT_MB
+    confidence: float | None = None
 
     def for_agent(self) -> Options:
         """Give the options of queries that nobody has written: what is unbounded is bounded."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from datetime import date
 from typing import Any
 
@@ -12,11 +13,13 @@ from almanaq.agent.local.ambiguity import answered, ask_back, chooses
 from almanaq.agent.local.confidence import CONFIDENCE
 from almanaq.agent.local.cues import cue
 from almanaq.agent.local.followups import FollowUps
+from almanaq.agent.local.languages import declined, foreign
 from almanaq.agent.local.linker import link
 from almanaq.agent.local.parser import LocalParser
 from almanaq.agent.local.references import resolve
 from almanaq.agent.local.turns import reacts, turn_kind
 from almanaq.agent.parser import Failure, Parsed
+from almanaq.agent.shots import Examples
 from almanaq.suql.catalog.relations import Catalog
 
 _LONGEST = 2000
@@ -30,19 +33,34 @@ class LocalDialogue:
     Args:
         engine: gives the values of columns, and those of rows that were shown before.
         today: gives the date that "last year" refers to.
+        confidence: the probability of being right below which a question is declined.
+        examples: questions with their SUQL, which are known again.
     """
 
     name = "local"
 
     def __init__(
-        self, engine: QueryEngine, today: Callable[[], date] = date.today, *, confidence: float = CONFIDENCE
+        self,
+        engine: QueryEngine,
+        today: Callable[[], date] = date.today,
+        *,
+        confidence: float = CONFIDENCE,
+        examples: Examples = (),
     ) -> None:
         self._engine = engine
         self._values: dict[tuple[str, str, int], list[str]] = {}
-        self._parser = LocalParser(self._known_values, today, confidence=confidence)
+        self._parser = LocalParser(self._known_values, today, confidence=confidence, examples=examples)
+
+    def with_confidence(self, confidence: float | None) -> LocalDialogue:
+        """Give one that answers what it is so sure of, and shares with this one what it knows of the source."""
+        other = copy(self)
+        other._parser = self._parser.with_confidence(CONFIDENCE if confidence is None else confidence)
+        return other
 
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn] = ()) -> TurnKind:
         """Give the kind of a turn."""
+        if foreign(question) is not None:
+            return "new"
         return self._heard(question[:_LONGEST], catalog, history)[2]
 
     def parse(
@@ -51,6 +69,9 @@ class LocalDialogue:
         """Give the query of a turn; a query that was refused has no second form here."""
         if failures:
             return Parsed("no_query")
+        language = foreign(question)
+        if language is not None:
+            return Parsed("no_query", reply=declined(language))
         question, history, kind = self._heard(question[:_LONGEST], catalog, history)
         if kind not in ("new", "talk", "world"):
             follows = FollowUps(self._parser.index(catalog), self._lookup).parse(question, kind, history)
@@ -72,8 +93,8 @@ class LocalDialogue:
         index = self._parser.index(catalog)
         links = link(question, index)
         kind = turn_kind(question, links, history)
-        if kind == "world" and self._parser.is_understood(question, catalog):
-            kind = "new"  # its words are about the world, and about the tables
+        if kind in ("world", "talk") and self._parser.is_understood(question, catalog):
+            kind = "new"  # whatever its words are about elsewhere, here they are about the tables
         last = history[-1] if history else None
         replies = kind in ("world", "narrow", "replace") or (kind == "new" and len(question.split()) <= _REPLY)
         replies = replies or (kind == "talk" and not reacts(question, links))

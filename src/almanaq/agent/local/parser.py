@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from datetime import date
 
 from almanaq.agent.history import Turn
@@ -15,9 +16,11 @@ from almanaq.agent.local.phrases import phrases
 from almanaq.agent.local.reading import Reading
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.schema_index import SchemaIndex, Values
+from almanaq.agent.local.taught import taught
 from almanaq.agent.local.understand import Understanding, understand
 from almanaq.agent.local.words import word_set
 from almanaq.agent.parser import Failure, Parsed
+from almanaq.agent.shots import Examples
 from almanaq.agent.small_talk import small_talk
 from almanaq.suql.catalog.relations import Catalog, Relation
 
@@ -43,17 +46,29 @@ class LocalParser:
         values: gives the values of a column (relation, column, limit); asked once per column and catalog.
         today: gives the date that "last year" refers to.
         confidence: the probability of being right below which a question is declined.
+        examples: questions with their SUQL, which are known again.
     """
 
     name = "local"
 
     def __init__(
-        self, values: Values, today: Callable[[], date] = date.today, *, confidence: float = CONFIDENCE
+        self,
+        values: Values,
+        today: Callable[[], date] = date.today,
+        *,
+        confidence: float = CONFIDENCE,
+        examples: Examples = (),
     ) -> None:
-        self._values, self._today, self._confidence = values, today, confidence
+        self._values, self._today, self._confidence, self._examples = values, today, confidence, examples
         self._indexes: dict[tuple[str, ...], SchemaIndex] = {}
         self._vocabularies: dict[int, Vocabulary] = {}
         self._last: tuple[str, int, date, Understanding] | None = None
+
+    def with_confidence(self, confidence: float) -> LocalParser:
+        """Give one that answers what it is so sure of, and shares with this one what was indexed."""
+        other = copy(self)
+        other._confidence = confidence
+        return other
 
     def index(self, catalog: Catalog) -> SchemaIndex:
         """Give the catalog made searchable; kept for the next question."""
@@ -72,6 +87,9 @@ class LocalParser:
         if small_talk(question) is not None or failures:
             return Parsed("no_query")
         index = self.index(catalog)
+        known = taught(question, self._examples, self._vocabularies[id(index)])
+        if known is not None:
+            return Parsed("query", known)
         found = searched(question, index)
         if found is not None:
             return Parsed("query", found.suql(), unused=found.unused, corrections=found.corrections)
@@ -93,6 +111,8 @@ class LocalParser:
 
     def is_understood(self, question: str, catalog: Catalog) -> bool:
         """Say whether a question is one over tables that would be answered."""
+        if taught(question, self._examples, self._vocabularies[id(self.index(catalog))]) is not None:
+            return True
         understood = self.understood(question, catalog)
         return understood.suql is not None and probability(understood.told) >= self._confidence
 

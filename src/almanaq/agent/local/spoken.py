@@ -9,6 +9,7 @@ from almanaq.suql.catalog.relations import Relation
 
 _CODE = re.compile(r"\d|^[^aeiouy]+$|^.{1,2}$")
 _ENDS = re.compile(r"\b(?:of|in|on|at|for|from|by|per|to|that|which|who|with|when|where|whether|is|as)\b|[.,;:()/]")
+_ALSO = re.compile(r"\balso (?:called|known as|named)\b:? ([^.;()]+)", re.IGNORECASE)
 _EMPTY = word_set("the a an this all each list table column contain contains holds hold give gives of one row every")
 _CALLED = 2
 """Words of a description that can be what a thing is called; more are said of it."""
@@ -43,3 +44,9 @@ def _head(description: str) -> tuple[str, ...]:
         if said:
             return said
     return ()
+
+
+def also_called(description: str) -> tuple[tuple[str, ...], ...]:
+    """Give the stems of the other names that a description gives: "Before tax; also called turnover, revenue"."""
+    found = _ALSO.search(description)
+    return tuple(filter(None, (stems(name) for name in re.split(r",| or | and ", found[1])))) if found else ()

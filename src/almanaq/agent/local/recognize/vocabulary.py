@@ -12,7 +12,7 @@ from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.recognize.facts import facts, shared_codes
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import MISSING, Meaning, Place, SchemaIndex
-from almanaq.agent.local.spoken import relation_stems
+from almanaq.agent.local.spoken import also_called, relation_stems
 from almanaq.agent.local.words import PAST, identifier_stems, roots, stem, stems
 from almanaq.suql.catalog.relations import Relation
 
@@ -49,7 +49,8 @@ class Vocabulary:
         for named in self.columns:
             for word in {word for part in named.parts for word in part}:
                 self._by_word[word].append(named)
-            for word in _whole_names(named) | self._called_as_fact(named.place):
+            called = {"".join(name) for name in also_called(named.place.column.description)}
+            for word in _whole_names(named) | self._called_as_fact(named.place) | called:
                 self._whole[word].append(named)
 
     def _known(self, place: Place) -> frozenset[str]:
@@ -151,6 +152,8 @@ class Vocabulary:
                 continue
             name = relation_stems(relation)
             found[name].append((relation, 1.0))
+            for other in also_called(relation.description):
+                found[other].append((relation, 1.0))
             if len(name) > 1:
                 found[name[-1:]].append((relation, 0.85))
                 found[name[:1]].append((relation, 0.7))
