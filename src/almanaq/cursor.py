@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from almanaq.dbapi import python_value
 from almanaq.errors import AlmanaqError, ProgrammingError, UsageError
 
 if TYPE_CHECKING:
-    from almanaq.connection import Connection
     from almanaq.suql.result import Result
 
 Row = tuple[Any, ...]
 Parameters = Sequence[Any]
-ErrorHandler = Callable[["Connection", "Cursor", type[BaseException], BaseException], Any]
+ErrorHandler = Callable[[Any, "Cursor", type[BaseException], BaseException], Any]
+"""Called with the connection, the cursor, the class of an error and the error."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(\.[A-Za-z_][A-Za-z_0-9]*)?")
+
+
+class Queryable(Protocol):
+    """What a cursor needs of its connection."""
+
+    errorhandler: ErrorHandler | None
+
+    def sql(self, query: str, parameters: Parameters = (), /) -> Result:
+        """Run a query."""
+        ...
+
+    def check_open(self) -> None:
+        """Raise UsageError if the connection is closed."""
+        ...
 
 
 class Cursor:
@@ -39,7 +53,7 @@ class Cursor:
 
     lastrowid: None = None
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Queryable) -> None:
         self.connection = connection
         self.arraysize = 1
         self.messages: list[tuple[type[BaseException], BaseException]] = []

@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from almanaq.agent.local import sql
 from almanaq.agent.local.words import identifier_stems
 from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.text.sql_literals import identifier
 
 _FARTHEST = 3
 
@@ -31,8 +31,8 @@ class Hop:
 
     @property
     def condition(self) -> str:
-        left = f"{sql.name(self.left)}.{sql.name(self.left_column)}"
-        right = f"{sql.name(self.right)}.{sql.name(self.right_column)}"
+        left = f"{identifier(self.left)}.{identifier(self.left_column)}"
+        right = f"{identifier(self.right)}.{identifier(self.right_column)}"
         return f"{self.compared(left)} = {self.compared(right)}"
 
     def compared(self, column: str) -> str:

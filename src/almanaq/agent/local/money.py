@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from almanaq.agent.local import targets
-from almanaq.agent.local.links import Links, RelationLink
+from almanaq.agent.local.links import ColumnLink, Links, NumberLink, RelationLink, ValueLink
 from almanaq.agent.local.persons import holds_people
 from almanaq.agent.local.reading import Item
 from almanaq.agent.local.schema_index import Place, SchemaIndex
 from almanaq.agent.local.words import word_set
-
-if TYPE_CHECKING:
-    from almanaq.agent.local.placing import Placed
+from almanaq.suql.catalog.relations import Relation
 
 _SPEAKS = re.compile(
     r"""\b(?:(?P<plain>sales|revenues?|turnover|takings)
@@ -72,7 +70,24 @@ def link_money(links: Links, index: SchemaIndex) -> None:
     links.take(first, last + 1, "money")
 
 
-def summed(placed: Placed) -> Item | None:
+class _Placed(Protocol):
+    """What is read of the links of a question over its main relation."""
+
+    @property
+    def links(self) -> Links: ...
+    @property
+    def own(self) -> Sequence[Place]: ...
+    @property
+    def main(self) -> Relation: ...
+    @property
+    def having(self) -> tuple[Relation, NumberLink] | None: ...
+    @property
+    def entity(self) -> ValueLink | None: ...
+    @property
+    def placed(self) -> Sequence[tuple[ColumnLink, Place]]: ...
+
+
+def summed(placed: _Placed) -> Item | None:
     """Give the sum that a question asks for, None where it asks for none.
 
     One of money of the main relation; or of a column of numbers, as in "how many copies do we have" of all rows.

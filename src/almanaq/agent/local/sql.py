@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from almanaq.agent.local.schema_index import Place
-from almanaq.agent.local.words import word_set
+from almanaq.text.sql_literals import identifier, is_plain, string_literal
 
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*$")
-_RESERVED = word_set(
-    """
-    all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create
-    current_date current_time current_timestamp current_user default deferrable desc distinct do else end except
-    false fetch for foreign from full grant group having in initially inner intersect into is join lateral leading
-    left like limit localtime localtimestamp natural not null offset on only or order outer overlaps placing primary
-    references returning right select session_user similar some symmetric table then to trailing true union unique
-    user using values verbose when where window with
-    """
-)
-
-
-def plain(identifier: str) -> bool:
-    """Say whether an identifier needs no quotes."""
-    return bool(_PLAIN.match(identifier)) and identifier not in _RESERVED
-
-
-def name(identifier: str) -> str:
-    """Give an identifier as SUQL writes it, quoted where it must be."""
-    if plain(identifier):
-        return identifier
-    return '"' + identifier.replace('"', '""') + '"'
+plain, name = is_plain, identifier
 
 
 def text(value: str) -> str:
     """Give a text literal."""
-    return "'" + value.replace("'", "''") + "'"
+    return string_literal(value)
 
 
 def number(value: float) -> str:
