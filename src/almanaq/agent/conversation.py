@@ -29,7 +29,8 @@ from almanaq.agent.shots import Examples
 from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import MOST_TABLES, ChooseTables, relevant, tables_of
 from almanaq.agent.turn_account import Steps, TurnAccount, with_earlier
-from almanaq.errors import AlmanaqError, QueryError
+from almanaq.agent.turn_time import TurnTime, options_of_turn, within
+from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.options import Options
@@ -123,11 +124,19 @@ class Agent:
 
     def events(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Event]:
         """Yield what happens while the question is answered; the last event, Finished, holds the whole reply."""
-        account = TurnAccount()
+        time, account = TurnTime.of(self._options), TurnAccount()
+        steps = account.watch(self._steps(question, tuple(history)))
         try:
-            response = yield from account.watch(self._steps(question, tuple(history)))
+            while True:
+                yield within(time, next, steps)
+        except StopIteration as done:
+            response: Response = done.value
         except AlmanaqError as error:
             response = failed(question, error)
+        finally:
+            steps.close()
+        if time is not None and isinstance(response.error, DeadlineExceeded):
+            response = replace(failed(question, time.over(), response.suql), kind=response.kind)
         response = account.told(response)
         if response.status not in ("answered", "failed"):
             yield TextWritten(response.answer)
@@ -189,10 +198,10 @@ class Agent:
         """Run a query with the keys of its rows, by which later turns refer to them."""
         keyed = self._keyed(suql)
         if keyed is None:
-            result = self._engine.run(suql, options=self._options)
+            result = self._engine.run(suql, options=options_of_turn(self._options))
             return result, named_rows(suql, result, self._engine.catalog)
         try:
-            result = self._engine.run(keyed.suql, options=self._options)
+            result = self._engine.run(keyed.suql, options=options_of_turn(self._options))
         except QueryError:
             # What is wrong is told of the query as it was written.
             self._engine.check(suql)
@@ -236,7 +245,7 @@ class Agent:
     def _kept_out(self, suql: str, catalog: Catalog) -> tuple[KeptOut, ...]:
         """Give what each condition of a query that found nothing keeps out, private values aside."""
         private = {column.name for relation in catalog.relations for column in relation.columns if column.private}
-        return kept_out(suql, lambda query: self._engine.run(query, options=self._options), private)
+        return kept_out(suql, lambda query: self._engine.run(query, options=options_of_turn(self._options)), private)
 
     def _helpful(self, query: Query) -> list[int]:
         """Give the conditions without which rows may be found: one look at the structured ones tells."""
@@ -244,7 +253,7 @@ class Agent:
         if probe is None:
             return []
         try:
-            told = self._engine.run(probe, options=self._options).rows[0]
+            told = self._engine.run(probe, options=options_of_turn(self._options)).rows[0]
         except AlmanaqError:
             return list(query.free)
         return [i for i, found in zip(query.free, told, strict=True) if found]
@@ -297,7 +306,7 @@ class Agent:
             return (
                 None
                 if counting is None
-                else int(self._engine.run(trees.write(counting), options=self._options).rows[0][0])
+                else int(self._engine.run(trees.write(counting), options=options_of_turn(self._options)).rows[0][0])
             )
         except (AlmanaqError, SqlglotError):
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from almanaq.agent.turn_time import in_turn
 from almanaq.event_loops import run_sync
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
@@ -18,7 +19,7 @@ def make(name: str, values: Mapping[str, object], schema: Mapping[str, object] |
 
 def complete(model: LanguageModel, prompt: Prompt) -> Completion:
     """Give the model's reply; works inside a running event loop as well as outside one."""
-    return run_sync(model.complete(prompt))
+    return run_sync(in_turn(model.complete(prompt)))
 
 
 def forget(model: LanguageModel, prompt: Prompt) -> None:

@@ -63,7 +63,9 @@ Confidence = Annotated[
 Deadline = Annotated[
     float | None,
     typer.Option(
-        "--deadline", metavar="SECONDS", help="Interrupt a query that runs longer; default 120 for ask and chat."
+        "--deadline",
+        metavar="SECONDS",
+        help="Interrupt a query, or a turn of ask and chat (120), that takes longer.",
     ),
 ]
 OrderOption = Annotated[

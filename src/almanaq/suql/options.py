@@ -10,7 +10,7 @@ from almanaq.suql.accuracy.targets import Accuracy
 
 MAX_RESULT_MB = 256
 AGENT_DEADLINE = 120.0
-"""Seconds that a query of the agent may take where no deadline was given."""
+"""Seconds that a turn of the agent may take where no deadline was given."""
 AGENT_ROWS = 10_000
 
 
