@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import FrameType
 from typing import Any, TypeVar
@@ -37,22 +37,25 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
                 outcome.value = _run(work)
         except BaseException as error:  # handed to the caller
             outcome.error = error
+        finally:
+            outcome.there.set()
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="almanaq")
     thread.start()
-    _wait(thread, stop, outcome)
+    _wait(stop, outcome)
+    thread.join()
     if outcome.error is not None:
         raise outcome.error
     return outcome.value  # type: ignore[no-any-return]
 
 
-def _wait(thread: threading.Thread, stop: Stop, outcome: _Outcome) -> None:
+def _wait(stop: Stop, outcome: _Outcome) -> None:
     """Wait for a thread; Ctrl-C ends its work and then is a KeyboardInterrupt, as where there is no other loop."""
     try:
-        thread.join()
+        outcome.there.wait()  # Thread.join() takes a thread for ended when it is interrupted itself
     except KeyboardInterrupt:
         stop.now()
-        thread.join()
+        outcome.there.wait()
         if not isinstance(outcome.error, KeyboardInterrupt):
             raise
 
@@ -61,6 +64,7 @@ def _wait(thread: threading.Thread, stop: Stop, outcome: _Outcome) -> None:
 class _Outcome:
     value: Any = None
     error: BaseException | None = None
+    there: threading.Event = field(default_factory=threading.Event)
 
 
 def _loop_is_running() -> bool:

@@ -65,6 +65,7 @@ def test_extras_and_command(root):
         "otel",
         "bench",
         "hnsw",
+        "notebook",
         "pandas",
         "polars",
         "sqlalchemy",

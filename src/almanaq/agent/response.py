@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from almanaq import html
 from almanaq.agent.history import Key, Shown, Turn, TurnKind
 from almanaq.errors import AlmanaqError
+from almanaq.visible import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,6 +72,18 @@ class Response:
             self.meant,
             self.private,
         )
+
+    def _repr_html_(self) -> str:
+        """Show the reply in a notebook: its text, what was searched, the rows with their quotes, the query."""
+        parts = [html.paragraph(self.answer)]
+        if self.columns:
+            parts.append(html.rows_html(self.columns, self.rows, self.evidence, len(self.rows)))
+        return html.block(*parts, html.folded("SUQL", self.suql) if self.suql else "")
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
+        """Show the same as text."""
+        rows = html.rows_text(self.columns, self.rows, len(self.rows)) if self.columns else ""
+        printer.text(visible("\n\n".join(filter(None, (self.answer, rows, self.suql)))))
 
     def as_dict(self) -> dict[str, Any]:
         """Give the keys of `ask --json`; rows keep Python values."""

@@ -12,6 +12,7 @@ from typing import Any, overload
 
 import pyarrow as pa
 
+from almanaq import html
 from almanaq.errors import DataError, MissingExtraError
 from almanaq.models.spending import Line
 from almanaq.suql.accuracy.targets import Inference
@@ -186,6 +187,25 @@ class Result:
 
     def __repr__(self) -> str:
         return shown(self)
+
+    def _repr_html_(self) -> str:
+        """Show the first rows in a notebook, with their quotes folded."""
+        return html.block(html.rows_html(self.columns, self._first, self.evidence, len(self), *self._notes))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
+        """Show the same as text."""
+        printer.text(html.rows_text(self.columns, self._first, len(self), *self._notes))
+
+    @property
+    def _first(self) -> list[Row]:
+        return python_rows(self.table.slice(0, html.ROWS))
+
+    @property
+    def _notes(self) -> tuple[str, ...]:
+        """What has to be said on top of the rows."""
+        calls = self.trace.text_calls + self.trace.cached_calls
+        said = (f"{calls:,} text calls" if calls else "", "not all of the result" if self.trace.partial else "")
+        return (*said, "" if self.trace.exact else "approximate")
 
 
 def shown(result: Result) -> str:

@@ -8,11 +8,13 @@ from typing import Any
 
 from sqlglot import exp
 
+from almanaq import html
 from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.plan.estimate import Estimate
 from almanaq.suql.plan.predicates import And, Computed, Not, Or, Predicate, Structured, Verdict
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of
 from almanaq.suql.plan.stages import LogicalPlan, Materialize, Plan, TextBlock, TextStage
+from almanaq.visible import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,14 @@ class Explanation:
         """Give one mapping per stage."""
         keys = ("stage", "name", "what", "predicted", "actual", "approximate")
         return [{key: getattr(line, key) for key in keys} for line in self.stages]
+
+    def _repr_html_(self) -> str:
+        """Show the plan in a notebook."""
+        return html.block(html.preformatted(str(self)))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
+        """Show the plan as text."""
+        printer.text(visible(str(self)))
 
     def __str__(self) -> str:
         lines = [part for name, text in self.steps for part in (f"after {name}:", *_indent(text), "")]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlglot import exp
 
+from almanaq import html
 from almanaq.errors import UnknownNameError, UnsupportedError, suggest
 from almanaq.suql.explain.explain import describe_condition
 from almanaq.suql.plan.predicates import conjuncts
@@ -15,6 +17,10 @@ from almanaq.suql.plan.sites import FROM_ALIAS
 from almanaq.suql.plan.stages import ROW, LogicalPlan, Output, TextBlock
 from almanaq.suql.result import Evidence, Result
 from almanaq.suql.syntax.literals import literal
+from almanaq.visible import visible
+
+_WORDS = {True: "true", False: "false", None: "no information"}
+_MEETS = "the row meets every condition: it is in the result, or LIMIT, grouping or a join left it out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +43,29 @@ class WhyNot:
         """The conditions that keep the row out of the result."""
         return tuple(condition for condition in self.conditions if condition.truth is not True)
 
-    def __str__(self) -> str:
+    def _repr_html_(self) -> str:
+        """Show in a notebook what each condition comes to, with the quotes folded."""
+        rows = [(_WORDS[condition.truth], condition.text) for condition in self.conditions]
+        table = html.table_html(("", "condition"), rows) if rows else ""
+        said = html.paragraph(self._said()) if self._said() else ""
+        return html.block(table, said, html.quotes_html([condition.evidence for condition in self.conditions]))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
+        """Show the same as text."""
+        printer.text(visible(str(self)))
+
+    def _said(self) -> str:
+        """Say what is to be known where no condition keeps the row out."""
         if not self.conditions:
             return "no row of the relations in FROM has that key"
-        words = {True: "true", False: "false", None: "no information"}
+        return "" if self.rejected else _MEETS
+
+    def __str__(self) -> str:
         lines = []
         for condition in self.conditions:
-            lines.append(f"{words[condition.truth]:>14}  {condition.text}")
+            lines.append(f"{_WORDS[condition.truth]:>14}  {condition.text}")
             lines += [f"{'':>16}“{evidence.quote}”" for evidence in condition.evidence]
-        if not self.rejected:
-            lines.append("the row meets every condition: it is in the result, or LIMIT, grouping or a join left it out")
-        return "\n".join(lines)
+        return "\n".join([*lines, *filter(None, [self._said()])])
 
 
 def why_not_plan(plan: LogicalPlan, key: Mapping[str, object]) -> tuple[LogicalPlan, tuple[str, ...]]:

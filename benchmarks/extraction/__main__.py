@@ -1,0 +1,198 @@
+"""Runs an extraction: `python -m benchmarks.extraction [--rows N] [--kills 5] [--out FILE]` prints JSON.
+
+Exit status 1 when a reply is lost, calls beyond those in flight are repeated, or the next day asks of what is the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .clients import CONCURRENCY, aiohttp_rate, openai_rate
+
+LATENCY = 0.002
+QUERY = "SELECT id, answer(body, 'what is its number?') AS number FROM cases"
+SAMPLE = 4_000
+_FILLER = "The pump was taken apart, cleaned and tested again. " * 3
+
+
+def main() -> int:
+    """Run all, print JSON, give the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.extraction", description=__doc__)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place, serving() as url:
+        report = measured(Path(place), url, given.rows, given.kills)
+    text = json.dumps(report, indent=1)
+    if given.out:
+        given.out.write_text(text + "\n", encoding="utf-8")
+    print(text)
+    return 0 if report["right"] and report["repeated_calls"] <= report["in_flight"] * given.kills else 1
+
+
+def measured(place: Path, url: str, rows: int, kills: int) -> dict[str, Any]:
+    """Give every figure; the rates are taken in turns, so that all see the same machine."""
+    report: dict[str, Any] = {"rows": rows, "latency": LATENCY, "in_flight": CONCURRENCY, "load": [load()]}
+    sample = write(place / "sample", SAMPLE)
+    rates: dict[str, list[dict[str, float]]] = {"aiohttp": [], "openai": [], "almanaq": []}
+    for turn in range(2):
+        rates["aiohttp"].append(aiohttp_rate(url, SAMPLE))
+        rates["openai"].append(openai_rate(url, SAMPLE))
+        rates["almanaq"].append(_own_rate(sample, place, url, turn))
+    report["rates"] = {name: max(found, key=lambda each: each["calls_per_second"]) for name, found in rates.items()}
+    speed = {name: each["calls_per_second"] for name, each in report["rates"].items()}
+    report["of_openai"] = round(speed["almanaq"] / speed["openai"], 3)
+    report["of_aiohttp"] = round(speed["almanaq"] / speed["aiohttp"], 3)
+    report |= _killed(place, url, rows, kills)
+    report["load"].append(load())
+    return report
+
+
+def _own_rate(source: str, place: Path, url: str, turn: int) -> dict[str, float]:
+    """Give the rate of an extraction in a process of its own, its start and its end left out."""
+    code = (
+        "import sys, time, almanaq\n"
+        "con = almanaq.connect(sys.argv[1], model='openai:m', max_calls=10**9)\n"
+        f"con.sql({QUERY!r} + ' LIMIT 1')\n"
+        "wall, cpu = time.perf_counter(), time.process_time()\n"
+        f"con.engine.write({QUERY!r}, to=lambda table: None)\n"
+        "print(time.perf_counter() - wall, time.process_time() - cpu)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, source],
+        env=environment(url, place / f"rate{turn}"), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    wall, cpu = map(float, done.stdout.split())
+    return {"calls_per_second": round(SAMPLE / wall, 1), "cpu_ms_per_call": round(1000 * cpu / SAMPLE, 3)}
+
+
+def _killed(place: Path, url: str, rows: int, kills: int) -> dict[str, Any]:
+    """Run the whole, killed some times on the way; then the next day, with one row in a hundred changed."""
+    source, out = write(place / "data", rows), place / "numbers.parquet"
+    before = count(url)
+    peak, started = 0.0, time.perf_counter()
+    for kill in range(1, kills + 1):
+        process = run(source, out, place, url)
+        while count(url) - before < rows * kill // (kills + 1):
+            time.sleep(0.05)
+        peak = max(peak, memory(process.pid))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if out.exists():
+            raise SystemExit("a killed run left a file that is not whole")
+    peak = max(peak, finish(run(source, out, place, url)))
+    seconds, calls = time.perf_counter() - started, count(url) - before
+    right = numbers(out) == list(map(str, range(rows)))
+    write(place / "data", rows, changed=rows // 100)
+    before, started = count(url), time.perf_counter()
+    peak = max(peak, finish(run(source, out, place, url)))
+    seconds_after = time.perf_counter() - started
+    changed = [str(i + rows if i < rows // 100 else i) for i in range(rows)]
+    return {
+        "kills": kills,
+        "seconds": round(seconds, 1),
+        "calls": calls,
+        "repeated_calls": calls - rows,
+        "right": right and numbers(out) == changed,
+        "peak_rss_mb": round(peak, 1),
+        "next_day": {
+            "changed": rows // 100,
+            "calls": count(url) - before,
+            "seconds": round(seconds_after, 1),
+        },
+    }
+
+
+def write(folder: Path, rows: int, changed: int = 0) -> str:
+    """Write a folder with one table of cases, the first ones changed; give its path."""
+    folder.mkdir(exist_ok=True)
+    numbered = (i + rows if i < changed else i for i in range(rows))
+    table = pa.table({"id": range(rows), "body": [f"This is case number {n}. {_FILLER}" for n in numbered]})
+    pq.write_table(table, folder / "cases.parquet")
+    folder.with_name(f"{folder.name}.almanaq.toml").write_text('[cases]\n[cases.columns.body]\nkind = "free_text"\n')
+    return str(folder)
+
+
+def environment(url: str, cache: Path) -> dict[str, str]:
+    """Give the environment of a run."""
+    own = {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "k", "ALMANAQ_CACHE_DIR": str(cache)}
+    return {**os.environ, **own, "ALMANAQ_CONCURRENCY": str(CONCURRENCY)}
+
+
+def run(source: str, out: Path, place: Path, url: str) -> subprocess.Popen[bytes]:
+    """Start the command."""
+    command = ["sql", QUERY, "--db", source, "--model", "openai:m", "--max-calls", "2000000000"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "almanaq", *command, "--out", str(out), "--resume"],
+        env=environment(url, place / "cache"), stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def finish(process: subprocess.Popen[bytes]) -> float:
+    """Wait for the end of a run; give the most memory it took, in megabytes."""
+    peak = 0.0
+    while process.poll() is None:
+        peak = max(peak, memory(process.pid))
+        time.sleep(0.2)
+    if process.returncode:
+        raise SystemExit(f"the run ended with {process.returncode}")
+    return peak
+
+
+def memory(pid: int) -> float:
+    """Give the most resident memory that a process has had so far, in megabytes; 0 of one that has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM")), 0.0)
+
+
+def numbers(out: Path) -> list[str | None]:
+    """Give the column that was extracted, in the order of the rows."""
+    found: list[str | None] = pq.read_table(out).sort_by("id").column("number").to_pylist()
+    return found
+
+
+def count(url: str) -> int:
+    """Give how many calls the server has had."""
+    with urllib.request.urlopen(url.replace("/v1", "/count")) as reply:
+        return int(reply.read())
+
+
+def load() -> str:
+    """Give the machine's load now."""
+    return " ".join(f"{each:.2f}" for each in os.getloadavg()) + f" on {os.cpu_count()} cores"
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """Run the server in a process of its own; give its address."""
+    started = [sys.executable, "-m", "benchmarks.extraction.server", str(LATENCY)]
+    process = subprocess.Popen(started, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
+    finally:
+        process.kill()
+        process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

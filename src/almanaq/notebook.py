@@ -1,0 +1,181 @@
+"""The extension for notebooks, `%load_ext almanaq.notebook`: %almanaq, %%suql, %ask; progress in one display."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from almanaq import html
+from almanaq.errors import BudgetExceeded, MissingExtraError, UsageError
+from almanaq.suql.execution.watch import Interrupted, watched
+from almanaq.suql.result import Result
+
+if TYPE_CHECKING:
+    from almanaq.agent.chat import Chat
+    from almanaq.agent.response import Response
+    from almanaq.connection import Connection
+
+_SECONDS_BETWEEN = 0.25
+_NAME = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*<<\s*$")
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Register the magics with a running IPython; it calls this for `%load_ext almanaq.notebook`."""
+    if find_spec("IPython") is None:
+        raise MissingExtraError("ipython", "notebook", "the notebook extension")
+    magics = Magics(shell)
+    shell.register_magic_function(magics.almanaq, "line", "almanaq")
+    shell.register_magic_function(magics.ask, "line", "ask")
+    shell.register_magic_function(magics.suql, "line_cell", "suql")
+
+
+@dataclass(eq=False)
+class Magics:
+    """The magics of one shell; the connection that %almanaq opened serves the others."""
+
+    shell: Any
+    connection: Connection | None = None
+    chat: Chat | None = None
+
+    def almanaq(self, line: str) -> None:
+        """%almanaq SOURCE [--model NAME] [--schema FILE] [--max-calls N]: open a source, or a variable's tables."""
+        from almanaq.connection import connect
+
+        parser = _Parser("%almanaq")
+        parser.add_argument("source")
+        for flag in ("--model", "--schema", "--embedder"):
+            parser.add_argument(flag)
+        parser.add_argument("--max-calls", type=int)
+        given = parser.parse_args(shlex.split(line))
+        source = self.shell.user_ns.get(given.source, given.source)
+        opened = connect(
+            source,
+            model=given.model or "local",
+            embedder=given.embedder,
+            schema=given.schema,
+            max_calls=given.max_calls,
+        )
+        if self.connection is not None:
+            self.connection.close()
+        self.connection, self.chat = opened, opened.chat()
+        for relation in opened.catalog.relations:
+            rows = "" if relation.rows is None else f"{relation.rows:,} rows, "
+            print(f"{relation.name}: {rows}{len(relation.columns)} columns")
+
+    def suql(self, line: str, cell: str | None = None) -> Any:
+        """%%suql [--explain] [--max-calls N] [name <<]: run the query of a cell; `name <<` keeps its result."""
+        named = _NAME.search(line)
+        parser = _Parser("%%suql")
+        parser.add_argument("--explain", action="store_true")
+        parser.add_argument("--max-calls", type=int)
+        # As a line magic, the whole line is the query.
+        given = parser.parse_args([] if cell is None else shlex.split(line[: named.start()] if named else line))
+        query = line if cell is None else cell
+        shown = self._explained(query) if given.explain else self._rows(query, given.max_calls)
+        if named is None:
+            return shown
+        self.shell.user_ns[named["name"]] = shown
+        return None
+
+    def ask(self, line: str) -> Response:
+        """%ask QUESTION: answer a question in plain words; it is understood after those before it."""
+        if not line.strip():
+            raise UsageError("%ask takes a question: %ask Which places are quiet?")
+        if self.chat is None:
+            self._open()
+        assert self.chat is not None
+        with progress():
+            return self.chat.ask(line.strip())
+
+    def _open(self) -> Connection:
+        if self.connection is None:
+            raise UsageError("there is no source yet: %almanaq SOURCE opens one")
+        return self.connection
+
+    def _explained(self, query: str) -> Any:
+        return self._open().explain(query)
+
+    def _rows(self, query: str, max_calls: int | None) -> Any:
+        """Run a query; one that was interrupted, or stopped by a budget, gives the rows that are sure."""
+        connection = self._open()
+        options = connection.engine.options
+        if max_calls is not None:
+            options = replace(options, max_calls=max_calls)
+        try:
+            with progress():
+                return connection.sql(query, options=options)
+        except (Interrupted, BudgetExceeded) as stopped:
+            # Nothing at all must not look like a result without rows.
+            if not (isinstance(stopped.partial, Result) and len(stopped.partial)):
+                raise
+            said = "interrupted" if isinstance(stopped, Interrupted) else str(stopped)
+            print(f"{said}: these rows are in the result, and are not all of it")
+            return stopped.partial
+
+
+class _Parser(argparse.ArgumentParser):
+    """Takes the words after a magic; what is wrong with them is a UsageError."""
+
+    def __init__(self, magic: str) -> None:
+        super().__init__(prog=magic, add_help=False, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what is wrong."""
+        raise UsageError(f"{self.prog}: {message}")
+
+
+class _Shown:
+    """A line of progress, as HTML and as text."""
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+
+    def __repr__(self) -> str:
+        return self.words
+
+    def _repr_html_(self) -> str:
+        return html.block(html.paragraph(self.words)) if self.words else ""
+
+
+@contextmanager
+def progress() -> Iterator[None]:
+    """Show how far queries are in one display, which is empty in the end; Ctrl-C gives the rows that are sure."""
+    update = _display()
+    told = 0.0
+
+    def tell(done: int, total: int | None, passed: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _SECONDS_BETWEEN:
+            told = time.monotonic()
+            of = "" if total is None else f" of {total:,}"
+            update(f"{done:,}{of} rows read, {passed:,} found")
+
+    with watched(tell):
+        try:
+            yield
+        finally:
+            update("")
+
+
+def _display() -> Callable[[str], None]:
+    """Give what shows words in the place of those before; nothing is shown until there are some."""
+    from IPython import display
+
+    show: Callable[..., Any] = display.display
+    handles: list[Any] = []
+
+    def update(words: str) -> None:
+        if handles:
+            if handles[0] is not None:  # outside a shell there is none
+                handles[0].update(_Shown(words))
+        elif words:
+            handles.append(show(_Shown(words), display_id=True))
+
+    return update
