@@ -42,7 +42,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
             "model": ProblemBody,
             "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemBody"}}},
         }
-        for status in sorted({401, 403, 421, *statuses})
+        for status in sorted({421, *statuses})
     }
 
 
@@ -57,7 +57,8 @@ def routes(service: Service, desk: Desk) -> APIRouter:
 
 
 def _questions(router: APIRouter, service: Service, desk: Desk) -> None:
-    asking = problems(400, 404, 413, 422, 429, 502, 503, 504)
+    asking = problems(400, 401, 403, 404, 413, 422, 429, 502, 503, 504)
+    running = problems(400, 401, 403, 413, 422, 429, 502, 503, 504)
 
     @router.post(f"{_PREFIX}/ask", responses=asking, response_class=Document)
     async def ask(body: Ask, request: Request) -> Response:
@@ -65,30 +66,30 @@ def _questions(router: APIRouter, service: Service, desk: Desk) -> None:
         job = await _aside(lambda: service.ask(body.question, body.conversation, body.options.asked()))
         return await answered(desk, job, request)
 
-    @router.post(f"{_PREFIX}/sql", responses=problems(400, 409, 413, 422, 429, 502, 503, 504), response_class=Document)
+    @router.post(f"{_PREFIX}/sql", responses=running | problems(409), response_class=Document)
     async def sql(body: Sql, request: Request) -> Response:
         """Run a query: the record of `sql --json`."""
         job = service.sql(body.suql, body.params, body.max_rows, body.plan, body.options.asked())
         return await answered(desk, job, request)
 
-    @router.post(f"{_PREFIX}/explain", responses=problems(400, 413, 422, 429, 503), response_class=Document)
+    @router.post(f"{_PREFIX}/explain", responses=problems(400, 401, 403, 413, 422, 429), response_class=Document)
     async def explain(body: Explain, request: Request) -> Response:
         """Give the plan of a query and what it would take; nothing is run."""
         return await answered(desk, service.explain(body.suql, body.params), request)
 
-    @router.post(f"{_PREFIX}/why-not", responses=problems(400, 413, 422, 429, 502, 503, 504), response_class=Document)
+    @router.post(f"{_PREFIX}/why-not", responses=running, response_class=Document)
     async def why_not(body: WhyNotBody, request: Request) -> Response:
         """Say which conditions keep a row out of a query's result, with the quotes."""
         return await answered(desk, service.why_not(body.suql, dict(body.key), body.params), request)
 
 
 def _catalog(router: APIRouter, service: Service) -> None:
-    @router.get(f"{_PREFIX}/about", responses=problems(), response_class=Document)
+    @router.get(f"{_PREFIX}/about", responses=problems(401), response_class=Document)
     async def about() -> Response:
         """Give the source, the model, what leaves this machine, and how accurate answers were found."""
         return Document(await _aside(lambda: about_record(service)))
 
-    @router.get(f"{_PREFIX}/tables", responses=problems(422), response_class=Document)
+    @router.get(f"{_PREFIX}/tables", responses=problems(401, 422), response_class=Document)
     async def tables(
         search: Annotated[str, Query(max_length=200)] = "",
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
@@ -97,7 +98,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
         """List the relations of the source."""
         return Document(await _aside(lambda: catalog.listed(service.connection.catalog, search, limit, cursor)))
 
-    @router.get(f"{_PREFIX}/tables/{{name}}", responses=problems(404, 422), response_class=Document)
+    @router.get(f"{_PREFIX}/tables/{{name}}", responses=problems(401, 404, 422), response_class=Document)
     async def table(name: Annotated[str, Path(max_length=500)]) -> Response:
         """Give one relation with its columns."""
         try:
@@ -105,7 +106,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
         except UnknownNameError as error:
             raise NotFound(error.message) from error
 
-    @router.get(f"{_PREFIX}/cells", responses=problems(404, 422), response_class=Document)
+    @router.get(f"{_PREFIX}/cells", responses=problems(401, 404, 422), response_class=Document)
     async def cells(
         relation: str,
         key: str,
@@ -121,7 +122,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
 
 
 def _answers(router: APIRouter, service: Service) -> None:
-    @router.get(f"{_PREFIX}/answers/{{id}}", responses=problems(404, 422), response_class=Document)
+    @router.get(f"{_PREFIX}/answers/{{id}}", responses=problems(401, 404, 422), response_class=Document)
     async def answer(id: Id) -> Response:
         """Give an answer as it was given; nothing is asked or run."""
         found = await _aside(lambda: service.store.get(id))
@@ -136,7 +137,7 @@ def _answers(router: APIRouter, service: Service) -> None:
         }
         return Document(found.record | extra)
 
-    @router.get(f"{_PREFIX}/answers/{{id}}/rows", responses=problems(404, 422))
+    @router.get(f"{_PREFIX}/answers/{{id}}/rows", responses=problems(401, 404, 422))
     async def rows(id: Id, format: RowFormat = "json") -> Response:
         """Give all rows of an answer as a file."""
         found = await _aside(lambda: service.store.get(id))
@@ -147,7 +148,7 @@ def _answers(router: APIRouter, service: Service) -> None:
         headers = {"content-disposition": f'attachment; filename="answer.{format}"'}
         return Response(content, media_type=MEDIA[format], headers=headers)
 
-    @router.get(f"{_PREFIX}/conversations/{{id}}", responses=problems(404, 422), response_class=Document)
+    @router.get(f"{_PREFIX}/conversations/{{id}}", responses=problems(401, 404, 422), response_class=Document)
     async def conversation(id: Id) -> Response:
         """Give the turns of a conversation, the oldest first."""
         found = await _aside(lambda: service.store.conversation(id))
@@ -156,7 +157,7 @@ def _answers(router: APIRouter, service: Service) -> None:
         turns = [each.record | {"kind": each.kind, "made": each.made} for each in found]
         return Document({"conversation": id, "turns": turns})
 
-    @router.delete(f"{_PREFIX}/conversations/{{id}}", status_code=204, responses=problems(404, 422))
+    @router.delete(f"{_PREFIX}/conversations/{{id}}", status_code=204, responses=problems(401, 403, 404, 422))
     async def forget(id: Id) -> Response:
         """Delete a conversation with all its answers."""
         await _aside(lambda: service.forget(id))
@@ -171,7 +172,9 @@ def _answers(router: APIRouter, service: Service) -> None:
 def _verdicts(router: APIRouter, service: Service) -> None:
     known = Verdicts(service.store)
 
-    @router.put(f"{_PREFIX}/answers/{{id}}/verdict", responses=problems(404, 413, 422), response_class=Document)
+    @router.put(
+        f"{_PREFIX}/answers/{{id}}/verdict", responses=problems(401, 403, 404, 413, 422), response_class=Document
+    )
     async def verdict(id: Id, body: VerdictBody) -> Response:
         """Say whether an answer, a row or a quote is right, or that a row is missing; null takes it back."""
         about = body.about.model_dump(exclude_none=True)
@@ -182,12 +185,12 @@ def _verdicts(router: APIRouter, service: Service) -> None:
         await _aside(lambda: known.put(id, about, body.verdict, rest))
         return Document({"verdicts": [each.record() for each in await _aside(lambda: known.of(id))]})
 
-    @router.get(f"{_PREFIX}/verdicts", responses=problems(), response_class=Document)
+    @router.get(f"{_PREFIX}/verdicts", responses=problems(401), response_class=Document)
     async def verdicts() -> Response:
         """Give all verdicts, the oldest first."""
         return Document({"verdicts": [each.record() for each in await _aside(known.all)]})
 
-    @router.get(f"{_PREFIX}/verdicts/export", responses=problems(422))
+    @router.get(f"{_PREFIX}/verdicts/export", responses=problems(401, 422))
     async def exported(format: Literal["examples", "tests"]) -> Response:
         """Give verdicts as examples for a model's prompt (TOML), or as tests that pytest runs."""
         if format == "examples":

@@ -21,8 +21,6 @@ from almanaq.web.work import Desk
 if TYPE_CHECKING:
     from almanaq.web.service import Service
 
-_SECONDS_TO_END = 1.5
-
 
 def create_app(service: Service, access: Access, *, mounts: Mapping[str, Application] | None = None) -> Gate:
     """Give the application for an ASGI server.
@@ -44,7 +42,7 @@ def create_app(service: Service, access: Access, *, mounts: Mapping[str, Applica
             for mounted in mounts.values():
                 stack.push_async_callback(getattr(mounted, "close", _nothing))
             yield
-            await desk.close(_SECONDS_TO_END)
+            await desk.close()
 
     app = FastAPI(
         title="almanaq",
@@ -60,7 +58,7 @@ def create_app(service: Service, access: Access, *, mounts: Mapping[str, Applica
     app.add_exception_handler(HTTPException, _known)
     app.add_exception_handler(AlmanaqError, _refused)
     app.add_exception_handler(Exception, _unforeseen)
-    return Gate(_Switch(app, mounts), access)
+    return Gate(_Switch(app, mounts), access, desk.close)
 
 
 class _Switch:
@@ -91,8 +89,10 @@ async def _invalid(_: Request, error: Exception) -> Response:
 
 async def _known(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    kind = {404: "NotFound", 405: "MethodError", 413: "BodyError"}.get(error.status_code, "RequestError")
-    return problem(Problem(error.status_code, kind, str(error.detail)).record(), dict(error.headers or {}))
+    # What FastAPI cannot read is, like JSON that it can, a body that is not what is described.
+    status = 422 if error.status_code == 400 else error.status_code
+    kind = {404: "NotFound", 405: "MethodError", 413: "BodyError"}.get(status, "RequestError")
+    return problem(Problem(status, kind, str(error.detail)).record(), dict(error.headers or {}))
 
 
 async def _refused(_: Request, error: Exception) -> Response:

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -104,10 +104,11 @@ class Gate:
     Args:
         application: what answers.
         access: who may reach it.
+        end: ends what is under way.
     """
 
-    def __init__(self, application: Application, access: Access) -> None:
-        self._application, self._access = application, access
+    def __init__(self, application: Application, access: Access, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._application, self._access, self.end = application, access, end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection."""

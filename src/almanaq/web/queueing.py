@@ -36,7 +36,8 @@ class Turnstile:
         Raises:
             Busy: too many wait already.
         """
-        if len(self._line) >= self._most_waiting:
+        waits = self._slots.locked() or conversation in self._conversations
+        if waits and len(self._line) >= self._most_waiting:
             raise Busy
         ticket = object()
         self._line[ticket] = None

@@ -6,16 +6,17 @@ import asyncio
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
 
 from almanaq.errors import UsageError
-from almanaq.web.gate import Application
+from almanaq.web.gate import Gate
 
-_SECONDS_TO_FINISH = 2
+_SECONDS_TO_FINISH = 2.0
+_SECONDS_TO_END = 2
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -38,7 +39,7 @@ def bound(host: str, port: int) -> socket.socket:
     return made
 
 
-def serve(application: Application, listening: socket.socket, ready: Callable[[], None]) -> None:
+def serve(application: Gate, listening: socket.socket, ready: Callable[[], None]) -> None:
     """Answer requests until a signal; within seconds what is under way is finished or ended.
 
     Args:
@@ -47,7 +48,7 @@ def serve(application: Application, listening: socket.socket, ready: Callable[[]
     asyncio.run(make_server(application, ready).serve(sockets=[listening]))
 
 
-def make_server(application: Application, ready: Callable[[], None]) -> uvicorn.Server:
+def make_server(application: Gate, ready: Callable[[], None]) -> uvicorn.Server:
     """Give a server that is not yet begun; setting its `should_exit` ends it."""
     config = uvicorn.Config(
         application,
@@ -57,23 +58,35 @@ def make_server(application: Application, ready: Callable[[], None]) -> uvicorn.
         proxy_headers=False,
         ws="none",
         lifespan="on",
-        timeout_graceful_shutdown=_SECONDS_TO_FINISH,
+        timeout_graceful_shutdown=int(_SECONDS_TO_FINISH) + _SECONDS_TO_END,
     )
-    return _Server(config, ready)
+    return _Server(config, ready, application.end)
 
 
 class _Server(uvicorn.Server):
     """A server that says when it is ready, and ends at a signal as if it had been asked to."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[], None], end: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._end = ready, end
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more, and end what is not finished in a moment, so that each client is told."""
+        ending: list[asyncio.Task[None]] = []
+        timer = asyncio.get_running_loop().call_later(
+            _SECONDS_TO_FINISH, lambda: ending.append(asyncio.ensure_future(self._end()))
+        )
+        await super().shutdown(sockets)
+        timer.cancel()
+        await asyncio.gather(*ending)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

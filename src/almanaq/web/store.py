@@ -68,7 +68,8 @@ class AnswerStore:
             connection.execute(f"INSERT INTO answer VALUES ({marks})", (*values, record, answer.rows, turn, size))
             connection.executemany("INSERT OR REPLACE INTO cell VALUES (?, ?, ?, ?, ?, ?)", cells)
             self._held += size
-            self._make_room(connection)
+            if self._held > self._most:
+                self._make_room(connection, answer.id)
 
     def get(self, id: str) -> Answer | None:
         """Give an answer over this source; None where it is not, or no longer, there."""
@@ -137,15 +138,13 @@ class AnswerStore:
 
     read = _read
 
-    def _make_room(self, connection: sqlite3.Connection) -> None:
-        while self._held > self._most:
-            oldest = connection.execute(
-                "SELECT id FROM answer ORDER BY id IN (SELECT answer FROM verdict), made LIMIT 20"
-            ).fetchall()
-            if len(oldest) < 2:
-                return
-            # The last that came is never among those that give way.
-            self._delete(connection, [row[0] for row in oldest[:-1]])
+    def _make_room(self, connection: sqlite3.Connection, newest: str) -> None:
+        """Delete the oldest answers until the others fit; never the one that has just come."""
+        found = connection.execute(
+            "SELECT id FROM answer WHERE id <> ? ORDER BY id IN (SELECT answer FROM verdict), made", (newest,)
+        )
+        while self._held > self._most and (oldest := found.fetchone()) is not None:
+            self._delete(connection, [oldest[0]])
 
     def _delete(self, connection: sqlite3.Connection, ids: list[str]) -> None:
         for id in ids:

@@ -97,7 +97,7 @@ class Accuracy:
         n, p, z = self.judged, self.right / self.judged, 1.959964
         middle = (p + z * z / (2 * n)) / (1 + z * z / n)
         half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        return max(0.0, middle - half), min(1.0, middle + half)
+        return max(0.0, min(p, middle - half)), min(1.0, max(p, middle + half))
 
     def record(self) -> dict[str, Any]:
         """Give it as JSON."""

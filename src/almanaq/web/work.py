@@ -15,7 +15,7 @@ from almanaq.errors import AlmanaqError, DeadlineExceeded
 from almanaq.models.budget import Budget
 from almanaq.models.spending import spending
 from almanaq.stopping import Stop
-from almanaq.web.problems import problem_of
+from almanaq.web.problems import Refused, problem_of
 from almanaq.web.queueing import Turnstile
 
 Event = tuple[str, dict[str, Any]]
@@ -26,6 +26,7 @@ Work = Callable[[Emit], dict[str, Any]]
 
 _log = logging.getLogger("almanaq.web")
 _LAST = ("response", "error")
+_SECONDS_TO_END = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,7 @@ class Desk:
     def __init__(self, at_once: int, waiting: int) -> None:
         self._turnstile = Turnstile(at_once, waiting)
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="almanaq-web")
-        self._under_way: dict[Stop, asyncio.Future[None]] = {}
-        self._closed = False
+        self._under_way: dict[Stop, tuple[asyncio.Future[None], asyncio.Queue[Event]]] = {}
 
     async def events(self, job: Job) -> AsyncIterator[Event]:
         """Yield what goes on, and last `response` or `error`. Closing the iterator ends the work within a moment."""
@@ -79,13 +79,14 @@ class Desk:
             timer.cancel()
             stop.now()
 
-    async def close(self, seconds: float) -> None:
-        """End all jobs, and wait that long for their threads."""
-        self._closed = True
-        for stop in self._under_way:
+    async def close(self) -> None:
+        """End all jobs, tell whoever waits for one, and give their threads a moment."""
+        going = problem_of(Refused(503, "the server is going down: ask again later")).record()
+        for stop, (_, told) in list(self._under_way.items()):
             stop.now()
+            told.put_nowait(("error", going))
         if self._under_way:
-            await asyncio.wait(self._under_way.values(), timeout=seconds)
+            await asyncio.wait([future for future, _ in self._under_way.values()], timeout=_SECONDS_TO_END)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _start(self, job: Job, stop: Stop, told: asyncio.Queue[Event]) -> None:
@@ -104,7 +105,7 @@ class Desk:
 
         context = contextvars.copy_context()
         future = loop.run_in_executor(self._threads, context.run, _do, job, stop, emit)
-        self._under_way[stop] = future
+        self._under_way[stop] = (future, told)
         future.add_done_callback(done)
 
     def _out_of_time(self, job: Job, stop: Stop, told: asyncio.Queue[Event]) -> None:

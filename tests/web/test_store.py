@@ -1,0 +1,168 @@
+"""What is kept: over restarts, within its size, of its owner alone; and what verdicts become."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from tests.web.conftest import CANDLES, Quoting, places, reads_candles
+from tests.web.live import live
+
+import almanaq
+from almanaq.agent.shots import read_examples
+from almanaq.errors import SourceError
+from almanaq.testing import FunctionModel
+from almanaq.web.answers import Answer, new_id
+from almanaq.web.opening import open_service
+from almanaq.web.store import AnswerStore
+from almanaq.web.verdicts import Accuracy
+
+
+def answer(number, **more):
+    return Answer(f"id{number}", "c", "ask", "Which?", "m", {"suql": "SELECT 1", "evidence": []}, made=number, **more)
+
+
+def test_a_restarted_server_goes_on_with_the_conversation(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path))
+    replies = []
+    for question in ("Which places are in Paris?", "How many of them are there?"):
+        with almanaq.connect(places(), model="local", embedder="lexical", cache=False) as connection:
+            service = open_service(connection, "places")
+            with live(service) as client:
+                known = {"conversation": replies[0]["conversation"]} if replies else {}
+                replies.append(client.ask(question, **known))
+                kept = client.get(f"answers/{replies[0]['id']}").json()
+                assert {name: kept[name] for name in replies[0]} == replies[0]
+            service.store.close()
+    assert replies[1]["rows"] == [[2]]
+    assert (tmp_path / "answers.sqlite").stat().st_mode & 0o077 == 0
+
+
+def test_the_oldest_give_way_and_judged_ones_last(tmp_path):
+    store = AnswerStore(tmp_path / "a.sqlite", "s", most_bytes=5_000)
+    with store.writing() as connection:
+        connection.execute("INSERT INTO verdict VALUES ('id0', '{}', 'wrong', '{}', 0)")
+    for number in range(30):
+        store.put(answer(number, rows=bytes(900)), {("r", "1", "c", 0): "text"})
+    kept = [number for number in range(30) if store.get(f"id{number}")]
+    assert 0 in kept
+    assert 29 in kept
+    assert len(kept) <= 6
+    assert store.read("SELECT count(DISTINCT answer) FROM cell", ())[0][0] == len(kept)
+    store.close()
+    again = AnswerStore(tmp_path / "a.sqlite", "s", most_bytes=5_000)
+    again.put(answer(99, rows=bytes(4_900)), {})
+    assert again.get("id99")
+    again.close()
+
+
+def test_a_damaged_store_is_told(tmp_path):
+    (tmp_path / "a.sqlite").write_bytes(b"no database" * 1000)
+    with pytest.raises(SourceError, match="--no-store"):
+        AnswerStore(tmp_path / "a.sqlite", "s")
+
+
+def test_identifiers_are_not_guessed():
+    found = {new_id() for _ in range(1000)}
+    assert len(found) == 1000
+    assert {len(each) for each in found} == {16}
+
+
+def judge(client, id, verdict, about, **more):
+    reply = client("PUT", f"/api/v1/answers/{id}/verdict", {"verdict": verdict, "about": about, **more})
+    assert reply.status == 200, reply.body
+    return reply.json()["verdicts"]
+
+
+def test_a_thing_has_one_verdict_and_it_can_be_taken_back(client):
+    id = client.ask("How many places are there?")["id"]
+    assert [each["verdict"] for each in judge(client, id, "right", {"kind": "answer"})] == ["right"]
+    assert [each["verdict"] for each in judge(client, id, "wrong", {"kind": "answer"}, note="no")] == ["wrong"]
+    assert len(judge(client, id, "wrong", {"kind": "row", "key": {"id": 1}})) == 2
+    assert judge(client, id, None, {"kind": "answer"})[0]["about"]["kind"] == "row"
+    about = client.get("about").json()
+    assert about["accuracy"]["judged"] == 1
+    assert about["accuracy"]["right"] == 0
+    assert about["sampled_accuracy"]["judged"] == 0
+    for body in (
+        {"verdict": "maybe"},
+        {"verdict": "wrong", "about": {"kind": "row"}},
+        {"verdict": "wrong", "by": "me"},
+    ):
+        assert client("PUT", f"/api/v1/answers/{id}/verdict", body).status == 422
+    assert client("PUT", "/api/v1/answers/none/verdict", {"verdict": "right"}).status == 404
+
+
+def test_an_interval_holds_the_share():
+    assert Accuracy(0, 0).interval() is None
+    for judged in (1, 5, 20, 300):
+        for right in range(0, judged + 1, max(1, judged // 5)):
+            low, high = Accuracy(judged, right).interval()
+            assert 0 <= low <= right / judged <= high <= 1
+            assert high - low > 0
+    # Newcombe's worked example of Wilson's interval: 81 of 263.
+    assert [round(bound, 4) for bound in Accuracy(263, 81).interval()] == [0.2553, 0.3662]
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("judged") / "places"
+    folder.mkdir()
+    folder.joinpath("places.csv").write_text("id,name,city\n1,Alba,Paris\n2,Brio,Lyon\n3,Coda,Paris\n")
+    with almanaq.connect(folder, embedder="lexical", cache=False) as connection:
+        service = open_service(connection, str(folder), store_mb=None)
+        with live(service) as client:
+            client.folder, client.service = folder, service
+            yield client
+        service.store.close()
+
+
+def outcomes(text, connection):
+    """Which of the tests of a file hold, in order."""
+    made = {}
+    exec(compile(text, "test_judged.py", "exec"), made)
+    found = []
+    for name in [name for name in made if name.startswith("test_")]:
+        try:
+            made[name](connection)
+            found.append(True)
+        except AssertionError:
+            found.append(False)
+    return found
+
+
+def test_verdicts_become_tests_that_hold_or_fail(judged):
+    paris = judged.ask("Which places are in Paris?")
+    count = judged.ask("How many of them are there?", conversation=paris["conversation"])
+    judge(judged, paris["id"], "right", {"kind": "answer"})
+    judge(judged, paris["id"], "right", {"kind": "row", "key": {"name": "Alba"}})
+    judge(judged, paris["id"], "wrong", {"kind": "row", "key": {"name": "Coda"}}, note="it has moved to Nice")
+    judge(judged, paris["id"], "wrong", {"kind": "missing", "key": {"name": "Brio"}})
+    judge(judged, count["id"], "right", {"kind": "answer"})
+    text = judged.get("verdicts/export?format=tests").body
+    assert outcomes(text, judged.service.connection) == [True, True, False, False, True]
+    assert b"# it has moved to Nice" in text
+
+
+def test_verdicts_become_examples(judged):
+    wrong = judged.ask("Which places are in Lyon?")
+    right = "SELECT name FROM places WHERE city = 'Lyon' AND id > 1"
+    judge(judged, wrong["id"], "wrong", {"kind": "answer"}, expected={"suql": right})
+    text = judged.get("verdicts/export?format=examples").body
+    found = {each["question"]: each["suql"] for each in tomllib.loads(text.decode())["example"]}
+    assert found["Which places are in Lyon?"] == right
+    assert "How many of them are there?" not in found
+    file = judged.folder.parent / "places.examples.toml"
+    file.write_bytes(text)
+    assert dict(read_examples(file)) == found
+    file.unlink()
+
+
+def test_a_verdict_on_a_quote_names_its_place(serve):
+    client = serve(model=Quoting(reads_candles))
+    record = client.post("sql", {"suql": CANDLES}).json()
+    evidence = record["evidence"][0][0]
+    said = judge(client, record["id"], "wrong", {"kind": "quote", "evidence": evidence})
+    assert said[0]["about"]["evidence"] == evidence
+    assert client.get("verdicts").json()["verdicts"] == said
+    assert isinstance(client.service.connection.models.reader, FunctionModel)
