@@ -46,6 +46,20 @@ def accuracy() -> str:
     return markdown(("rows", "method", "target of both", "share asked", f"missed in {found['seeds']} seeds"), rows)
 
 
+def sembench() -> str:
+    """Quality and calls of SemBench's ten Movie queries, by what answers."""
+    runs = [
+        json.loads((ROOT / "experiments" / "sembench" / f"movie-{name}.json").read_text())["result"]["metrics"]
+        for name in ("labels", "local")
+    ]
+    names = [f"Q{number}" for number in range(1, 11)]
+    rows = [
+        (name, *(cell for run in runs for cell in (f"{run[f'calls_{name}']:,.0f}", f"{run[f'quality_{name}']:.2f}")))
+        for name in names
+    ]
+    return markdown(("query", "calls, by the labels", "quality", "calls, `local`", "quality"), rows)
+
+
 def overhead() -> str:
     """Our time and memory without the model over the database's own, on a million rows."""
     measured = json.loads((ROOT / "benchmarks" / "overhead" / "results.json").read_text())["a_million_rows"]
@@ -98,6 +112,7 @@ TABLES = {
     "laws": laws,
     "accuracy": accuracy,
     "calls": calls,
+    "sembench": sembench,
     "overhead": overhead,
     "engines": engines,
 }

@@ -140,6 +140,15 @@ DATASETS = (
         name_in_paper="HybridQA",
     ),
     Card(
+        "sembench_movie",
+        "ten queries over films and 2,000 reviews of them, answered by what the reviews say",
+        "that of its reviews, which Rotten Tomatoes' critics wrote",
+        ("sembench-movie",),
+        "Lao et al.: SemBench: A Benchmark for Semantic Query Processing Engines. VLDB 2026",
+        splits={"movie": Counts(2, 10)},
+        name_in_paper="Movie",
+    ),
+    Card(
         "restaurants",
         "questions and conversations of ours about invented restaurants with reviews; comes with almanaq",
         "Apache-2.0",

@@ -14,6 +14,7 @@ from almanaq.benchmark.hub import read_source
 from almanaq.benchmark.records import TIMINGS, Appender, whole_lines
 from almanaq.benchmark.request import RunRequest
 from almanaq.benchmark.restaurants.dataset import bundled_restaurants, is_restaurants_folder, open_restaurants
+from almanaq.benchmark.sembench.dataset import SembenchData, is_sembench_folder
 from almanaq.benchmark.tasks import find_task
 from almanaq.corpus.dataset import Dataset, DatasetFolder, Question, is_dataset_folder, open_dataset, shards_in
 from almanaq.corpus.linked import DescribedByPassages, LinkedTables
@@ -131,6 +132,8 @@ def find_dataset(data_dir: Path, name: str) -> Dataset:
             return open_restaurants(data_dir / each)
         if each == "restaurants" and not is_dataset_folder(data_dir / each):
             return bundled_restaurants()
+        if is_sembench_folder(data_dir / each):
+            return SembenchData(data_dir / each)
         if is_dataset_folder(data_dir / each):
             return open_dataset(data_dir / each)
     copied = _copied(data_dir, card) if card else None
@@ -193,7 +196,7 @@ def _shards_of(data_dir: Path, repository: str) -> Path | None:
 
 
 def _holds_dataset(folder: Path) -> bool:
-    return is_dataset_folder(folder) or is_restaurants_folder(folder)
+    return is_dataset_folder(folder) or is_restaurants_folder(folder) or is_sembench_folder(folder)
 
 
 @dataclass(frozen=True, slots=True)

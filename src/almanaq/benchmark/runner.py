@@ -20,6 +20,8 @@ from almanaq.benchmark.restaurants.generator import open_restaurants_generator
 from almanaq.benchmark.restaurants.wanted import broken_turns
 from almanaq.benchmark.run_measures import Scores, keep_score
 from almanaq.benchmark.search import Progress, Search
+from almanaq.benchmark.sembench.dataset import FILES, SembenchData
+from almanaq.benchmark.sembench.generator import open_sembench_generator
 from almanaq.benchmark.tasks import find_task
 from almanaq.corpus.dataset import DatasetFolder, Question
 from almanaq.corpus.linked import LinkedTables
@@ -111,6 +113,8 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
         request, left_out = replace(request, replies=made), table_faults(LinkedTables(data.dataset))
     if task.name == "restaurants":
         request, left_out = _restaurants(request, data)
+    if task.name == "sembench-movie":
+        request = _sembench(request, data)
     generator = request.replies or open_generator(request.generator, questions, request.model, request.batch)
     return _Replying(generator, databases, questions, left_out)
 
@@ -133,6 +137,16 @@ def _restaurants(request: RunRequest, data: Data) -> tuple[RunRequest, str]:
         batch=request.batch,
     )
     return replace(request, replies=generator), broken
+
+
+def _sembench(request: RunRequest, data: Data) -> RunRequest:
+    """Give the request with its generator."""
+    if not isinstance(data.dataset, SembenchData):
+        raise UsageError(f"the sembench-movie task asks about {' and '.join(FILES)}, not in {request.dataset}")
+    if request.replies is not None:
+        return request
+    made = open_sembench_generator(request.generator, data.dataset, language=request.model, embedder=request.embedder)
+    return replace(request, replies=made)
 
 
 def _foreseen(request: RunRequest) -> Foreseen:

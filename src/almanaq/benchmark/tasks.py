@@ -28,6 +28,7 @@ TASKS = (
     Task("fact-verification", ("Fact Verification", "Fact Verification Task"), generates=True),
     Task("hybrid-qa", ("Hybrid QA", "HybridQA"), generates=True),
     Task("restaurants", ("Restaurants",), generates=True),
+    Task("sembench-movie", ("SemBench Movie",), generates=True),
     Task("text-to-sql", ("Text to SQL", "Text to SQL Task", "Text-to-SQL"), generates=True),
 )
 

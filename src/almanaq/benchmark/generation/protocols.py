@@ -10,8 +10,8 @@ from typing import Literal, Protocol
 from almanaq.corpus.table import Table
 from almanaq.models.protocols import Usage
 
-Role = Literal["answer", "verify", "sql", "entities"]
-"""What is wanted: an answer, a verdict on a statement, a query, or entities for every turn of a conversation."""
+Role = Literal["answer", "verify", "sql", "entities", "rows"]
+"""What is wanted: an answer, a verdict, a query, entities for every turn of a conversation, or the rows of a query."""
 
 Verdict = Literal["true", "false", "not enough"]
 VERDICTS: tuple[Verdict, ...] = ("true", "false", "not enough")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -59,7 +60,9 @@ class _Measured:
 
 def score_replies(replies: Sequence[ReplyRecord]) -> ReplyScores:
     """Give the measures of replies, which are all of one role."""
-    made = {"answer": _answers, "verify": _verdicts, "sql": _queries, "entities": _entities}[replies[0].role](replies)
+    made = {"answer": _answers, "verify": _verdicts, "sql": _queries, "entities": _entities, "rows": _rows}[
+        replies[0].role
+    ](replies)
     outcomes = Counter(_outcome(reply) for reply in replies)
     bounds = dict(made.bounds)
     bounds |= _bounds(made.each, intervals(np.array(list(made.each.values()), dtype=np.float64).T))
@@ -148,6 +151,17 @@ def _entities(replies: Sequence[ReplyRecord]) -> _Measured:
     if "turn_accuracy" in measured:
         bounds = _bounds(["turn_accuracy"], intervals(counts[:, :1] / np.maximum(given, 1), given))
     return _Measured(each, pooled=measured, bounds=bounds, note=NOTE)
+
+
+def _rows(replies: Sequence[ReplyRecord]) -> _Measured:
+    """Give the mean quality, that of each query, and what they took together; a query that failed has none."""
+    told = [json.loads(reply.text) if reply.text else {"measures": {}} for reply in replies]
+    quality = [float(each["measures"].get("quality", 0.0)) for each in told]
+    parts = _by_part([reply.slice for reply in replies], {"quality": quality})
+    parts |= _by_part([reply.slice for reply in replies], {"calls": [float(each.get("calls", 0)) for each in told]})
+    pooled = {name: float(sum(each.get(name, 0) for each in told)) for name in ("calls", "tokens", "seconds")}
+    note = "quality: F1, against the limit where there is one; 1 / (1 + relative error); Spearman's correlation"
+    return _Measured({"quality": quality}, parts, pooled, note=note)
 
 
 def is_flawless(reply: ReplyRecord) -> bool:

@@ -42,6 +42,7 @@ ROLES: Mapping[str, Role] = {
     "fact-verification": "verify",
     "text-to-sql": "sql",
     "restaurants": "entities",
+    "sembench-movie": "rows",
 }
 """What each task wants of a generator."""
 

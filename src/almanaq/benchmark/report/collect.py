@@ -29,6 +29,7 @@ _MAIN = {
     "fact-verification": "accuracy",
     "text-to-sql": "execution_accuracy",
     "restaurants": "all_right",
+    "sembench-movie": "quality",
 }
 
 

@@ -1,0 +1,1 @@
+"""SemBench's Movie scenario: ten queries over reviews, answered with SUQL."""
