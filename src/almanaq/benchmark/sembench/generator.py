@@ -15,8 +15,8 @@ from almanaq.connection import connect
 from almanaq.encode import plain
 from almanaq.errors import UsageError, suggest
 from almanaq.models.lexical import LexicalEmbedder
+from almanaq.models.model_names import models_of, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, TextCall, TextReply, Usage
-from almanaq.models.registry import models_of, open_models
 from almanaq.suql.options import Options
 from almanaq.values import canonical
 
