@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from rapidfuzz.distance import OSA
+from jellyfish import damerau_levenshtein_distance
 
 
 def edit_distance(left: str, right: str, limit: int) -> int:
     """Give the edits (insert, delete, replace, swap neighbours) between two words, or limit + 1 when there are more."""
-    return int(OSA.distance(left, right, score_cutoff=limit))
+    if abs(len(left) - len(right)) > limit:
+        return limit + 1
+    return min(limit + 1, damerau_levenshtein_distance(left, right))
 
 
 def tolerance(word: str) -> int:
