@@ -70,6 +70,8 @@ CLAUSES = (
     r"SELECT E'a\\b', length(E'a\\b'), 'x1' ~ E'\\d', E'it\'s', E'\xC3\xA9\u00e9', U&'\0041b'",
     "SELECT div(9.7, 2), div(-9.7, 2), div(7, 2), 7 / 2, -7 / 2",
     "SELECT exp(-123.456)",
+    "SELECT every(k > 1), every(k > 1) FILTER (WHERE k > 2) AS more FROM t",
+    "SELECT k, count(*) FROM t GROUP BY ALL ROLLUP (k)",
     "SELECT grouping(k) / 2 AS g, bit_or(a) / 2 AS b, regr_count(a, a) / 2 AS r, k FROM t GROUP BY ROLLUP (k)",
     "SELECT g / 2 AS h, m / 2 AS n FROM (SELECT grouping(k) AS g, mode() WITHIN GROUP (ORDER BY c) AS m FROM t "
     "GROUP BY ROLLUP (k)) x",
@@ -160,6 +162,17 @@ def test_search_and_cycle(servers: Servers, sql: str) -> None:
 @pytest.mark.parametrize("sql", ALONE)
 def test_what_postgres_alone_has(servers: Servers, sql: str) -> None:
     assert_same(Servers(servers.plain, servers.ours[:1]), sql)
+
+
+@pytest.mark.parametrize("engine", [0, 1])
+def test_aggregates_that_the_parser_does_not_know_beside_text_functions(servers: Servers, engine: int) -> None:
+    """Each is computed over the rows that are kept."""
+    kept = "FROM p WHERE answer(name, 'is it one?') = 'Yes'"
+    con = servers.ours[engine]
+    aggregates = ("every(size > 1)", "jsonb_agg(id ORDER BY id)::text") if engine == 0 else ("every(size > 1)",)
+    for aggregate in aggregates:
+        plan = str(con.explain(f"SELECT {aggregate} AS a {kept}"))
+        assert "ARRAY_AGG" in plan, aggregate  # the rows behind one group
 
 
 def test_search_beside_text_functions(servers: Servers) -> None:

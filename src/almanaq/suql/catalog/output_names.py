@@ -21,7 +21,7 @@ def name_of(item: exp.Expr) -> str:
         return str(at.args["alias"].meta.get("spelled", at.alias))
     if isinstance(at, exp.Column):
         return at.name
-    if isinstance(at, exp.Anonymous):
+    if isinstance(at, exp.Anonymous | exp.AnonymousAggFunc):
         return at.name.lower()
     if isinstance(at, exp.Window | exp.Filter | exp.WithinGroup | exp.Bracket | exp.Collate):
         return name_of(at.this)

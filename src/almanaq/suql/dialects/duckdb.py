@@ -39,6 +39,7 @@ from almanaq.suql.syntax.normal_forms import COMPARISONS
 _FRACTIONS = {"second": "1e6", "seconds": "1e6", "millisecond": "1e3", "milliseconds": "1e3"}
 """Microseconds in the parts of a moment that are whole numbers in DuckDB and have decimals in PostgreSQL."""
 _NAMES = {
+    "every": "bool_and",
     "octet_length": "strlen",
     "btrim": "trim",
     "jsonb_array_length": "json_array_length",
@@ -151,6 +152,7 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Format: write_format,
     exp.StringToArray: write_split,
     exp.Anonymous: _named,
+    exp.AnonymousAggFunc: _named,
     exp.Hex: lambda node: exp.Lower(this=exp.Anonymous(this="to_hex", expressions=[node.this])),
     exp.SHA2: lambda node: exp.Unhex(this=node.copy()),
     exp.Round: write_round,

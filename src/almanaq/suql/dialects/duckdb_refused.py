@@ -69,6 +69,12 @@ def _replace(node: exp.Expr) -> str | None:
     return "regexp_replace from a place on is not supported" if any(part is not None for part in given) else None
 
 
+def _within(node: exp.Expr) -> str | None:
+    if isinstance(node.this, exp.Rank | exp.DenseRank | exp.PercentRank | exp.CumeDist):
+        return f"{node.this.key} WITHIN GROUP is not supported"
+    return None
+
+
 def _interval(node: exp.Expr) -> str | None:
     unit = node.args.get("unit")
     if node.this is not None and "." in node.this.name and unit is not None and unit.name.lower() not in _FEWER:
@@ -121,6 +127,7 @@ _CHECKS: dict[type[exp.Expr], Callable[[exp.Expr], str | None]] = {
     exp.Bracket: _subscript,
     exp.ArrayPosition: _position,
     exp.RegexpReplace: _replace,
+    exp.WithinGroup: _within,
     exp.Interval: _interval,
     exp.Explode: _nested,
     exp.Unnest: _nested,

@@ -69,7 +69,7 @@ def _check_node(node: exp.Expr, query: str, engine: str | None) -> None:
     if isinstance(node, exp.Into | exp.Lock | exp.DML | exp.DDL | exp.Command) and not isinstance(node, exp.Query):
         raise RefusedQueryError(f"only reading is allowed here; {type(node).__name__.upper()} is refused")
     kind = type(node).__name__
-    if kind == "Anonymous":
+    if kind in ("Anonymous", "AnonymousAggFunc"):
         _check_named(node, query, engine)
     elif kind in CLASSES:
         _check_known(node, kind, query, engine)

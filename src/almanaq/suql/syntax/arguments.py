@@ -59,7 +59,10 @@ _TEXTS: Mapping[tuple[str, str], frozenset[str]] = {
     ("SetOperation", "side"): frozenset(),
 }
 """Which words sqlglot may keep as plain text, and where."""
-_ANY_TEXT = frozenset([("Identifier", "this"), ("Anonymous", "this"), ("JSONPathKey", "this"), ("UnixToTime", "scale")])
+_ANY_TEXT = frozenset(
+    [("Identifier", "this"), ("JSONPathKey", "this"), ("UnixToTime", "scale")]
+    + [(kind, "this") for kind in ("Anonymous", "AnonymousAggFunc")]
+)
 """Plain text that is quoted where it is printed, or checked elsewhere."""
 _NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _SPAN_TEXT = re.compile(r"[0-9A-Za-z .:+@-]*")

@@ -97,6 +97,9 @@ FUNCTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """Each function that a query may call, in lower case ⇒ the engines on which it may."""
 
+AGGREGATES = frozenset("every jsonb_agg range_agg range_intersect_agg xmlagg".split())
+"""Aggregates that sqlglot has no class for."""
+
 _CLASSES = """
     Abs: abs
     Acos: acos

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from almanaq.errors import QuerySyntaxError, UnsupportedError
+from almanaq.suql.syntax.functions import AGGREGATES
 from almanaq.suql.syntax.limits import check_row
 from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.syntax.templates import shown_template
@@ -26,7 +27,7 @@ def write_normal_forms(tree: exp.Expr) -> exp.Expr:
     - `(a, b) < (c, d)` becomes `a < c OR a = c AND b < d`, and `(a, b) IN ((1, 2), …)` an OR of such comparisons;
     - `x <> ALL (array)` becomes `NOT x = ANY (array)`, `x = ANY (ARRAY(SELECT …))` `x = ANY (SELECT …)`;
     - `x LIKE ANY (ARRAY[p, q])` becomes `x LIKE p OR x LIKE q`;
-    - `pg_catalog.f(x)` becomes `f(x)`;
+    - `pg_catalog.f(x)` becomes `f(x)`, and an aggregate that the parser does not know one;
     - `regexp_like(x, p, 'i')` becomes `x ~* p`;
     - `x IS NORMALIZED` becomes `is_normalized(x)`, `ARRAY(VALUES …)` an array of a SELECT;
     - `current_timestamp(3)` becomes a cast to timestamptz(3);
@@ -53,8 +54,12 @@ def _written(node: exp.Expr) -> exp.Expr:
         return node.expression
     if isinstance(node, (*COMPARISONS, exp.Is)):
         _name_rows(node)
+    if isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES:
+        return exp.AnonymousAggFunc(this=node.name.lower(), expressions=node.expressions)
     if isinstance(node, exp.Is) and _is_word(node.expression, "normalized"):
         return exp.Anonymous(this="is_normalized", expressions=[node.this])
+    if isinstance(node, exp.Group) and node.args.get("all") and len(node.args) > 1:
+        node.set("all", None)  # `GROUP BY ALL ROLLUP (a)` keeps equal sets, as without a word
     if isinstance(node, exp.Array) and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
         return exp.Array(expressions=[exp.select("*").from_(node.expressions[0])])
     if isinstance(node, COMPARISONS):
