@@ -208,6 +208,11 @@ class Agent:
             raise
         return without_keys(result, keyed, suql)
 
+    def as_run(self, suql: str) -> str:
+        """Give a query that was written as it is run: with the keys of its rows."""
+        keyed = self._keyed(suql)
+        return suql if keyed is None else keyed.suql
+
     def _keyed(self, suql: str) -> Keyed | None:
         """Give the query with keys; a query that cannot be parsed is the engine's to refuse."""
         try:

@@ -8,44 +8,49 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from almanaq.encode import plain
-from almanaq.suql.plan.stages import TextStage
+from almanaq.suql.plan.estimate import Estimate, estimate
+from almanaq.suql.plan.stages import Plan, TextStage
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
-    from almanaq.suql.explain.explain import Explanation
+    from almanaq.models.protocols import Models
 
 
 def estimate_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
-    """Give the plan of a query: its stages, the figures of all together, and which columns a remote model would see."""
+    """Give the plan of a query: its stages, and what `expected_record` says."""
     explanation = connection.explain(suql, parameters)
     stages = plain(explanation.to_json())
-    return {
-        "plan": _mark(connection, suql, parameters, stages),
-        "stages": stages,
-        "predicted": predicted(explanation),
-        "columns_sent": columns_sent(connection, suql, parameters),
-        "notes": list(explanation.notes),
+    mark = _mark(connection, suql, parameters, stages)
+    expected = expected_record(connection, suql, parameters)
+    return {"plan": mark, "stages": stages, **expected, "notes": list(explanation.notes)}
+
+
+def expected_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
+    """Give the figures of all stages together, and which columns a model on another machine would see.
+
+    The plan is the one that running the query takes: made once for both.
+    """
+    plan = connection.engine.plan(suql, parameters)
+    figures = list(estimate(plan, connection.catalog).values())
+    predicted = {
+        "rows": figures[-1].rows if figures else None,
+        "calls": sum(each.calls for each in figures),
+        "tokens": sum(each.tokens for each in figures),
+        "money": _money(connection.models, figures),
     }
+    return {"predicted": predicted, "columns_sent": _columns_sent(plan) if connection.models.reader.remote else []}
 
 
-def predicted(explanation: Explanation) -> dict[str, Any]:
-    """Give what all stages are expected to take; money None where a price is not known, rows those of the last."""
-    figures = [line.predicted for line in explanation.stages]
-    money = [found["money"] for found in figures if "money" in found]
-    return {
-        "rows": next((found["rows"] for found in reversed(figures) if "rows" in found), None),
-        "calls": sum(found.get("calls") or 0 for found in figures),
-        "tokens": sum(found.get("tokens") or 0 for found in figures),
-        "money": None if any(each is None for each in money) else sum(money),
-    }
+def _money(models: Models, figures: Sequence[Estimate]) -> float | None:
+    """Give dollars; 0 where calls cost nothing, None where their price is not known."""
+    if not models.reader.paid:
+        return 0.0
+    price = models.price
+    return None if price is None else round(sum(price.of(each.tokens, each.output_tokens) for each in figures), 6)
 
 
-def columns_sent(connection: Connection, suql: str, parameters: Sequence[Any]) -> list[str]:
-    """Give the columns whose cells leave the machine when the query runs."""
-    if not connection.models.reader.remote:
-        return []
-    stages = connection.engine.plan(suql, parameters).stages
-    texts = (item for stage in stages if isinstance(stage, TextStage) for item in stage.inputs)
+def _columns_sent(plan: Plan) -> list[str]:
+    texts = (item for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs)
     return list(dict.fromkeys(f"{item.relation}.{item.column}" if item.relation else item.column for item in texts))
 
 

@@ -22,7 +22,7 @@ from almanaq.suql.options import AGENT_DEADLINE, Options
 from almanaq.suql.result import Evidence, Result
 from almanaq.web.answers import Answer, new_id, to_parquet
 from almanaq.web.columns import described
-from almanaq.web.estimates import estimate_record
+from almanaq.web.estimates import estimate_record, expected_record
 from almanaq.web.problems import NotFound, PlanChanged, problem_of
 from almanaq.web.records import bounded, for_clients, safe, with_units
 from almanaq.web.work import Emit, Failed, Job
@@ -110,7 +110,7 @@ class Service:
                     else:
                         emit(event.kind, _without_kind(event_record(event)))
                         if isinstance(event, QueryWritten):
-                            self._estimate(event.suql, emit)
+                            self._estimate(self.connection.agent.as_run(event.suql), emit)
             return self._reply(id, own, response, cited)
 
         return Job(work, self._deadline(asked), own, self._budgets(own))
@@ -211,11 +211,11 @@ class Service:
     def _estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
         """Tell what a query is expected to take, where it reads texts; what is wrong with it is told when it runs."""
         try:
-            found = estimate_record(self.connection, suql, params)
+            found = expected_record(self.connection, suql, params)
         except AlmanaqError:
             return
         if found["predicted"]["calls"]:
-            emit("estimate", {name: safe(found[name]) for name in ("predicted", "columns_sent")})
+            emit("estimate", found)
 
     def _options(self, asked: Asked, max_rows: int | None = None) -> Options:
         own, allowed = self.connection.engine.options, self.calls_allowed

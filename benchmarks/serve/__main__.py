@@ -1,0 +1,163 @@
+"""What a turn over HTTP takes beyond its model: `python -m benchmarks.serve load|memory|start [--write]`.
+
+`load`: 50 conversations at once, of people who think for a while between turns; each turn is a question to a language
+model that takes 200 ms a call: it writes the query, reads 20 texts at once and words the reply, 600 ms in all. Own time
+is what a turn takes beyond these, sending and waiting included. Every reply is held against its question: none may be
+lost or crossed.
+
+`memory`: 5,000 turns by 10 conversations with a model that replies at once, and what the server's process holds after
+every 500.
+
+`start`: seconds from the command `almanaq serve sample:restaurants` to its address, and what it ends in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+CONVERSATIONS = 50
+TURNS = 6
+THINKING = (2.0, 8.0)
+"""Seconds between two turns of a conversation."""
+CALLS = 3
+"""Calls of the model that a turn waits for, one after another."""
+BOUND_MS = 100
+SHARES = {"median": 0.5, "p95": 0.95, "most": 1.0}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("load", "memory", "start"))
+    parser.add_argument("--turns", type=int, default=5_000, help="of memory")
+    parser.add_argument("--write", action="store_true", help="write the result to results/WHAT.json")
+    arguments = parser.parse_args()
+    before = round(os.getloadavg()[0], 2)
+    measure = {"load": load, "memory": lambda: memory(arguments.turns), "start": start}[arguments.what]
+    measured = {"command": f"python -m benchmarks.serve {arguments.what}", "load_before": before, **measure()}
+    text = json.dumps(measured, indent=2)
+    print(text)
+    if arguments.write:
+        folder = Path(__file__).with_name("results")
+        folder.mkdir(exist_ok=True)
+        (folder / f"{arguments.what}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def load() -> dict[str, Any]:
+    """Give the milliseconds of our own of each turn."""
+    latency = 0.2
+    with Served("--latency", str(latency)) as server:
+        asyncio.run(_converse(server.port, range(1000, 1004), 2, (0.0, 0.0)))  # what is done once is done
+        busy = server.processor()
+        began = time.perf_counter()
+        turns = asyncio.run(_converse(server.port, range(CONVERSATIONS), TURNS, THINKING))
+        seconds = time.perf_counter() - began
+        busy = server.processor() - busy
+    own = sorted(1000 * (taken - CALLS * latency) for taken in turns)
+    return {
+        "conversations": CONVERSATIONS,
+        "turns": len(own),
+        "turns_a_second": round(len(own) / seconds, 1),
+        "model_ms": round(1000 * CALLS * latency),
+        "own_ms": {name: round(own[int(share * (len(own) - 1))], 1) for name, share in SHARES.items()},
+        "bound_ms": BOUND_MS,
+        "processor_ms_a_turn": round(1000 * busy / len(own), 1),
+    }
+
+
+def memory(turns: int) -> dict[str, Any]:
+    """Give the megabytes that the server holds as turns go by."""
+    step = max(1, turns // 10)
+    held: list[float] = []
+    with Served("--latency", "0") as server:
+        for part in range(10):
+            numbers = range(10 * part, 10 * part + 10)
+            asyncio.run(_converse(server.port, numbers, step // 10, (0.0, 0.0)))
+            held.append(round(server.memory(), 1))
+    return {"turns": step * 10, "megabytes": held, "growth_of_the_second_half": round(held[-1] - held[4], 1)}
+
+
+def start() -> dict[str, Any]:
+    """Give the seconds to start and to end, the best of five."""
+    begins, ends = [], []
+    for _ in range(5):
+        began = time.perf_counter()
+        command = [sys.executable, "-m", "almanaq", "serve", "sample:restaurants", "--port", "0", "--no-store"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("http://")
+            begins.append(time.perf_counter() - began)
+            began = time.perf_counter()
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+            ends.append(time.perf_counter() - began)
+    return {"start_seconds": round(min(begins), 2), "end_seconds": round(min(ends), 2), "bound_seconds": 2}
+
+
+async def _converse(port: int, numbers: range, turns: int, thinking: tuple[float, float]) -> list[float]:
+    """Hold conversations at once; give the seconds of each turn."""
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", connector=connector) as session:
+        held = await asyncio.gather(*(_conversation(session, number, turns, thinking) for number in numbers))
+    return [seconds for each in held for seconds in each]
+
+
+async def _conversation(
+    session: aiohttp.ClientSession, number: int, turns: int, thinking: tuple[float, float]
+) -> list[float]:
+    drawn = random.Random(number)
+    await asyncio.sleep(drawn.uniform(0, thinking[1]))
+    seconds, known = [], {}
+    for turn in range(turns):
+        question = f"Which places are quiet, in conversation {number}, turn {turn}?"
+        began = time.perf_counter()
+        async with session.post("/api/v1/ask", json={"question": question, **known}) as response:
+            record = await response.json()
+        seconds.append(time.perf_counter() - began)
+        if response.status != 200 or record["question"] != question or {row[0] for row in record["rows"]} != {number}:
+            raise SystemExit(f"a reply was lost or crossed: {record}")
+        known = {"conversation": record["conversation"]}
+        await asyncio.sleep(drawn.uniform(*thinking))
+    return seconds
+
+
+class Served:
+    """The server's process."""
+
+    def __init__(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", "benchmarks.serve.server", *arguments]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> Served:
+        assert self._process.stdout is not None
+        self.port = int(self._process.stdout.readline())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(30)
+
+    def memory(self) -> float:
+        """Give the megabytes that it holds."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+    def processor(self) -> float:
+        """Give the seconds of processors that it has taken."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    main()
