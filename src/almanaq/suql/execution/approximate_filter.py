@@ -11,7 +11,8 @@ from almanaq.suql.accuracy.tails import AuditedTails, Rows
 from almanaq.suql.accuracy.targets import Accuracy, Inference
 from almanaq.suql.execution.candidates import Candidate, Listed
 from almanaq.suql.execution.proxies import Proxy
-from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
+from almanaq.suql.execution.stage_rows import StageCounts, StageRow
+from almanaq.suql.execution.text_stage import StageRun
 
 
 class ApproximateFilter:

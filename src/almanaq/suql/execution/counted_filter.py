@@ -8,7 +8,8 @@ import numpy as np
 
 from almanaq.suql.accuracy.estimates import CountEstimate, Counting
 from almanaq.suql.execution.candidates import Candidate, Listed
-from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
+from almanaq.suql.execution.stage_rows import StageCounts, StageRow
+from almanaq.suql.execution.text_stage import StageRun
 
 
 class CountedFilter:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from almanaq.suql.execution.cited import keeper
-from almanaq.suql.execution.text_stage import SiteQuote, StageRow
+from almanaq.suql.execution.stage_rows import SiteQuote, StageRow
 from almanaq.suql.result import Evidence
 
 _MOST_PER_AGGREGATE = 3

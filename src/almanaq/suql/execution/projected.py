@@ -12,7 +12,7 @@ from almanaq.suql.execution.columns import boolean_column, id_column, text_colum
 from almanaq.suql.plan.stages import ROW, TextStage
 
 if TYPE_CHECKING:
-    from almanaq.suql.execution.text_stage import StageRow
+    from almanaq.suql.execution.stage_rows import StageRow
 
 _AT_ONCE = 10_000
 _NUMBER = "_number"

@@ -43,9 +43,10 @@ from almanaq.suql.execution.link_stage import link_literals
 from almanaq.suql.execution.pair_order import Candidates, FewestNewCalls, calls_of, is_of_pairs
 from almanaq.suql.execution.projected import ProjectedRows
 from almanaq.suql.execution.render import Renderer
+from almanaq.suql.execution.stage_rows import StageCounts, StageRow
 from almanaq.suql.execution.stage_runs import AnyRun, StageRuns
 from almanaq.suql.execution.statements import Statements
-from almanaq.suql.execution.text_stage import StageCounts, StageRow, StageRun
+from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import has_vectors, ordered_by_vectors, tries_by_similarity
 from almanaq.suql.execution.watch import current_watch

@@ -4,68 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
-from typing import Any
 
-import pyarrow as pa
-
-from almanaq.models.protocols import Quote, TextCall
-from almanaq.suql.accuracy.estimates import CountEstimate
-from almanaq.suql.accuracy.targets import Inference
-from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
-from almanaq.suql.execution.candidates import Candidate, PassageSelection, passages_of
-from almanaq.suql.execution.cited import keeper
+from almanaq.suql.execution.calls import TextCalls
+from almanaq.suql.execution.candidates import Candidate, PassageSelection
 from almanaq.suql.execution.computed import ComputedAtoms
+from almanaq.suql.execution.row_evaluation import RowContext, RowEvaluation, sites_needed
 from almanaq.suql.execution.semi_join import OnePer
+from almanaq.suql.execution.stage_rows import StageCounts, StageRow
 from almanaq.suql.execution.three_valued_logic import TRUE, Atom, choose, mask, possible
 from almanaq.suql.execution.watch import Watch
-from almanaq.suql.plan.predicates import Computed, Structured, Verdict, atoms
-from almanaq.suql.plan.sites import site_of
-from almanaq.suql.plan.stages import SiteInput, TextStage
-
-
-@dataclass(frozen=True, slots=True)
-class SiteQuote:
-    """A quote that an answer rests on, with the input it belongs to; `text` is its passage where those are kept."""
-
-    item: SiteInput
-    question: str
-    quote: Quote
-    text: str | None = None
-
-
-@dataclass(slots=True)
-class StageRow:
-    """A row that passed: its id, the computed columns known of it, the quotes they rest on, and its key columns.
-
-    `brought` is that of its candidate. An `inferred` row was kept without asking about it, by the caller's choice.
-    """
-
-    number: int
-    row: Any
-    values: dict[str, Any]
-    quotes: list[SiteQuote] = field(default_factory=list)
-    key: dict[str, Any] = field(default_factory=dict)
-    brought: tuple[pa.RecordBatch, int] | None = None
-    inferred: bool = False
-
-
-@dataclass
-class StageCounts:
-    """What a stage did, for EXPLAIN ANALYZE and the trace.
-
-    `cells` says how many of each column were asked about; `inference` what was decided without asking,
-    `estimate` how many rows pass where they were only counted.
-    """
-
-    candidates: int = 0
-    passed: int = 0
-    calls: int = 0
-    cells: Counter[str] = field(default_factory=Counter)
-    inference: Inference | None = None
-    estimate: CountEstimate | None = None
+from almanaq.suql.plan.predicates import Structured, atoms
+from almanaq.suql.plan.stages import TextStage
 
 
 class StageRun:
@@ -94,16 +44,16 @@ class StageRun:
     ) -> None:
         self._in_turn, self._watch = stage.ordered or steady, watch
         self._turns: dict[int, int] = {}
-        self._selection = selection
-        self._stage, self._calls, self._computed = stage, calls, computed
+        self._stage, self._calls = stage, calls
         self._rows_at_once, self._speculation = rows_at_once, speculation
-        self._inputs = {item.site.id: item for item in stage.inputs}
         self._chances = _Chances()
         self._one_per = OnePer(stage.one_per, math.ceil(speculation))
         self._passed: list[StageRow] = []
         self._open: set[int] = set()
-        self._needs = {atom.column: _sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
         self.counts = StageCounts()
+        needs = {atom.column: sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
+        inputs = {item.site.id: item for item in stage.inputs}
+        self._context = RowContext(inputs, needs, calls, computed, selection, self.counts)
 
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
         """Yield rows that pass as soon as they are sure to be kept; closing the iterator leaves nothing under way."""
@@ -231,7 +181,7 @@ class StageRun:
 
     async def _evaluate(self, candidate: Candidate) -> StageRow | None:
         """Find out what a row needs, one atom after another; None if it does not pass."""
-        row = _Asking(self, candidate)
+        row = RowEvaluation(self._context, candidate)
         await row.select_passages()
         if self._stage.predicate is None:
             if len(self._stage.inputs) == 1:  # without the task that gather() makes
@@ -248,116 +198,6 @@ class StageRun:
         return row.result() if state == TRUE else None
 
 
-class _Asking:
-    """One row while it is asked: its outcomes so far, and what the next would cost."""
-
-    def __init__(self, run: StageRun, candidate: Candidate) -> None:
-        self._run, self._candidate = run, candidate
-        self._outcomes: dict[str, Outcome] = {}
-        self._asked: set[str] = set()
-        self._passages = {site: passages_of(candidate.values[item.document]) for site, item in run._inputs.items()}
-        self._numbers: dict[str, tuple[int, ...]] = {}
-        self._call_of: dict[str, tuple[bytes, TextCall] | None] = {}
-
-    async def select_passages(self) -> None:
-        """Keep only the passages that the user's choice lets be read."""
-        selection = self._run._selection
-        for site, passages in self._passages.items() if selection is not None else ():
-            assert selection is not None
-            numbers = await selection.best(self._question(site), passages)
-            self._numbers[site] = numbers
-            self._passages[site] = tuple(passages[i] for i in numbers)
-
-    def cost(self, atom: Atom) -> float:
-        """Give the number of calls that an atom still takes, long documents counting for more."""
-        total = 1e-3
-        for site in self._run._needs[atom.column]:
-            if site in self._outcomes:
-                continue
-            found = self._call(site)
-            if found is not None and not self._run._calls.is_answered(found[0]):
-                total += 1 + sum(map(len, found[1].passages)) / 4000
-        return total
-
-    async def truth(self, atom: Atom) -> bool | None:
-        """Give the truth of an atom for the row; what rests on a failed call is NULL."""
-        needs = self._run._needs[atom.column]
-        if len(needs) == 1:  # the usual case, without the tasks that gather() makes
-            unknown = (await self.outcome(needs[0])).unknown
-        else:
-            unknown = any(outcome.unknown for outcome in await asyncio.gather(*map(self.outcome, needs)))
-        if unknown:
-            return None
-        if isinstance(atom, Verdict):
-            return self._values()[atom.column]  # type: ignore[no-any-return]
-        assert isinstance(atom, Computed)
-        said = {name: self._run._calls.unify(value) for name, value in self._values().items()}
-        values = {**self._candidate.values, **said}
-        return await self._run._computed.evaluate(atom, values)
-
-    async def outcome(self, site: str) -> Outcome:
-        """Give the outcome of a site for the row, asking if need be."""
-        if site not in self._outcomes:
-            found = self._call(site)
-            if found is None:
-                self._outcomes[site] = NOTHING
-            else:
-                item = self._run._inputs[site]
-                self._count_cell(item)
-                self._outcomes[site] = self._run._calls.within(item.site.bound, await self._run._calls.ask(*found))
-        return self._outcomes[site]
-
-    def _count_cell(self, item: SiteInput) -> None:
-        column = f"{item.relation}.{item.column}"
-        if item.relation and column not in self._asked:
-            self._asked.add(column)
-            self._run.counts.cells[column] += 1
-
-    def result(self) -> StageRow:
-        """Give the row with its computed columns and quotes."""
-        quotes = [self._cited(site, quote) for site, outcome in self._outcomes.items() for quote in outcome.quotes]
-        names = {name for item in self._run._inputs.values() for name in item.key}
-        key = {name: self._candidate.values[name] for name in names}
-        found = self._candidate
-        return StageRow(found.number, found.row, self._values(), quotes, key, found.brought)
-
-    def _values(self) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for site, outcome in self._outcomes.items():
-            compared = self._run._inputs[site].site.compared
-            values[site] = outcome.value
-            values.update({f"{site}_{i}": outcome.verdicts.get(literal) for i, literal in enumerate(compared)})
-        return values
-
-    def _cited(self, site: str, quote: Quote) -> SiteQuote:
-        text = self._passages[site][quote.passage] if keeper() is not None else None
-        return SiteQuote(self._run._inputs[site], self._question(site), self._placed(site, quote), text)
-
-    def _placed(self, site: str, quote: Quote) -> Quote:
-        """Give a quote with the number of its passage in the whole document."""
-        document = self._candidate.values[self._run._inputs[site].document]
-        numbers = self._numbers.get(site)
-        number = numbers[quote.passage] if numbers is not None else quote.passage
-        if isinstance(document, list):
-            number = [i for i, part in enumerate(document) if part is not None and str(part).strip()][number]
-        return replace(quote, passage=number)
-
-    def _question(self, site: str) -> str:
-        item = self._run._inputs[site]
-        if item.question_column is None:
-            return str(item.site.question.name)
-        return str(self._candidate.values[item.question_column] or "")
-
-    def _call(self, site: str) -> tuple[bytes, TextCall] | None:
-        """Give the call that a site takes, with its identity; None where there is nothing to read or to ask."""
-        if site not in self._call_of:
-            passages, question = self._passages[site], self._question(site)
-            nothing = not passages or not question.strip()
-            asked = self._run._inputs[site].site
-            self._call_of[site] = None if nothing else self._run._calls.call_for(asked, passages, question)
-        return self._call_of[site]
-
-
 class _Chances:
     """How often each atom was TRUE so far, starting from an even chance."""
 
@@ -371,15 +211,6 @@ class _Chances:
     def learn(self, atom: Atom, truth: bool | None) -> None:
         true, seen = self._seen.get(atom.column, (0, 0))
         self._seen[atom.column] = (true + (truth is True), seen + 1)
-
-
-def _sites_needed(atom: Atom) -> tuple[str, ...]:
-    match atom:
-        case Verdict(name):
-            return (site_of(name),)
-        case Computed():
-            return tuple(dict.fromkeys(map(site_of, atom.needs)))
-    return ()
 
 
 def _is_decided(state: int) -> bool:

@@ -1,0 +1,160 @@
+"""Evaluating one row of a text stage: what it has to ask, what that costs, and what was answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from almanaq.models.protocols import Quote, TextCall
+from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
+from almanaq.suql.execution.candidates import Candidate, PassageSelection, passages_of
+from almanaq.suql.execution.cited import keeper
+from almanaq.suql.execution.computed import ComputedAtoms
+from almanaq.suql.execution.stage_rows import SiteQuote, StageCounts, StageRow
+from almanaq.suql.execution.three_valued_logic import Atom
+from almanaq.suql.plan.predicates import Computed, Verdict
+from almanaq.suql.plan.sites import site_of
+from almanaq.suql.plan.stages import SiteInput
+
+
+@dataclass(frozen=True, slots=True)
+class RowContext:
+    """What the rows of one stage share.
+
+    Attributes:
+        inputs: what each site reads, by its id.
+        needs: the sites whose answers each atom of the predicate rests on, by the atom's column.
+        selection: reads only the best passages of each document; None reads all.
+        counts: are told which cells were asked about.
+    """
+
+    inputs: Mapping[str, SiteInput]
+    needs: Mapping[str, tuple[str, ...]]
+    calls: TextCalls
+    computed: ComputedAtoms
+    selection: PassageSelection | None
+    counts: StageCounts
+
+
+class RowEvaluation:
+    """One row while it is asked about: its outcomes so far, and what the next would cost."""
+
+    def __init__(self, context: RowContext, candidate: Candidate) -> None:
+        self._context, self._candidate = context, candidate
+        self._outcomes: dict[str, Outcome] = {}
+        self._asked: set[str] = set()
+        self._passages = {site: passages_of(candidate.values[item.document]) for site, item in context.inputs.items()}
+        self._numbers: dict[str, tuple[int, ...]] = {}
+        self._call_of: dict[str, tuple[bytes, TextCall] | None] = {}
+
+    async def select_passages(self) -> None:
+        """Keep only the passages that the user's choice lets be read."""
+        selection = self._context.selection
+        for site, passages in self._passages.items() if selection is not None else ():
+            assert selection is not None
+            numbers = await selection.best(self._question(site), passages)
+            self._numbers[site] = numbers
+            self._passages[site] = tuple(passages[i] for i in numbers)
+
+    def cost(self, atom: Atom) -> float:
+        """Give the number of calls that an atom still takes, long documents counting for more."""
+        total = 1e-3
+        for site in self._context.needs[atom.column]:
+            if site in self._outcomes:
+                continue
+            found = self._call(site)
+            if found is not None and not self._context.calls.is_answered(found[0]):
+                total += 1 + sum(map(len, found[1].passages)) / 4000
+        return total
+
+    async def truth(self, atom: Atom) -> bool | None:
+        """Give the truth of an atom for the row; what rests on a failed call is NULL."""
+        needs = self._context.needs[atom.column]
+        if len(needs) == 1:  # the usual case, without the tasks that gather() makes
+            unknown = (await self.outcome(needs[0])).unknown
+        else:
+            unknown = any(outcome.unknown for outcome in await asyncio.gather(*map(self.outcome, needs)))
+        if unknown:
+            return None
+        if isinstance(atom, Verdict):
+            return self._values()[atom.column]  # type: ignore[no-any-return]
+        assert isinstance(atom, Computed)
+        said = {name: self._context.calls.unify(value) for name, value in self._values().items()}
+        values = {**self._candidate.values, **said}
+        return await self._context.computed.evaluate(atom, values)
+
+    async def outcome(self, site: str) -> Outcome:
+        """Give the outcome of a site for the row, asking if need be."""
+        if site not in self._outcomes:
+            found = self._call(site)
+            if found is None:
+                self._outcomes[site] = NOTHING
+            else:
+                item = self._context.inputs[site]
+                self._count_cell(item)
+                self._outcomes[site] = self._context.calls.within(
+                    item.site.bound, await self._context.calls.ask(*found)
+                )
+        return self._outcomes[site]
+
+    def _count_cell(self, item: SiteInput) -> None:
+        column = f"{item.relation}.{item.column}"
+        if item.relation and column not in self._asked:
+            self._asked.add(column)
+            self._context.counts.cells[column] += 1
+
+    def result(self) -> StageRow:
+        """Give the row with its computed columns and quotes."""
+        quotes = [self._cited(site, quote) for site, outcome in self._outcomes.items() for quote in outcome.quotes]
+        names = {name for item in self._context.inputs.values() for name in item.key}
+        key = {name: self._candidate.values[name] for name in names}
+        found = self._candidate
+        return StageRow(found.number, found.row, self._values(), quotes, key, found.brought)
+
+    def _values(self) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for site, outcome in self._outcomes.items():
+            compared = self._context.inputs[site].site.compared
+            values[site] = outcome.value
+            values.update({f"{site}_{i}": outcome.verdicts.get(literal) for i, literal in enumerate(compared)})
+        return values
+
+    def _cited(self, site: str, quote: Quote) -> SiteQuote:
+        text = self._passages[site][quote.passage] if keeper() is not None else None
+        return SiteQuote(self._context.inputs[site], self._question(site), self._placed(site, quote), text)
+
+    def _placed(self, site: str, quote: Quote) -> Quote:
+        """Give a quote with the number of its passage in the whole document."""
+        document = self._candidate.values[self._context.inputs[site].document]
+        numbers = self._numbers.get(site)
+        number = numbers[quote.passage] if numbers is not None else quote.passage
+        if isinstance(document, list):
+            number = [i for i, part in enumerate(document) if part is not None and str(part).strip()][number]
+        return replace(quote, passage=number)
+
+    def _question(self, site: str) -> str:
+        item = self._context.inputs[site]
+        if item.question_column is None:
+            return str(item.site.question.name)
+        return str(self._candidate.values[item.question_column] or "")
+
+    def _call(self, site: str) -> tuple[bytes, TextCall] | None:
+        """Give the call that a site takes, with its identity; None where there is nothing to read or to ask."""
+        if site not in self._call_of:
+            passages, question = self._passages[site], self._question(site)
+            nothing = not passages or not question.strip()
+            asked = self._context.inputs[site].site
+            self._call_of[site] = None if nothing else self._context.calls.call_for(asked, passages, question)
+        return self._call_of[site]
+
+
+def sites_needed(atom: Atom) -> tuple[str, ...]:
+    """Give the ids of the sites whose answers an atom rests on."""
+    match atom:
+        case Verdict(name):
+            return (site_of(name),)
+        case Computed():
+            return tuple(dict.fromkeys(map(site_of, atom.needs)))
+    return ()
