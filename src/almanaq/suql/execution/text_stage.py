@@ -50,6 +50,7 @@ class StageRun:
         self._one_per = OnePer(stage.one_per, math.ceil(speculation))
         self._passed: list[StageRow] = []
         self._open: set[int] = set()
+        self._exhausted = False
         self.counts = StageCounts()
         needs = {atom.column: sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
         inputs = {item.site.id: item for item in stage.inputs}
@@ -57,48 +58,17 @@ class StageRun:
 
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
         """Yield rows that pass as soon as they are sure to be kept; closing the iterator leaves nothing under way."""
-        passed = self._passed
         released = 0
         under_way: dict[asyncio.Task[StageRow | None], int] = {}
-        exhausted = False
         made = self._calls.made
         try:
             while True:
-                while len(under_way) < self._allowed(passed):
-                    candidate = self._one_per.next()
-                    if candidate is None and not exhausted:
-                        candidate = await anext(candidates, None)
-                        exhausted = candidate is None
-                        if candidate is not None and self._stage.predicate is not None:
-                            self._turns[candidate.number] = len(self._turns)
-                    if candidate is None:
-                        break
-                    if self._one_per.holds_back(candidate):
-                        continue
-                    self.counts.candidates += 1
-                    if (passes := self.decided(candidate)) is not None:
-                        if passes:
-                            passed.append(StageRow(candidate.number, candidate.row, {}, brought=candidate.brought))
-                        self._one_per.done(candidate.number, passes=passes)
-                        continue
-                    self._open.add(candidate.number)
-                    under_way[asyncio.ensure_future(self._evaluate(candidate))] = candidate.number
-                if self._enough(passed, under_way):
+                await self._start_rows(candidates, under_way)
+                if self._limit_is_met(under_way) or (not under_way and self._exhausted):
                     break
                 if not under_way:
-                    if exhausted:
-                        break
                     continue
-                done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    number = under_way.pop(task)
-                    row = task.result()
-                    self._open.discard(number)
-                    self._one_per.done(number, passes=row is not None)
-                    if row is not None:
-                        passed.append(row)
-                if self._watch is not None:
-                    self._watch.done(self.counts.candidates - len(under_way), self.counts.passed + len(passed))
+                await self._wait_for_a_row(under_way)
                 if rows := self._released(released):
                     released += len(rows)
                     yield rows
@@ -108,6 +78,49 @@ class StageRun:
         self._open.clear()
         if rows := self._released(released):
             yield rows
+
+    async def _start_rows(
+        self, candidates: AsyncIterator[Candidate], under_way: dict[asyncio.Task[StageRow | None], int]
+    ) -> None:
+        """Start as many rows as may be under way; what is clear without asking is decided on the spot."""
+        while len(under_way) < self._allowed(self._passed):
+            candidate = await self._next_candidate(candidates)
+            if candidate is None:
+                return
+            if self._one_per.holds_back(candidate):
+                continue
+            self.counts.candidates += 1
+            if (passes := self.decided(candidate)) is not None:
+                if passes:
+                    row = StageRow(candidate.number, candidate.row, {}, brought=candidate.brought)
+                    self._passed.append(row)
+                self._one_per.done(candidate.number, passes=passes)
+                continue
+            self._open.add(candidate.number)
+            under_way[asyncio.ensure_future(self._evaluate(candidate))] = candidate.number
+
+    async def _next_candidate(self, candidates: AsyncIterator[Candidate]) -> Candidate | None:
+        """Give a candidate that was held back, else the next of the source; None where there is neither now."""
+        candidate = self._one_per.next()
+        if candidate is None and not self._exhausted:
+            candidate = await anext(candidates, None)
+            self._exhausted = candidate is None
+            if candidate is not None and self._stage.predicate is not None:
+                self._turns[candidate.number] = len(self._turns)
+        return candidate
+
+    async def _wait_for_a_row(self, under_way: dict[asyncio.Task[StageRow | None], int]) -> None:
+        """Wait until a row is decided, and take note of those that are."""
+        done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            number = under_way.pop(task)
+            row = task.result()
+            self._open.discard(number)
+            self._one_per.done(number, passes=row is not None)
+            if row is not None:
+                self._passed.append(row)
+        if self._watch is not None:
+            self._watch.done(self.counts.candidates - len(under_way), self.counts.passed + len(self._passed))
 
     def _released(self, before: int) -> list[StageRow]:
         """Give the rows that are surely kept, less the first so many of them; a projection's are not held here."""
@@ -154,15 +167,15 @@ class StageRun:
         missing = self._stage.enough - len(passed)
         return min(self._rows_at_once, math.ceil(self._speculation * missing)) if missing > 0 else 0
 
-    def _enough(self, passed: list[StageRow], under_way: dict[asyncio.Task[StageRow | None], int]) -> bool:
+    def _limit_is_met(self, under_way: dict[asyncio.Task[StageRow | None], int]) -> bool:
         """Say whether the rows that LIMIT keeps are known; in order, none may be under way before the last of them."""
-        enough = self._stage.enough
-        if enough is None or len(passed) < enough:
+        stop_after, passed = self._stage.enough, self._passed
+        if stop_after is None or len(passed) < stop_after:
             return False
         if not self._in_turn or not under_way:
             return True
         turns = sorted(self._turn(row.number) for row in passed)
-        return enough == 0 or min(map(self._turn, under_way.values())) > turns[enough - 1]
+        return stop_after == 0 or min(map(self._turn, under_way.values())) > turns[stop_after - 1]
 
     # One row
 
