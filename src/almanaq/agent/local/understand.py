@@ -241,5 +241,5 @@ def _check_absent(frame: Frame, main: Relation, vocabulary: Vocabulary) -> None:
             raise NotUnderstood(f"how {main.name} is without {relation.name}")
     for each in frame.members:
         way = ways.get(each.relation.name, ())
-        if not way or way[0].single:
+        if not way or (way[0].single and each.relation.name not in vocabulary.of_facts({main.name})):
             raise NotUnderstood(f"how {each.relation.name} belongs to {main.name}")

@@ -41,6 +41,7 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
         (r"(?P<a>C)w{0,2}(?P<n>N)", conditions.equal),
         (r"M(?P<a>C)", conditions.missing),
         (r"(?P<a>C)w{0,2}M", conditions.missing),
+        (r"(?P<x>X)[wrv]{0,2}(?P<a>C)w{0,2}(?P<v>V)", conditions.denied_column),
         (r"(?P<x>X)[wrv]{0,2}(?P<v>V)", conditions.denied),
         (r"(?P<a>C)w{0,2}(?P<v>V)", conditions.of_column),
         (r"(?P<v>V)w{0,1}(?P<a>C)", conditions.of_column),

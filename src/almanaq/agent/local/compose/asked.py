@@ -8,7 +8,7 @@ from typing import Any
 
 from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
 from almanaq.agent.local.frame import Term, Test
-from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.recognize.spans import COMPUTED, Span
 
 
 def grouped(state: State, match: re.Match[str]) -> bool:
@@ -87,7 +87,7 @@ def ranked_by_verb(state: State, match: re.Match[str]) -> bool:
     named, told = state.one(match, "a"), state.one(match, "s")
     assert named is not None
     assert told is not None
-    if not named.said:
+    if not named.said or named.said == COMPUTED:
         return False
     detail, measured, amount = told.data
     down = detail in ("most", "top") or (detail == "measured" and measured[0][1])

@@ -219,8 +219,13 @@ def without_fact(state: State, place: Place) -> bool:
     hubs = {group.hub.name for group in state.vocabulary.facts}
     if place.relation.name in hubs or place.relation.name not in state.vocabulary.of_facts(hubs):
         return False
-    state.frame.absent.append(place.relation)
+    state.frame.members.append(Member(place.relation, (Test(Term("", place), "{} IS NOT NULL"),), False))
     return True
+
+
+def denied_column(state: State, match: re.Match[str]) -> bool:
+    """ "Not in city Paris", "do not have the colour red"."""
+    return of_column(state, match) and denied(state, match)
 
 
 def denied(state: State, match: re.Match[str]) -> bool:

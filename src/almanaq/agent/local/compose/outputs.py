@@ -9,7 +9,7 @@ from almanaq.agent.local import sql
 from almanaq.agent.local.compose.conditions import list_test
 from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
 from almanaq.agent.local.frame import Member, Term, Test
-from almanaq.agent.local.recognize.spans import Span
+from almanaq.agent.local.recognize.spans import COMPUTED, Span
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.targets import facts
 from almanaq.suql.catalog.relations import Relation
@@ -164,6 +164,9 @@ def _outputs(state: State, columns: list[Place]) -> None:
         return
     if state.each is not None:
         measured = [p for _, p in state.aggregates] or [p for p in columns if p.kind == "number"]
+        by = any(span.kind == "B" and span.data == "by" for span in state.spans)
+        if by and state.aggregates and all(p.relation == state.each for p in measured):
+            raise NotUnderstood(f"of which rows of {state.each.name} the numbers are put together")
         if not (measured and all(p.relation == state.each for p in measured)):
             frame.groups += [Term("", place) for place in state.names_of(state.each)]
             frame.groups = list(dict.fromkeys(frame.groups))
@@ -225,6 +228,14 @@ def _rows(state: State, columns: list[Place]) -> None:
     if columns and _is_predicate(state):
         raise NotUnderstood(f"what is asked of {columns[0].column.name}")
     if columns:
+        _check_computed(state)
+        facts_of = frame.nouns[:1] if frame.nouns and frame.nouns[0] not in {p.relation for p in columns} else []
+        if (
+            facts_of
+            and facts_of[0].name in {group.hub.name for group in state.vocabulary.facts}
+            and not _asks_of_one(state)
+        ):
+            columns = [*state.names_of(facts_of[0]), *columns]  # a fact without its thing says little
         frame.wanted += [Term("", place) for place in columns]
         alone = len(columns) == 1 and columns[0].kind == "text" and not frame.nouns and not columns[0].identifier
         ordered = "E" in state.kinds
@@ -248,6 +259,19 @@ def _rows(state: State, columns: list[Place]) -> None:
         frame.wanted += [Term("", state.name_of([relation])) for relation in asked]
         return
     frame.wanted += _shown(state, frame.nouns[0])
+
+
+def _check_computed(state: State) -> None:
+    """Raise NotUnderstood where an average may be the column's own or one of rows: "average temperature in May"."""
+    left = zip(state.spans, state.kinds, strict=True)
+    if any(span.kind == kind == "C" and span.said == COMPUTED for span, kind in left) and not _asks_of_one(state):
+        raise NotUnderstood("whether the average of several rows is asked for")
+
+
+def _asks_of_one(state: State) -> bool:
+    """Say whether a row is asked for by its name."""
+    tested = [t.term.place for t in state.frame.tests if t.term.place is not None and t.template.startswith("{} = ")]
+    return any(state.vocabulary.names_rows(place) for place in tested)
 
 
 def _shown(state: State, relation: Relation, first: Place | None = None) -> list[Term]:

@@ -52,6 +52,8 @@ class Span:
     said: str = ""
 
 
+COMPUTED = "="
+"""What `Span.said` holds for a column called after how it is computed: `average_temperature`."""
 _NAMING = "CRVN?"
 """Kinds of spans that may be made of a name: what stands in quotation marks is no word of the question."""
 _TIMED = "before after since until last first recently latest earliest".split()
@@ -101,16 +103,16 @@ def _names(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             continue
         columns = vocabulary.columns_named(said)
         best = columns[0][1] if columns else 0.0
-        if len(inside) == 1 and known.phrases.get((inside[0].folded,), ("",))[0] == "aggregate":
+        if len(inside) == 1 and known.phrases.get((inside[0].folded,), ("",))[0] in ("aggregate", "extreme"):
             columns = ()
         spoken = best == 1.0 or not (inside[0].folded in _AGGREGATES or all(t.folded in words().silent for t in inside))
         rivals = len([place for place, quality in columns if quality == best])
         if rivals > 1 and best < OWN and len(inside) == 1 and _is_verb(inside[0].folded):
             columns = ()  # "ordered" is no order_id
         if columns and spoken:
-            yield Span(
-                first, last, "C", columns, (best + 0.05 * (best == 1.0)) * (last - first) + 0.01 * (last - first > 1)
-            )
+            computed = COMPUTED if inside[0].folded in _AGGREGATES[:3] and len(inside) > 1 else ""
+            score = (best + 0.05 * (best == 1.0)) * (last - first) + 0.01 * (last - first > 1)
+            yield Span(first, last, "C", columns, score, computed)
         relations = vocabulary.relations_named(said)
         if relations:
             yield Span(first, last, "R", tuple(r for r, _ in relations), relations[0][1] * (last - first) + 0.08)
@@ -222,7 +224,7 @@ def _verbs(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
     """Recognize verbs that speak of a column, and values that are denied: "earns", "was hired in", "undelivered"."""
     for i, token in enumerate(tokens):
         near = tokens[i + 1 : i + 4]
-        timed = _is_timed(near)
+        timed = _is_timed(near) or tokens[0].folded == "when"
         places = vocabulary.spoken_by_verb(token.folded, timed=timed)
         if places and (
             timed

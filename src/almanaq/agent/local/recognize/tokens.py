@@ -11,7 +11,7 @@ from almanaq.agent.local.words import stem
 
 MAGNITUDES = {"hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9}
 _TOKEN = re.compile(
-    r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+\d[^\W_]*|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\W_]+|>=|<=|<>|[<>=%$€£]|[^\w\s]"
+    r"(?<![\w)])-\d+(?:\.\d+)?|\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+\d[^\W_]*|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\W_]+|>=|<=|<>|[<>=%$€£]|[^\w\s]"
 )
 
 
