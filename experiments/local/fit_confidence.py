@@ -17,6 +17,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ import pyarrow.parquet as pq
 from experiments.local import everyday
 from experiments.strangers.run import QUESTIONS, gold_rows, known
 from experiments.strangers.sources import SOURCES, build
+from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_predict
 
@@ -43,6 +45,7 @@ LEFT_OUT = "wta_1"
 """Its database is cut down."""
 WEIGHTS = Path("src/almanaq/agent/local/confidence.json")
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
+BANDS = (0.0, 0.7, 0.85, 0.9, 0.95, 0.98)
 Rows = Callable[[], Iterable[Sequence[Any]]]
 
 
@@ -85,6 +88,10 @@ def fit(seen: Sequence[Seen]) -> dict[str, Any]:
         "command": "python -m experiments.local.fit_confidence --data-dir DIR --strangers DIR",
         "cross-validated by database": _table(folds[:, 1], y[~kept], sum(not each.kept for each in seen)),
         "kept aside": _table(aside, y[kept], sum(each.kept for each in seen)),
+        "reliability": {
+            "cross-validated by database": _reliability(folds[:, 1], y[~kept]),
+            "kept aside": _reliability(aside, y[kept]),
+        },
         "weights": {"bias": round(float(model.intercept_[0]), 4), **weights},
     }
 
@@ -99,6 +106,19 @@ def _table(p: Any, y: Any, asked: int) -> list[dict[str, float]]:
         for at in THRESHOLDS
         if (p >= at).any()
     ]
+
+
+def _reliability(p: Any, y: Any) -> list[dict[str, float]]:
+    """Give, for bands of the probability that was said, how often the query was right, with a 95 % interval."""
+    found = []
+    for low, high in pairwise((*BANDS, 1.0 + 1e-9)):
+        inside = (p >= low) & (p < high)
+        if inside.any():
+            interval = binomtest(int(y[inside].sum()), int(inside.sum())).proportion_ci(method="wilson")
+            told, right = float(p[inside].mean()), float(y[inside].mean())
+            figures = {"said": told, "right": right, "low": interval.low, "high": interval.high}
+            found.append({"queries": int(inside.sum()), **{name: round(value, 3) for name, value in figures.items()}})
+    return found
 
 
 def _seen(

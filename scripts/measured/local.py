@@ -115,6 +115,18 @@ def local_confidence() -> str:
     return markdown(("questions", "probability at least", "right of what is answered", "answered"), rows)
 
 
+def local_reliability() -> str:
+    """The reliability diagram of `local`: how often queries were right, by the probability that was said of them."""
+    path = EXPERIMENTS.parent / "src" / "almanaq" / "agent" / "local" / "confidence.json"
+    rows = []
+    for name, bands in json.loads(path.read_text())["reliability"].items():
+        for band in bands:
+            bar = "█" * round(20 * band["right"]) + "░" * (20 - round(20 * band["right"]))
+            share = _interval([band["right"], band["low"], band["high"]])
+            rows.append((name, f"{band['said']:.2f}", bar, share, str(band["queries"])))
+    return markdown(("questions", "said, mean", "", "right", "queries"), rows)
+
+
 def candidates() -> str:
     """The paper's cut-off on the sample: the share of the exact rows found when only k candidates are verified."""
     measured = json.loads((EXPERIMENTS / "candidates" / "recall.json").read_text())
@@ -131,5 +143,6 @@ TABLES = {
     "local-everyday": local_everyday,
     "local-strangers": local_strangers,
     "local-confidence": local_confidence,
+    "local-reliability": local_reliability,
     "candidates": candidates,
 }
