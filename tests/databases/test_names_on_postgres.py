@@ -70,6 +70,8 @@ CLAUSES = (
     r"SELECT E'a\\b', length(E'a\\b'), 'x1' ~ E'\\d', E'it\'s', E'\xC3\xA9\u00e9', U&'\0041b'",
     "SELECT div(9.7, 2), div(-9.7, 2), div(7, 2), 7 / 2, -7 / 2",
     "SELECT exp(-123.456)",
+    "SELECT to_hex(-k) AS h, to_hex(-k::bigint) AS g, to_hex(255) AS f FROM r",
+    "SELECT name::char, name::bpchar AS b FROM p",
     "SELECT every(k > 1), every(k > 1) FILTER (WHERE k > 2) AS more FROM t",
     "SELECT k, count(*) FROM t GROUP BY ALL ROLLUP (k)",
     "SELECT grouping(k) / 2 AS g, bit_or(a) / 2 AS b, regr_count(a, a) / 2 AS r, k FROM t GROUP BY ROLLUP (k)",
@@ -173,6 +175,13 @@ def test_aggregates_that_the_parser_does_not_know_beside_text_functions(servers:
     for aggregate in aggregates:
         plan = str(con.explain(f"SELECT {aggregate} AS a {kept}"))
         assert "ARRAY_AGG" in plan, aggregate  # the rows behind one group
+
+
+@pytest.mark.parametrize("sql", ["SELECT time '11:59 PM'", "SELECT (ARRAY[[1, 2], [3, 4]])[1:2][1]"])
+def test_what_duckdb_reads_as_something_else(servers: Servers, sql: str) -> None:
+    assert servers.ours[0].sql(sql).rows
+    with pytest.raises(UnsupportedError, match="not supported"):
+        servers.ours[1].sql(sql)
 
 
 def test_search_beside_text_functions(servers: Servers) -> None:

@@ -110,6 +110,16 @@ def _named(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _hexadecimal(node: exp.Expr) -> exp.Expr:
+    """`to_hex(-1)` has as many digits as its type: eight of an integer, sixteen of a bigint."""
+    number = node.this
+    if number.is_type("int", "smallint"):
+        below = exp.LT(this=number.copy(), expression=exp.Literal.number(0))
+        moved = exp.Add(this=exp.cast(number.copy(), "bigint"), expression=exp.Literal.number(1 << 32))
+        number = exp.Case(ifs=[exp.If(this=below, true=moved)], default=exp.cast(number.copy(), "bigint"))
+    return exp.Lower(this=exp.Anonymous(this="to_hex", expressions=[number]))
+
+
 def _extract(node: exp.Expr) -> exp.Expr:
     if node.expression.is_type("timestamptz", "timestampltz"):  # its parts are those of UTC, the session's zone
         moment = exp.AtTimeZone(this=exp.paren(node.expression.copy()), zone=exp.Literal.string("UTC"))
@@ -153,7 +163,7 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.StringToArray: write_split,
     exp.Anonymous: _named,
     exp.AnonymousAggFunc: _named,
-    exp.Hex: lambda node: exp.Lower(this=exp.Anonymous(this="to_hex", expressions=[node.this])),
+    exp.Hex: _hexadecimal,
     exp.SHA2: lambda node: exp.Unhex(this=node.copy()),
     exp.Round: write_round,
     exp.Cast: write_cast,

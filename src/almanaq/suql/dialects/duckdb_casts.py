@@ -48,6 +48,8 @@ def write_cast(node: exp.Expr) -> exp.Expr:
 def _cast_to_text(node: exp.Expr) -> exp.Expr:
     inner, to = node.this, node.args["to"]
     written = exp.Cast(this=inner.copy(), to=exp.DataType.build("text"))
+    if to.this is exp.DType.CHAR and not to.expressions:
+        return exp.Left(this=written, expression=exp.Literal.number(1))
     if to.expressions:  # varchar(3) cuts, and the spaces at the end of char(3) do not count
         cut = exp.Left(this=written, expression=to.expressions[0].this.copy())
         return exp.Anonymous(this="rtrim", expressions=[cut]) if to.is_type("char", "nchar") else cut

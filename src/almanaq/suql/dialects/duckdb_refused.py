@@ -23,6 +23,9 @@ def refuse(node: exp.Expr) -> None:
         raise UnsupportedError(f"{reason} on duckdb")
 
 
+_HALF_DAY = re.compile(r"[ap]\.?m\b", re.I)
+
+
 def _cast(node: exp.Expr) -> str | None:
     inner, to = node.this, node.args["to"]
     if to.is_type("bit") and not (isinstance(inner, exp.BitString) and not to.expressions):
@@ -32,6 +35,8 @@ def _cast(node: exp.Expr) -> str | None:
     if to.is_type("time", "timestamp", "timestamptz", "timestampltz") and to.expressions:
         if int(to.expressions[0].name) < _PRECISE:
             return f"{to.sql('postgres').lower()} does not round: date_trunc('second', …) is supported"
+    if to.is_type("time") and isinstance(inner, exp.Literal) and _HALF_DAY.search(inner.name):
+        return "a time of half a day is not supported: write 23:59"
     if to.is_type("array") and isinstance(inner, exp.Literal) and not inner.name.lstrip().startswith("{"):
         return f"the array {inner.name!r} is not supported: write ARRAY[…]"
     if to.is_type(*exp.DataType.TEXT_TYPES) and (inner.is_type("array") or isinstance(inner.unnest(), exp.Array)):
@@ -54,6 +59,9 @@ def _comparison(node: exp.Expr) -> str | None:
 def _subscript(node: exp.Expr) -> str | None:
     if node.this.unnest().is_type(*_JSON) or any(isinstance(i, exp.Literal) and i.is_string for i in node.expressions):
         return "subscripts of JSON are not supported: use ->"
+    places = [*node.expressions, *node.this.expressions] if isinstance(node.this, exp.Bracket) else []
+    if any(isinstance(place, exp.Slice) for place in places):
+        return "parts of arrays in an array are not supported"
     return None
 
 
