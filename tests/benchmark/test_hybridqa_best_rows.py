@@ -141,3 +141,37 @@ def test_an_order_says_which_row_is_first() -> None:
 )
 def test_what_is_a_name_a_number_or_a_date_is_short(value: str, short: bool) -> None:
     assert is_short(value) is short
+
+
+@pytest.mark.parametrize(
+    ("suql", "told"),
+    [
+        (
+            """SELECT "Time" FROM race_0 WHERE "Country" = 'Norge' AND "Rank" = 1 LIMIT 1""",
+            "0 of 3 rows fulfil: country is Norge; the column holds Norway, Sweden; 1 of 3 rows fulfil: rank is 1",
+        ),
+        (
+            "SELECT \"Time\" FROM race_0 WHERE answer('Athlete_Info', 'is it a runner?') = 'Yes' LIMIT 1",
+            "answer() is given the words 'Athlete_Info' themselves to read: write \"Athlete_Info\" in double quotes",
+        ),
+        (
+            'SELECT "Time" FROM race_0 WHERE \'runner\' = ANY("Athlete_Info") LIMIT 1',
+            "holds prose, which no value is equal to: ask it instead",
+        ),
+    ],
+)
+def test_the_next_query_is_written_with_what_kept_the_rows_out(suql: str, told: str) -> None:
+    _, asked = answered(suql)
+    writes = [text for name, text in asked if name == "write"]
+    assert len(writes) == 2  # the same query again is not run again
+    assert f"Query: {suql}" in writes[1]
+    message = next(line for line in writes[1].splitlines() if line.startswith("Message: "))
+    assert (
+        set(told.replace(", ", "; ").split("; ")) <= set(message[9:].replace(", ", "; ").split("; ")) or told in message
+    )
+
+
+def test_small_tables_are_shown_whole_and_typed_values_as_they_are_written() -> None:
+    _, asked = answered('SELECT "Athlete" FROM race_0 WHERE "Rank" = 2 LIMIT 1')
+    assert '["2", "Bo Lund", "Sweden", "2:14.10"]' in asked[0][1]
+    assert "(written '2:13.32')" in asked[0][1]

@@ -19,6 +19,7 @@ from almanaq.agent.kept_out import KeptOut, kept_out
 from almanaq.agent.keyed import Keyed, named_rows, with_keys, without_keys
 from almanaq.agent.local import LocalDialogue, trees
 from almanaq.agent.local.again import cut_off
+from almanaq.agent.misused import check_meant
 from almanaq.agent.parser import Failure, Parsed, SemanticParser
 from almanaq.agent.privacy import shows_private
 from almanaq.agent.prompted_parser import PromptedParser
@@ -186,6 +187,8 @@ class Agent:
             yield QueryWritten(parsed.suql, len(failures) + 1)
             try:
                 yield Progress("running the query")
+                if not self._links_words:
+                    check_meant(parsed.suql, catalog)
                 return _Ran(parsed, parsed.suql, *self._rows(parsed.suql))
             except QueryError as error:
                 failures.append(Failure(parsed.suql, str(error)))

@@ -32,7 +32,8 @@ def open_pipeline(models: Models, tries: int = TRIES) -> HybridPipeline:
         return HybridPipeline(models, LocalProposer(), tries=2 * tries, readings=tries)
     language = models.language
     rows = BestRows(models.embedder)
-    return HybridPipeline(models, PromptedProposer(language), PromptedShortener(language), tries=tries, rows=rows)
+    proposer, shortener = PromptedProposer(language), PromptedShortener(language)
+    return HybridPipeline(models, proposer, shortener, tries=tries, rows=rows, tells=True)
 
 
 class HybridGenerator:

@@ -7,9 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Protocol
 
+import sqlglot
+
+from almanaq.agent.kept_out import kept_out
+from almanaq.agent.misused import check_meant
 from almanaq.benchmark.hybridqa.best_rows import AllRows, Found, FoundRow, RowFinder
 from almanaq.benchmark.hybridqa.relation import HybridRelation, open_relations
-from almanaq.connection import connect
+from almanaq.benchmark.stages import reads_texts
+from almanaq.connection import Connection, connect
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError, QueryError
 from almanaq.models.protocols import Models, Reader, TextCall, TextReply
 from almanaq.suql.catalog.relations import Catalog
@@ -21,6 +26,7 @@ CELL_SURENESS = 0.7
 """How sure a value is that was read in a cell, beside those that were read in passages (see SureReader.sureness)."""
 
 _ROWS_KEPT = 3
+_TOLD = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,7 @@ class Tried:
     """A query that ran or was refused.
 
     Attributes:
-        message: the error's; "" where there was none.
+        message: the error's, or why there was no answer; "" where nothing is to be said.
         answer: the short answer that it gave; sureness: how likely that is right, as far as its writer and readers say.
     """
 
@@ -118,6 +124,7 @@ class HybridPipeline:
         models: read the passages.
         proposer: writes the queries; shortener: makes the short answer; rows: runs the queries.
         tries: most queries for a question.
+        tells: say why a query gave no answer, for the next one, and refuse what is surely not meant.
         readings: so many queries with answers are weighed, and the surest answer is taken; 1 takes the first.
     """
 
@@ -130,8 +137,10 @@ class HybridPipeline:
         tries: int = TRIES,
         readings: int = 1,
         rows: RowFinder | None = None,
+        tells: bool = False,
     ) -> None:
         self._models, self._proposer, self._tries, self._readings = models, proposer, tries, readings
+        self._tells = tells
         self._shortener, self._rows = shortener or FirstValue(), rows or AllRows()
 
     def answer(self, question: str, relation: HybridRelation) -> Prediction:
@@ -153,8 +162,13 @@ class HybridPipeline:
                     if proposal is None:
                         break
                     sure.confidences.clear()
+                    if self._tells:
+                        check_meant(proposal.suql, asked.catalog)
                     found = results[proposal.suql] = self._rows.find(connection, proposal.suql, question, relation)
-                    tried.append(self._tried(question, proposal, found, asked, sure))
+                    became = self._tried(question, proposal, found, asked, sure)
+                    if self._tells and became.outcome == "empty":
+                        became = replace(became, message=_why_empty(proposal.suql, found, connection))
+                    tried.append(became)
                 except AlmanaqError as error:
                     if isinstance(error, ModelError | BudgetExceeded) and not isinstance(error, ModelCallError):
                         raise
@@ -167,6 +181,15 @@ class HybridPipeline:
         read = any(result.trace.text_calls for result in found.results)
         sureness = proposal.chance * (sure.sureness() if read else CELL_SURENESS)
         return Tried(proposal.suql, "rows" if answer else "empty", "", answer, round(sureness, 4))
+
+
+def _why_empty(suql: str, found: Found, connection: Connection) -> str:
+    """Say what kept the rows out, or that those found hold no answer."""
+    if found.rows:
+        return "rows were found, and no answer in them: " + "; ".join(row.value for row in found.rows)[:_TOLD]
+    told = "; ".join(map(str, kept_out(suql, connection.sql)))
+    silent = "the texts of the rows that were found give no answer to what is selected"
+    return told or (silent if reads_texts(sqlglot.parse_one(suql, read="postgres")) else "")
 
 
 class SureReader:

@@ -11,6 +11,7 @@ from almanaq.agent.prompting import complete, forget
 from almanaq.agent.schema_text import schema_text
 from almanaq.benchmark.hybridqa.best_rows import FoundRow
 from almanaq.benchmark.hybridqa.pipeline import Asked, Proposal, Tried
+from almanaq.benchmark.hybridqa.shown_rows import spellings, whole_table
 from almanaq.errors import ModelCallError
 from almanaq.models.prompts import prompt_file
 from almanaq.models.prompts.schemas import task_prompt
@@ -62,6 +63,8 @@ class PromptedProposer:
             "schema": schema_text(asked.catalog),
             "question": question[:_LONGEST],
             "tried": tried,
+            "rows": whole_table(asked.relation),
+            "written": spellings(asked.relation),
         }
         return prompt_file("write", _PACKAGE).prompt(values, schema=QUERY_SCHEMA)
 
