@@ -71,9 +71,9 @@ def open_models(
     """Give the models that a name or an object stands for; nothing is loaded or called yet.
 
     Args:
-        spec: "local" (also None), "local:NAME" (a model of the hub, or a folder), "openai:MODEL", "PROVIDER:MODEL" of
-            another package (the entry points `almanaq.models`), a LanguageModel, or a Reader (also its own linker where
-            it has `link`).
+        spec: "local" (also None), "local:NAME" (a model of the hub, or a folder), "openai:MODEL", "replay:FILE" (what a
+            RecordingModel wrote), "PROVIDER:MODEL" of another package (the entry points `almanaq.models`), a
+            LanguageModel, or a Reader (also its own linker where it has `link`).
         embedder: a name or an object; None takes "local", or "lexical" where the extra `local` is not installed.
         cache: keep replies in the cache file; without it identical requests of one process are still asked once.
 
@@ -90,6 +90,11 @@ def open_models(
         from almanaq.models.hub_reader import HubReader
 
         return replace(_local_models(vectors), name=spec, reader=HubReader(spec.removeprefix("local:")))
+    if isinstance(spec, str) and spec.startswith("replay:") and spec != "replay:":
+        from almanaq.models.recorded import ReplayingModel
+
+        recorded = ReplayingModel(spec.removeprefix("replay:"))
+        return open_models(recorded, embedder=vectors, cache=False, settings=settings)
     if isinstance(spec, str) and (added := _added(spec)) is not None:
         return open_models(added, embedder=vectors, cache=cache, settings=settings)
     if isinstance(spec, str):

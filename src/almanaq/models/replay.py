@@ -1,4 +1,7 @@
-"""Bundles that reproduce a result without a model: what a reader and a linker said, in the order in which they said it.
+"""What a model said, given again without one: of a query (bundles, here), and of anything else (models/recorded.py).
+
+A bundle reproduces one result: what a reader and a linker said, in the order in which they said it, without the texts
+that they read. RecordingModel and ReplayingModel keep whole prompts, and so reproduce conversations and benchmarks.
 
 recording = Recording(models)
 result = Engine(database, recording.models).run(suql)
@@ -13,8 +16,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,13 @@ from almanaq.models.protocols import (
     TextReply,
     Usage,
 )
+from almanaq.models.recorded import RecordingModel, ReplayingModel
+from almanaq.models.reply_order import ReplyOrder
 
+__all__ = [
+    "Bundle", "Recording", "RecordingModel", "ReplayReader", "ReplayingModel", "call_hash", "file_hash", "read_bundle",
+    "replay_models", "write_bundle",
+]  # fmt: skip
 FORMAT = "almanaq-replay-1"
 
 
@@ -172,7 +180,7 @@ class ReplayReader:
         self.name, self.remote, self.paid = bundle.model, False, bundle.paid
         self._places = {key: place for place, (key, _) in reversed(list(enumerate(bundle.replies)))}
         self._replies = [reply for _, reply in bundle.replies]
-        self._queues = PerLoop(_Queue)
+        self._queues = PerLoop(ReplyOrder)
 
     async def read(self, call: TextCall) -> TextReply:
         """Give the recorded reply; raises ModelError where the bundle has none."""
@@ -192,43 +200,6 @@ class ReplayReader:
             raise ModelCallError(content["failed"])
         quotes = tuple(Quote(**quote) for quote in content["quotes"])
         return TextReply(content["value"], content["verdicts"], quotes, Usage(**content["usage"]))
-
-
-@dataclass
-class _Queue:
-    """Lets the calls that wait go on one after the other, the one first that replied first then."""
-
-    _waiting: dict[int, asyncio.Future[None]] = field(default_factory=dict)
-    _pump: asyncio.Task[None] | None = None
-
-    async def turn(self, place: int) -> None:
-        """Wait for one's turn."""
-        mine = self._waiting[place] = asyncio.get_running_loop().create_future()
-        if self._pump is None or self._pump.done():
-            self._pump = asyncio.create_task(self._run())
-        try:
-            await mine
-        finally:
-            self._waiting.pop(place, None)
-
-    async def _run(self) -> None:
-        while self._waiting:
-            seen = -1
-            while seen != len(self._waiting):
-                # Until nobody joins any more: whoever would be asked for next has then been asked for.
-                seen = len(self._waiting)
-                await asyncio.sleep(0.001)
-            first = min(self._waiting, default=None)
-            if first is not None and not self._waiting[first].done():
-                self._waiting[first].set_result(None)
-            await asyncio.sleep(0)
-
-    async def close(self) -> None:
-        """Stop; whoever still waits is cancelled with the loop."""
-        if self._pump is not None:
-            self._pump.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._pump
 
 
 class _ReplayLinker:
