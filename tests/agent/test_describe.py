@@ -93,3 +93,29 @@ def test_small_talk_is_told(text):
 )
 def test_requests_are_not_small_talk(text):
     assert small_talk(text) is None
+
+
+@pytest.mark.parametrize(
+    ("suql", "said"),
+    [
+        (
+            "SELECT DISTINCT city FROM places LEFT JOIN owners ON places.id = owners.place WHERE price = 'cheap'",
+            "different city of places (with owners, or without any) whose price is cheap",
+        ),
+        (
+            "SELECT city, count(*) FROM places GROUP BY city HAVING count(*) > 2",
+            "the number of places, for each city, where the number is above 2",
+        ),
+        ("SELECT count(DISTINCT city) FROM places", "the number of different city of places"),
+        (
+            "SELECT name FROM r WHERE price > (SELECT MAX(price) FROM r WHERE id IN (3, 4))",
+            "r whose price is above the highest price among those whose id is 3 or 4",
+        ),
+        (
+            "SELECT name FROM r WHERE price < (SELECT MIN(price) FROM r WHERE name IN ('Smash', 'Kitsune', 'Counter'))",
+            "r whose price is below the lowest price among Smash, Kitsune, and Counter",
+        ),
+    ],
+)
+def test_nothing_of_a_query_that_changes_its_rows_is_left_out(suql, said):
+    assert describe(suql) == said

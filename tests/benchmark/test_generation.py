@@ -134,7 +134,7 @@ def test_answers_that_are_no_labels_are_no_statements(qa: RunRequest) -> None:
 
 def scripted(sql_of: dict[str, str]):
     def reply(prompt):
-        asked = prompt.messages[1].content
+        asked = prompt.messages[1].content.rpartition("Question: ")[2]
         return {"reasoning": "r", "sql": next(text for part, text in sql_of.items() if part in asked)}
 
     return ScriptedModel({"table_sql": reply})
@@ -171,7 +171,7 @@ def test_a_model_sees_the_schema_and_each_query_ends_as_it_does(sql: RunRequest)
     assert found.metrics["execution_accuracy"] == pytest.approx(1 / 3)
     shown = model.prompts[0].messages[1].content
     assert "CREATE TABLE film" in shown
-    assert "year INTEGER" in shown
+    assert "year INTEGER,  -- for example 1950, 1941, 1953" in shown
     assert "PRIMARY KEY (year)" in shown
     assert "Hint: hint 0" in shown
     assert found.config.prompts["table_sql"]

@@ -18,6 +18,7 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.LT: "is below",
     exp.LTE: "is at most",
 }
+_NUMBER = "the number of"
 _AGGREGATES: dict[type[exp.Expr], str] = {
     exp.Avg: "average",
     exp.Max: "highest",
@@ -64,9 +65,9 @@ def _by_name(node: exp.Expr, names: dict[tuple[str, str], str]) -> exp.Expr:
 def _select(tree: exp.Select) -> str:
     first = next(iter(tree.find_all(exp.From)), None)
     subject = words(first.this.name) if first is not None else "rows"
-    joins = [words(join.this.name) for join in tree.args.get("joins") or ()]
-    subject += f" (with {', '.join(joins)})" if joins else ""
-    parts = [_asked(tree) + subject]
+    joins = [_joined(join) for join in tree.args.get("joins") or ()]
+    subject += f" ({', '.join(joins)})" if joins else ""
+    parts = [_asked(tree) + _distinct(tree) + subject]
     where = tree.args.get("where")
     if where is not None:
         parts.append(
@@ -78,11 +79,29 @@ def _select(tree: exp.Select) -> str:
     group, order, limit = tree.args.get("group"), tree.args.get("order"), tree.args.get("limit")
     if group is not None:
         text += ", for each " + " and ".join(_expression(e) for e in group.expressions)
+    having = tree.args.get("having")
+    if having is not None:
+        text += ", where the " + _condition(having.this)
     if order is not None:
         text += ", " + ", then ".join(_ordered(o) for o in order.expressions) + " first"
     if limit is not None and isinstance(limit.expression, exp.Literal):
         text += f", at most {limit.expression.this}"
     return text
+
+
+def _joined(join: exp.Join) -> str:
+    """Give a join in words: outer ones keep rows that have no partner, and that is said."""
+    name, side = words(join.this.name), str(join.args.get("side") or "").upper()
+    kept = {"LEFT": ", or without any", "RIGHT": ", these also alone", "FULL": ", or either alone"}.get(side, "")
+    return f"with {name}{kept}"
+
+
+def _distinct(tree: exp.Select) -> str:
+    """Give "different city of " where only what differs in the values shown counts, "" elsewhere."""
+    if tree.args.get("distinct") is None:
+        return ""
+    shown = [_expression(item.unalias()) for item in tree.expressions]
+    return f"different {' and '.join(shown)} of "
 
 
 def _answers(tree: exp.Select) -> str:
@@ -107,7 +126,10 @@ def _asked(tree: exp.Select) -> str:
     for item in tree.expressions:
         item = item.unalias()
         if isinstance(item, exp.Count):
-            found.append("the number of")
+            counted = item.this.expressions if isinstance(item.this, exp.Distinct) else []
+            found.append(
+                f"the number of different {' and '.join(map(_expression, counted))} of" if counted else _NUMBER
+            )
         elif type(item) in _AGGREGATES:
             found.append(f"the {_AGGREGATES[type(item)]} {_expression(item.this)} of")
     return " and ".join(found).replace(" of and", " and") + " " if found else ""
@@ -175,7 +197,10 @@ def _one_value(node: exp.Subquery) -> str:
     where = inner.args.get("where") if figure is not None else None
     if where is not None and isinstance(figure, exp.Max | exp.Min):
         named = [each.name.strip("%") for each in where.find_all(exp.Literal) if each.is_string]
-        return f"that of {' '.join(named)}" if named else _sql(node)
+        if len(named) == 1:
+            return f"that of {named[0]}"
+        among = _listed(named) if named else "those whose " + _condition(where.this)
+        return f"the {_expression(figure)} among {among}"
     return f"the {_expression(figure)}" if type(figure) in _AGGREGATES and figure is not None else _sql(node)
 
 

@@ -87,7 +87,7 @@ def open_data(request: RunRequest) -> Data:
         own = _described(dataset, request)
     corpus, others = _with_distractors(request, own)
     card = find_card(request.dataset)
-    asked = every[: request.limit]
+    asked, drawn = _asked(every, request)
     files = [*dataset.files(request.split), *(others.files if others else ())]
     if find_task(request.task).name == "hybrid-qa":
         files.append(_linked_folder(dataset, request).passages_file)
@@ -99,10 +99,21 @@ def open_data(request: RunRequest) -> Data:
         dataset.corpus_split(request.split),
         len(corpus) - len(own),
         others.name if others else "",
-        card.differs(request.split, len(own), len(every)) if card else "",
+        "; ".join(said for said in (card.differs(request.split, len(own), len(every)) if card else "", drawn) if said),
         {_name(file, dataset.path): _sha256(file) for file in files},
         read_source(dataset.path).get("revisions", {}) if dataset.path.is_dir() else {},
     )
+
+
+_DRAWN = "{:,} of {:,} questions, drawn by seed {}"
+
+
+def _asked(every: Sequence[Question], request: RunRequest) -> tuple[tuple[Question, ...], str]:
+    """Give the questions to ask, in the order of the split, and how they were drawn; "" where they were not."""
+    if request.sample is None or request.sample >= len(every):
+        return tuple(every[: request.limit]), ""
+    places = sorted(Random(request.seed).sample(range(len(every)), request.sample))
+    return tuple(every[at] for at in places), _DRAWN.format(len(places), len(every), request.seed)
 
 
 def find_dataset(data_dir: Path, name: str) -> Dataset:

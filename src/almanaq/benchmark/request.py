@@ -39,6 +39,7 @@ class RunRequest:
         distractors: tables of the dataset `distractors_from` to add to the corpus; None: none, or for the needle in
             the haystack all.
         model: opens a language model by name, for retrievers and generators that need one.
+        limit: ask the first so many questions; sample: so many, drawn by `seed`.
         batch: most text calls that share a request of a language model; None: each has its own.
         tell: is given what paid work will cost, before it starts; `max_calls` is the most of it that may be done.
     """
@@ -68,6 +69,7 @@ class RunRequest:
     tell: Callable[[str], None] = print_nothing
     max_calls: int | None = None
     batch: int | None = None
+    sample: int | None = None
 
 
 def check_request(request: RunRequest) -> None:
@@ -77,6 +79,11 @@ def check_request(request: RunRequest) -> None:
         raise UsageError(f"--context-k must be 1 or more, not {request.context_k}")
     if request.limit is not None and request.limit < 1:
         raise UsageError(f"--limit must be 1 or more, not {request.limit}")
+    if request.sample is not None and (request.sample < 1 or request.limit is not None):
+        fault = (
+            "cannot stand beside --limit" if request.limit is not None else f"must be 1 or more, not {request.sample}"
+        )
+        raise UsageError(f"--sample {fault}")
     if request.distractors is not None and request.distractors < 0:
         raise UsageError(f"--distractors must be 0 or more, not {request.distractors}")
     if not request.cutoffs or min(request.cutoffs) < 1:

@@ -13,6 +13,7 @@ from almanaq.benchmark.generation.reply_measures import check_labels
 from almanaq.benchmark.generation.run import ROLES, Databases, Generation
 from almanaq.benchmark.hybridqa.generator import open_hybrid_generator
 from almanaq.benchmark.hybridqa.relation import table_faults
+from almanaq.benchmark.progress_log import logged
 from almanaq.benchmark.records import CONFIG, check_unused, held, write_whole
 from almanaq.benchmark.request import RunRequest, check_request
 from almanaq.benchmark.restaurants.dataset import RestaurantsData
@@ -53,13 +54,12 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     with held(request.out):
         _prepare(request, config)
         keep_place(request.out, request.data_dir)
-        search = Search(request.out, config, data.ids, progress)
-        search.run(opened.retriever, data.corpus, data.questions)
-        if replying is not None:
-            generation = Generation(
-                request.out, config, replying.generator, replying.databases, progress, foreseen=_foreseen(request)
-            )
-            generation.run(replying.questions, data.corpus)
+        with logged(request.out, progress) as told:
+            Search(request.out, config, data.ids, told).run(opened.retriever, data.corpus, data.questions)
+            if replying is not None:
+                generator, databases = replying.generator, replying.databases
+                generation = Generation(request.out, config, generator, databases, told, foreseen=_foreseen(request))
+                generation.run(replying.questions, data.corpus)
         return keep_score(request.out)
 
 
@@ -164,7 +164,7 @@ def _config(request: RunRequest, data: Data, opened: Opened, replying: _Replying
         cutoffs=tuple(sorted(set(request.cutoffs))),
         embedder=opened.embedder,
         note=opened.note,
-        limit=request.limit,
+        limit=request.limit or request.sample,
         seed=request.seed,
         tables=len(data.ids),
         distractors=data.distractors,

@@ -11,7 +11,7 @@ from almanaq.text.sql_literals import quote
 BUDGET = 24_000
 """Characters of a context: about 6,000 tokens."""
 
-_SHARE = 2  # no table takes more than one part in so many while others wait
+_SHARE = 3  # a table takes at most so many times its equal share while others wait
 _LEAST = 200  # characters below which a table's rows are not begun
 
 
@@ -24,14 +24,14 @@ def read_tables(corpus: Corpus, ids: Iterable[TableId]) -> dict[TableId, Table]:
 def pack(tables: Sequence[Table], budget: int = BUDGET) -> list[str]:
     """Give tables as text, best first, until the budget is full.
 
-    A table that does not fit is cut after a row, never dropped for the sake of a later one; while others wait, the
-    first gets half of what is left at most, so that one long table does not hide the rest.
+    A table that does not fit is cut after a row, never dropped for the sake of a later one; while others wait, each
+    gets three times its equal share of what is left, and at most half, so that one long table does not hide the rest.
     """
     packed: list[str] = []
     left = budget
     for place, table in enumerate(tables):
-        more = place + 1 < len(tables)
-        text = table_markdown(table, left // _SHARE if more else left)
+        waiting = len(tables) - place - 1
+        text = table_markdown(table, min(left // 2, _SHARE * left // (waiting + 1)) if waiting else left)
         if packed and len(text) > left:
             break
         packed.append(text)
@@ -39,6 +39,14 @@ def pack(tables: Sequence[Table], budget: int = BUDGET) -> list[str]:
         if left < _LEAST:
             break
     return packed
+
+
+def distinct(tables: Sequence[Table]) -> tuple[Table, ...]:
+    """Give tables without those whose header and rows an earlier one has, under whatever id."""
+    found: dict[tuple[object, ...], Table] = {}
+    for table in tables:
+        found.setdefault((table.title, table.section, table.header, table.rows), table)
+    return tuple(found.values())
 
 
 def table_markdown(table: Table, budget: int) -> str:
@@ -64,7 +72,17 @@ def database_of(ranking: Ranking) -> str:
 
 def schema_texts(tables: Sequence[Table]) -> list[str]:
     """Give the tables of a database with the types of their columns, their keys and what is said of them."""
-    return [_schema(table) for table in tables]
+    return [_schema(table) for table in tables if not is_internal(table)]
+
+
+def is_internal(table: Table) -> bool:
+    """Say whether a table is one of SQLite's own."""
+    return table.id.table.startswith("sqlite_")
+
+
+def primary_key(table: Table) -> list[str]:
+    """Give the columns of the primary key, as the source tells them."""
+    return [key for key in table.keys if " -> " not in key and key in table.header]
 
 
 def _schema(table: Table) -> str:
@@ -73,7 +91,7 @@ def _schema(table: Table) -> str:
         f"  {_quoted(name)}{' ' + types[place].upper() if place < len(types) else ''}"
         for place, name in enumerate(table.header)
     ]
-    primary = [key for key in table.keys if " -> " not in key]
+    primary = primary_key(table)
     if primary:
         columns.append(f"  PRIMARY KEY ({', '.join(map(_quoted, primary))})")
     for key in table.keys:
@@ -82,10 +100,11 @@ def _schema(table: Table) -> str:
             other, _, theirs = target.rpartition(".")
             columns.append(f"  FOREIGN KEY ({_quoted(column)}) REFERENCES {_quoted(other)} ({_quoted(theirs)})")
     text = f"CREATE TABLE {_quoted(table.id.table)} (\n" + ",\n".join(columns) + "\n)"
-    return f"{text}\n{_comments(table)}".rstrip()
+    return f"{text}\n{comments(table)}".rstrip()
 
 
-def _comments(table: Table) -> str:
+def comments(table: Table) -> str:
+    """Give what the source says of a table's columns, as comments; "" where it says nothing."""
     described = table.context.get("column_descriptions")
     return "\n".join(f"-- {line}" for line in table.description.splitlines()) if described else ""
 

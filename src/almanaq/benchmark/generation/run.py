@@ -11,7 +11,15 @@ from pathlib import Path
 
 from almanaq.benchmark.cards import find_card
 from almanaq.benchmark.config import RunConfig
-from almanaq.benchmark.generation.context import database_of, pack, read_tables, schema_texts, tables_by_database
+from almanaq.benchmark.generation.context import (
+    database_of,
+    distinct,
+    pack,
+    read_tables,
+    schema_texts,
+    tables_by_database,
+)
+from almanaq.benchmark.generation.database_schema import database_schema
 from almanaq.benchmark.generation.expected import Expecting, sample_of, times
 from almanaq.benchmark.generation.protocols import Asked, Generator, Reply, Role
 from almanaq.benchmark.generation.reply_records import ReplyRecord, read_replies
@@ -35,6 +43,7 @@ from almanaq.retrieval.paid import Foreseen
 
 BATCH = 32
 CONCURRENCY = 16
+_COPIES = 2  # so many times as many tables are looked at as are handed on, as some are copies of others
 
 ROLES: Mapping[str, Role] = {
     "question-answering": "answer",
@@ -128,11 +137,12 @@ class Generation:
             schemas = tables_by_database(corpus, names)
             return lambda question: self._sql_context(question, found[question.id], schemas)
         k = self.config.context_k
-        tables = read_tables(corpus, (hit.id for question in questions for hit in found[question.id].hits[:k]))
+        looked_at = {question.id: found[question.id].hits[: k * _COPIES] for question in questions}
+        tables = read_tables(corpus, (hit.id for hits in looked_at.values() for hit in hits))
         card = find_card(self.config.dataset)
 
         def made(question: Question) -> Asked:
-            best = tuple(tables[hit.id] for hit in found[question.id].hits[:k])
+            best = distinct([tables[hit.id] for hit in looked_at[question.id]])[:k]
             packed = tuple(pack(best))
             sentence = bool(card and card.sentences)
             role = ROLES[self.config.task]
@@ -148,7 +158,7 @@ class Generation:
             tables = tuple(table for table in tables if table.id in chosen)
         hint = str(question.fields.get("evidence") or "") if self.config.evidence else ""
         file = self.databases.file(name) if name else None
-        texts = tuple(schema_texts(tables))
+        texts = tuple(schema_texts(tables) if file is None else database_schema(file, tables))
         return Asked(question.id, "sql", question.text, texts, tables, hint=hint, database=file)
 
     async def _ask(self, todo: Sequence[Question], context: Callable[[Question], Asked]) -> None:

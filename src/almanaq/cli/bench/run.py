@@ -46,7 +46,8 @@ _Schema = Annotated[
     Schema, _option("--schema", "Text-to-SQL: hand over all tables of the database, or those retrieved.")
 ]
 _Evidence = Annotated[bool, _option("--evidence", "Hand the generator the hints that BIRD gives with its questions.")]
-_Limit = Annotated[int | None, _option("--limit", "Only the first N questions.", "N")]
+_Limit = Annotated[int | None, _option("--limit", "Only the first N questions, often of one database.", "N")]
+_Sample = Annotated[int | None, _option("--sample", "N questions, drawn by --seed.", "N")]
 _Distractors = Annotated[int | None, _option("--distractors", "Add N tables of another dataset to the corpus.", "N")]
 _From = Annotated[str, _option("--distractors-from", "The dataset that they are drawn from.", "NAME")]
 _Seed = Annotated[int, _option("--seed", "Of what is drawn by chance.")]
@@ -83,6 +84,7 @@ def run(
     max_calls: MaxCalls = None,
     batch: Batch = None,
     limit: _Limit = None,
+    sample: _Sample = None,
     distractors: _Distractors = None,
     distractors_from: _From = "gittables",
     seed: _Seed = 0,
@@ -116,6 +118,7 @@ def run(
         fields=parse_fields(DEFAULT_FIELDS if fields is None else fields),
         cutoffs=cutoffs(k),
         limit=limit,
+        sample=sample,
         seed=seed,
         resume=resume,
         cache=default_cache_folder(),

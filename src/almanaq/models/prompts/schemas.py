@@ -35,7 +35,9 @@ SCHEMAS: Mapping[str, Mapping[str, object]] = {
     "short_answer": strict_object({"answer": _TEXT_OR_NULL}),
     "linearize": strict_object({"text": _TEXT}),
     "table_answer": strict_object({"answer": _TEXT_OR_NULL, "tables": _NUMBERS}),
-    "table_verify": strict_object({"verdict": one_of("true", "false", "not enough"), "tables": _NUMBERS}),
+    "table_verify": strict_object(
+        {"reasoning": _TEXT, "verdict": one_of("true", "false", "not enough"), "tables": _NUMBERS}
+    ),
     "table_rank": strict_object({"tables": _NUMBERS}),
     "table_sql": strict_object({"reasoning": _TEXT, "sql": _TEXT}),
     "no_context": strict_object({"answer": _TEXT_OR_NULL}),
