@@ -11,7 +11,7 @@ from almanaq.text.sql_literals import quote
 BUDGET = 24_000
 """Characters of a context: about 6,000 tokens."""
 
-_SHARE = 3  # a table takes at most so many times its equal share while others wait
+_SHARE = 2  # a table takes at most so many times its equal share while others wait
 _LEAST = 200  # characters below which a table's rows are not begun
 
 
@@ -25,7 +25,7 @@ def pack(tables: Sequence[Table], budget: int = BUDGET) -> list[str]:
     """Give tables as text, best first, until the budget is full.
 
     A table that does not fit is cut after a row, never dropped for the sake of a later one; while others wait, each
-    gets three times its equal share of what is left, and at most half, so that one long table does not hide the rest.
+    gets twice its equal share of what is left, and at most half, so that one long table does not hide the rest.
     """
     packed: list[str] = []
     left = budget
