@@ -11,7 +11,8 @@ from almanaq.text.sql_literals import quote
 BUDGET = 24_000
 """Characters of a context: about 6,000 tokens."""
 
-_SHARE = 2  # a table takes at most so many times its equal share while others wait
+_SHARE = 1.5  # a table takes at most so many times its equal share while others wait
+_NOTE = 30  # characters that say how many rows were left out
 _LEAST = 200  # characters below which a table's rows are not begun
 
 
@@ -25,13 +26,14 @@ def pack(tables: Sequence[Table], budget: int = BUDGET) -> list[str]:
     """Give tables as text, best first, until the budget is full.
 
     A table that does not fit is cut after a row, never dropped for the sake of a later one; while others wait, each
-    gets twice its equal share of what is left, and at most half, so that one long table does not hide the rest.
+    gets half more than its equal share of what is left, and at most half, so that a long table does not hide the rest.
     """
     packed: list[str] = []
     left = budget
     for place, table in enumerate(tables):
         waiting = len(tables) - place - 1
-        text = table_markdown(table, min(left // 2, _SHARE * left // (waiting + 1)) if waiting else left)
+        share = min(left // 2, int(_SHARE * left / (waiting + 1))) if waiting else left
+        text = table_markdown(table, share - _NOTE)
         if packed and len(text) > left:
             break
         packed.append(text)
