@@ -13,9 +13,10 @@ import pytest
 
 import almanaq
 from almanaq.agent.history import Turn
-from almanaq.errors import AlmanaqError, DatabaseError, QueryError, RefusedQueryError
+from almanaq.errors import AlmanaqError, DatabaseError, PrivateColumnError, QueryError, RefusedQueryError
 from almanaq.models.protocols import Prompt
 from almanaq.testing.scripted_model import ScriptedModel
+from engines import PostgresServer
 
 from .queries_with_private_columns import CANARY, SCHEMA, TABLES, Writer
 
@@ -85,6 +86,58 @@ def test_a_query_is_refused_when_a_text_function_is_given_what_is_private_and_on
             assert is_refused(connection, query.sql) == query.private, f"seed {seed}: {query.sql}"
             refused += query.private
     assert DECIDED // 5 < refused < 4 * DECIDED // 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CASE WHEN {private} LIKE 'c%' THEN name ELSE bio END",
+        "CASE {private} WHEN 'x' THEN name END",
+        "string_agg(bio, ' ') FILTER (WHERE {private} = 'x')",
+        "string_agg(bio, ' ' ORDER BY {private})",
+        "first_value(bio) OVER (ORDER BY {private})",
+        "lag(bio) OVER (PARTITION BY {private} ORDER BY id)",
+        "coalesce(nullif(name, {private}), bio)",
+        "substring(bio FOR length({private}))",
+    ],
+)
+def test_what_chooses_a_text_counts_as_what_it_is_made_of(schema: str, text: str) -> None:
+    """`CASE WHEN ssn LIKE '1%' THEN 'a' ELSE 'b' END` tells a letter of a number: refused, though no value is shown."""
+    with almanaq.connect(TABLES, model=Server(), schema=schema, cache=False) as connection:
+        for column, private in (("ssn", True), ("name", False)):
+            inner = f"SELECT {text.replace('{private}', column)} AS x FROM people"
+            assert is_refused(connection, f"SELECT answer(p.x, 'is it long?') FROM ({inner}) AS p") is private
+        assert not is_refused(connection, "SELECT answer(bio, 'is it long?') FROM people WHERE ssn LIKE 'c%'")
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "SELECT answer(enum_range(NULL::{type})::text, 'is it long?')",
+        "SELECT answer(enum_first(NULL::{type})::text, 'is it long?') FROM people",
+        "SELECT summary(array_to_string(enum_range(NULL::{type}, NULL), ',')) FROM people",
+        "SELECT summary(u.g::text) FROM unnest(enum_range(NULL::{type})) AS u(g)",
+    ],
+)
+def test_the_values_of_a_private_enum_are_not_read_from_its_type(
+    postgres_server: PostgresServer, tmp_path: Path, listed: str
+) -> None:
+    people = TABLES["people"].append_column("level", TABLES["people"]["grade"].dictionary_encode())
+    people = people.drop_columns(["grade", "codes"]).rename_columns(["id", "name", "ssn", "bio", "grade"])
+    server = Server()
+    url = postgres_server.source({"people": people, "visits": TABLES["visits"]})
+    schema = tmp_path / "schema.toml"
+    schema.write_text(SCHEMA.replace("[people.columns.codes]\nprivate = true\n", ""))
+    with almanaq.connect(url, model=server, schema=str(schema), cache=False) as connection:
+        query = listed.replace("{type}", "people_grade")
+        with pytest.raises(RefusedQueryError, match="grade is private"):
+            connection.sql(query)
+        server.writes = ["SELECT enum_range(NULL::people_grade)", "SELECT 1 AS one"]
+        connection.ask("which grades are there?")
+        with pytest.raises(PrivateColumnError, match="values of a private column"):
+            connection.public().sql("SELECT enum_range(NULL::people_grade)")
+    assert server.prompts
+    assert CANARY not in server.sent
 
 
 def test_no_query_sends_a_private_column_to_a_model(schema: str) -> None:

@@ -1,7 +1,9 @@
 """Column lineage: which columns of the catalog the values of an expression of a bound query are made of.
 
 What decides only *which* rows there are (WHERE, JOIN … ON, GROUP BY, ORDER BY, LIMIT of a query) makes no value of an
-output. Where a name cannot be followed, every column that it could stand for counts: rather one too many.
+output. Within an expression every column counts, those that only choose the value included (the condition of a CASE, a
+FILTER, the keys of a window): what is chosen tells what it was chosen by. Where a name cannot be followed, every column
+that it could stand for counts: rather one too many.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from almanaq.suql.catalog.relations import Catalog, Column, Relation
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.sources import enclosing_selects, find_cte, find_source, from_items
+from almanaq.suql.syntax.functions import ENUM_FUNCTIONS
 from almanaq.suql.syntax.nodes import nodes
 
 Origin = tuple[Relation, Column]
@@ -43,6 +46,15 @@ class _Lineage:
                 yield from self._column(part)
             elif isinstance(part, exp.Star | exp.Columns) and not _counts(part):
                 yield from self._everything(part)
+            elif is_enum_call(part):
+                yield from self._enums()
+
+    def _enums(self) -> Iterator[Origin]:
+        """An ENUM's type has its values without any row; which column's type it is, its name does not tell."""
+        for relation in self._catalog.relations:
+            for column in relation.columns:
+                if column.private or column.kind is ColumnKind.ENUM:  # a private one, whatever it was declared to be
+                    yield relation, column
 
     def _column(self, column: exp.Column) -> Iterator[Origin]:
         item = find_source(column.table, column) if column.table else None
@@ -126,6 +138,11 @@ class _Lineage:
                     yield from self.of(item)
         else:
             yield from self.of(query)
+
+
+def is_enum_call(node: exp.Expr) -> bool:
+    """Say whether a node is a call that gives values of an ENUM's type, whoever has that."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in ENUM_FUNCTIONS
 
 
 def _counts(star: exp.Expr) -> bool:

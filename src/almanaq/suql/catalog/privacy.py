@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from almanaq.errors import PrivateColumnError
-from almanaq.suql.catalog.lineage import Origin, origins, output_origins
+from almanaq.suql.catalog.lineage import Origin, is_enum_call, origins, output_origins
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import relations_in
@@ -39,6 +39,7 @@ def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
 def refuse_withheld(tree: exp.Query, catalog: Catalog, text: str) -> None:
     """Raise PrivateColumnError for a name that can only mean a column that no query may read."""
     named = relations_in(tree, catalog)
+    _refuse_values(tree, catalog)
     withheld = {name.lower(): f"{relation.name}.{name}" for relation in named for name in relation.withheld}
     if not withheld:
         return
@@ -56,8 +57,17 @@ def refuse_withheld(tree: exp.Query, catalog: Catalog, text: str) -> None:
             )
 
 
+def _refuse_values(tree: exp.Query, catalog: Catalog) -> None:
+    """Refuse to list the values of an ENUM's type where it may be that of a column that no query may read."""
+    call = next(filter(is_enum_call, nodes_of(tree, exp.Anonymous)), None)
+    if call is not None and any(relation.withheld for relation in catalog.relations):
+        raise PrivateColumnError(f"{call.name.lower()}() may list the values of a private column; leave it out")
+
+
 def _any_private(tree: exp.Query, catalog: Catalog) -> bool:
-    return any(column.private for relation in relations_in(tree, catalog) for column in relation.columns)
+    lists = any(map(is_enum_call, nodes_of(tree, exp.Anonymous)))
+    relations = catalog.relations if lists else relations_in(tree, catalog)
+    return any(column.private for relation in relations for column in relation.columns)
 
 
 def _private(found: Iterable[Origin]) -> tuple[str, ...]:

@@ -3,7 +3,10 @@
 A function that is not named here is refused, whatever the database has. To allow one more, put its name into a block
 of `_ALLOWED`; where sqlglot reads it as a class of its own, put the name beside that class in `CLASSES` as well.
 Only what computes a value from its arguments belongs here: nothing that reads files, settings or other tables by name,
-waits, locks, writes, or runs a text as SQL.
+waits, locks, writes, or runs a text as SQL. What a function does is what counts, not for whom it was made:
+`float8_combine` and other parts of PostgreSQL's own aggregates add up arrays of numbers, `ts_headline` cuts a text by
+rules that the owner of the database named. `tests/security/test_postgres_functions.py` holds PostgreSQL's names against
+the server's catalog.
 """
 
 from __future__ import annotations
@@ -99,6 +102,8 @@ FUNCTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
 
 AGGREGATES = frozenset("every jsonb_agg range_agg range_intersect_agg xmlagg".split())
 """Aggregates that sqlglot has no class for."""
+ENUM_FUNCTIONS = frozenset("enum_first enum_last enum_range".split())
+"""Functions that give values of an ENUM's type, whatever column has it."""
 
 _CLASSES = """
     Abs: abs
