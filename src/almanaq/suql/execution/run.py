@@ -7,16 +7,15 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.errors import BudgetExceeded
-from almanaq.models.protocols import Models, Usage
-from almanaq.models.spending import Line, Spending, operator
-from almanaq.suql.accuracy.targets import Inference
+from almanaq.models.protocols import Models
+from almanaq.models.spending import Spending, operator
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocols import Database, Session
 from almanaq.suql.execution.approximate_filter import ApproximateFilter
@@ -43,7 +42,8 @@ from almanaq.suql.execution.link_stage import link_literals
 from almanaq.suql.execution.pair_order import Candidates, FewestNewCalls, calls_of, is_of_pairs
 from almanaq.suql.execution.projected import ProjectedRows
 from almanaq.suql.execution.render import Renderer
-from almanaq.suql.execution.stage_rows import StageCounts, StageRow
+from almanaq.suql.execution.report import RunReport
+from almanaq.suql.execution.stage_rows import StageRow
 from almanaq.suql.execution.stage_runs import AnyRun, StageRuns
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_stage import StageRun
@@ -71,29 +71,6 @@ class Means:
     models: Models
     similarity: Similarity
     proxy_models: Callable[[str], Models] | None = None
-
-
-@dataclass
-class RunReport:
-    """What each stage did, by the name of the table it made: rows for SQL stages, counts for text stages."""
-
-    rows: dict[str, int] = field(default_factory=dict)
-    text: dict[str, StageCounts] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def figures(self, spent: Sequence[Line] = ()) -> dict[str, dict[str, Any]]:
-        """Give what each stage took, as EXPLAIN shows it; `spent` holds the tokens and money of paid calls."""
-        found: dict[str, dict[str, Any]] = {name: {"rows": rows} for name, rows in self.rows.items()}
-        for name, counts in self.text.items():
-            usage = sum((line.usage for line in spent if line.operator == name), Usage())
-            tokens = usage.input_tokens + usage.output_tokens
-            found[name] = {"rows": counts.passed, "candidates": counts.candidates, "calls": counts.calls}
-            found[name] |= {"tokens": tokens, "money": usage.money}
-            if counts.inference is not None:
-                found[name] |= _inference_figures(counts.inference)
-        for name, seconds in self.seconds.items():
-            found[name]["seconds"] = round(seconds, 4)
-        return found
 
 
 class Run:
@@ -389,21 +366,6 @@ class Run:
             columns_sent=tuple(sorted(self._sent.items())) if remote else (),
             warnings=tuple(self._warnings),
         )
-
-
-def _inference_figures(inference: Inference) -> dict[str, Any]:
-    known = inference.certificate
-    return {
-        "expected": inference.expected,
-        "asked": known.asked,
-        "accepted unasked": known.accepted,
-        "rejected unasked": known.rejected,
-        "wrongly accepted at most": known.wrongly_accepted,
-        "wrongly rejected at most": known.wrongly_rejected,
-        "recall at least": round(known.recall, 4),
-        "precision at least": round(known.precision, 4),
-        "seed": inference.targets.seed,
-    }
 
 
 def _brought_rows(rows: Sequence[StageRow]) -> pa.Table:

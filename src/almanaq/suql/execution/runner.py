@@ -13,7 +13,8 @@ from almanaq.errors import BudgetExceeded, DeadlineExceeded, OperationalError
 from almanaq.models.budget import Budget
 from almanaq.models.spending import spending
 from almanaq.suql.execution.guards import call_budget
-from almanaq.suql.execution.run import Means, Run, RunReport, Sink
+from almanaq.suql.execution.report import RunReport
+from almanaq.suql.execution.run import Means, Run, Sink
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.streaming import run_in_batches
 from almanaq.suql.execution.watch import Interrupted
