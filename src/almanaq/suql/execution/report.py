@@ -9,7 +9,7 @@ from typing import Any
 from almanaq.models.protocols import Usage
 from almanaq.models.spending import Line
 from almanaq.suql.accuracy.targets import Inference
-from almanaq.suql.execution.text_stage import StageCounts
+from almanaq.suql.execution.stage_rows import StageCounts
 
 
 @dataclass
