@@ -135,3 +135,21 @@ def test_the_footer_counts_calls_that_read_no_text():
     told = summary_line(1, Trace(text_calls=1, input_tokens=27, output_tokens=3, cached_input_tokens=5, spending=lines))
     assert "1 text call · 2 other calls · 27 + 3 tokens · 5 of them cached by the server" in told
     assert json.dumps(told)
+
+
+def test_what_the_query_leaves_out_is_said_and_long_answers_are_handed_on_whole(tmp_path):
+    long = "a place where one sits for hours, " * 8 + "and nobody minds"
+    suql = "SELECT name, answer(reviews, 'what is it like?') FROM places WHERE price = 'cheap' LIMIT 1"
+    replies = Turns(suql, {})
+    parse = {"reasoning": "", "suql": suql, "needs_data": True, "clarify": None, "left_out": ["in Bonn", 7]}
+    spoken = replies.__call__
+
+    def reply(request):
+        name = request.get("response_format", {}).get("json_schema", {}).get("name", "respond")
+        said = spoken(request)
+        return parse if name == "parse" else {"value": long, "quotes": []} if name == "answer" else said
+
+    response, _ = ask(reply, tmp_path)
+    assert response.rows[0][1] == long
+    assert long in replies.said("respond")
+    assert "I did not use: “in Bonn”." in replies.said("respond")

@@ -24,14 +24,16 @@ REPLY_SCHEMA = {
         "suql": {"type": ["string", "null"]},
         "needs_data": {"type": "boolean"},
         "clarify": {"type": ["string", "null"]},
+        "left_out": {"type": "array", "items": {"type": "string"}},
     },
-    "required": ["reasoning", "suql", "needs_data", "clarify"],
+    "required": ["reasoning", "suql", "needs_data", "clarify", "left_out"],
     "additionalProperties": False,
 }
 _TURNS_SHOWN = 6
 _ANSWER_LENGTH = 400
 _QUESTION_LENGTH = 4000
 _ATTEMPTS = 2
+_LEFT_OUT, _WORDS = 5, 80
 
 
 class PromptedParser:
@@ -121,10 +123,19 @@ def _decides(value: dict[str, Any]) -> bool:
     return bool(value.get("suql") or value.get("clarify")) or value.get("needs_data") is False
 
 
+def _left_out(reply: dict[str, Any]) -> tuple[str, ...]:
+    """Give the words of the request that the query leaves out, as the model says; () where it says nothing readable."""
+    said = reply.get("left_out")
+    words = (
+        [" ".join(each.split())[:_WORDS] for each in said if isinstance(each, str)] if isinstance(said, list) else []
+    )
+    return tuple(each for each in words if each)[:_LEFT_OUT]
+
+
 def _parsed(reply: dict[str, Any], usage: Usage) -> Parsed:
     suql = (reply.get("suql") or "").strip().rstrip(";").strip()
     if suql:
-        return Parsed("query", suql, usage=usage)
+        return Parsed("query", suql, unused=_left_out(reply), usage=usage)
     if reply.get("clarify"):
         return Parsed("clarify", reply=str(reply["clarify"]).strip(), usage=usage)
     return Parsed("no_query", usage=usage)

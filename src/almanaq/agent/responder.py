@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from almanaq.suql.result import Evidence
 
 ROWS_SHOWN = 5
-_CELL_LENGTH = 160
+_CELL_LENGTH, _SAID_LENGTH = 160, 800
 _LISTED = 8
 _LINK = re.compile(r"https?://\S{1,2000}")
 _QUOTE_LENGTH = 240
@@ -127,7 +127,7 @@ def _count(number: int, total: int | None) -> str:
 
 def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:
     shown = [(c, v) for c, v in zip(found.columns[1:], row[1:], strict=True) if v is not None or c.startswith("answer")]
-    facts = [f"{words(c)}: {_NOT_SAID if v is None else cell(v)}" for c, v in shown]
+    facts = [f"{words(c)}: {_NOT_SAID if v is None else said_cell(c, v)}" for c, v in shown]
     head = cell(row[0])
     lines = [f"{i + 1}. {head}" + (f" ({'; '.join(facts)})" if facts else "")]
     return lines + [f"   {quoted(e)}" for e in _of(found.evidence, i)]
@@ -146,7 +146,12 @@ def quoted(evidence: Evidence) -> str:
     return f"“{text}” ({words(evidence.column)} {evidence.passage + 1})"
 
 
-def cell(value: Any) -> str:
+def said_cell(column: str, value: Any) -> str:
+    """Give a cell as `cell` does; what a text function wrote is shown as long as such texts are."""
+    return cell(value, _SAID_LENGTH if column.startswith(("answer", "summary")) else _CELL_LENGTH)
+
+
+def cell(value: Any, most: int = _CELL_LENGTH) -> str:
     """Give a cell as people read it: short lists with commas, no needless decimals, long text cut, links whole."""
     if value is None:
         return "not known"
@@ -158,8 +163,8 @@ def cell(value: Any) -> str:
     if isinstance(value, Mapping):
         return "; ".join(f"{k}: {cell(v)}" for k, v in value.items())
     text = f"{value:.2f}".rstrip("0").rstrip(".") if _fractional(value) else " ".join(str(value).split())
-    whole = len(text) <= _CELL_LENGTH or _LINK.fullmatch(text)
-    return text if whole else text[: _CELL_LENGTH - 1] + "…"
+    whole = len(text) <= most or _LINK.fullmatch(text)
+    return text if whole else text[: most - 1] + "…"
 
 
 def _fractional(value: Any) -> bool:
@@ -204,7 +209,7 @@ class PromptedResponder:
 
 def respond_prompt(found: Found) -> Any:
     """Give the prompt that words a reply."""
-    rows = [{c: cell(v) for c, v in zip(found.columns, row, strict=True)} for row in found.rows[:ROWS_SHOWN]]
+    rows = [{c: said_cell(c, v) for c, v in zip(found.columns, row, strict=True)} for row in found.rows[:ROWS_SHOWN]]
     quotes = [
         {"row": i + 1, "question": e.question, "quote": e.quote[:_QUOTE_LENGTH]}
         for i in range(len(rows))

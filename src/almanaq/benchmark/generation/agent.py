@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import re
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from almanaq.benchmark.generation.context import sqlite_dialect
 from almanaq.benchmark.generation.protocols import Asked, Reply
+from almanaq.benchmark.generation.threads import in_thread
 from almanaq.corpus.table import Table
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError
@@ -58,7 +58,7 @@ class AgentGenerator:
         try:
             if asked.role == "verify":
                 return await self._verdict(asked)
-            return await asyncio.to_thread(self._query if asked.role == "sql" else self._answer, asked)
+            return await in_thread(self._query if asked.role == "sql" else self._answer, asked)
         except (BudgetExceeded, ModelError) as error:
             if isinstance(error, ModelCallError):
                 return Reply("", fault=str(error))

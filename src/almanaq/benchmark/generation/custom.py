@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Mapping
 from typing import Any
 
 from almanaq.benchmark.generation.protocols import VERDICTS, Asked, Generator, Reply
+from almanaq.benchmark.generation.threads import in_thread
 from almanaq.errors import ModelError, UsageError
 from almanaq.retrieval.imported import import_object
 
@@ -30,7 +30,7 @@ class PaperGenerator:
         """Give what the object says; anything it raises is this reply's fault."""
         tables = "\n\n".join(asked.texts)
         try:
-            said = await asyncio.to_thread(self._made.generate, tables, asked.question)
+            said = await in_thread(self._made.generate, tables, asked.question)
             if inspect.isawaitable(said):
                 said = await said
         except ModelError:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from almanaq.benchmark.generation.protocols import Asked, Reply
+from almanaq.benchmark.generation.threads import in_thread
 from almanaq.benchmark.hybridqa.analysis import find_stage
 from almanaq.benchmark.hybridqa.best_rows import BestRows
 from almanaq.benchmark.hybridqa.choose import MOST, choose_table
@@ -89,7 +89,7 @@ class HybridGenerator:
 
     async def reply(self, asked: Asked) -> Reply:
         """Give the short answer, with the table that was asked and the queries that led to it as the reasoning."""
-        return await asyncio.to_thread(self._reply, asked)
+        return await in_thread(self._reply, asked)
 
     def _reply(self, asked: Asked) -> Reply:
         if not asked.tables:

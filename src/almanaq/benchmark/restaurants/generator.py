@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 from almanaq.agent.conversation import Agent
 from almanaq.benchmark.generation.agent import AgentGenerator
 from almanaq.benchmark.generation.protocols import Asked, Reply
+from almanaq.benchmark.generation.threads import in_thread
 from almanaq.benchmark.restaurants.analysis import Analysis, nearest_stage
 from almanaq.benchmark.restaurants.dataset import RestaurantsData
 from almanaq.benchmark.restaurants.expected import Expected, expected_of_agent, expected_of_baseline
@@ -74,7 +74,7 @@ class RestaurantsGenerator:
 
     async def reply(self, asked: Asked) -> Reply:
         """Give what became of every turn of a conversation."""
-        return await asyncio.to_thread(self._play, self._conversations[asked.id])
+        return await in_thread(self._play, self._conversations[asked.id])
 
     def _play(self, conversation: Conversation) -> Reply:
         with self._open(conversation) as dialogue:
@@ -148,7 +148,7 @@ class _AgentDialogue:
         self._data, self._models, self._connection = data, models, connect(data.source(), model=reader)
 
     def __enter__(self) -> Dialogue:
-        agent = Agent(self._connection.engine, self._models)
+        agent = Agent(self._connection.engine, self._models, shots=self._connection.examples)
         return SuqlDialogue(agent, self._data.restaurants)
 
     def __exit__(self, *_: object) -> None:

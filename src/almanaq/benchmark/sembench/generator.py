@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from almanaq.benchmark.generation.protocols import Asked, Reply
+from almanaq.benchmark.generation.threads import in_thread
 from almanaq.benchmark.sembench.dataset import SembenchData
 from almanaq.benchmark.sembench.queries import QUERIES, SCORE, SembenchQuery
 from almanaq.benchmark.sembench.score import measured
@@ -66,7 +66,7 @@ class SembenchGenerator:
 
     async def reply(self, asked: Asked) -> Reply:
         """Give what a query gave."""
-        return await asyncio.to_thread(self._run, self._queries[asked.id])
+        return await in_thread(self._run, self._queries[asked.id])
 
     def _run(self, query: SembenchQuery) -> Reply:
         with self._connect() as connection:
