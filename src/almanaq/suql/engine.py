@@ -22,7 +22,7 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.guards import check_accuracy, check_countable, check_privacy
-from almanaq.suql.execution.run import Means
+from almanaq.suql.execution.run import ExecutionContext
 from almanaq.suql.execution.runner import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.execution.statements import Statements
@@ -316,7 +316,9 @@ class Engine:
         return lowered
 
     def _runner(self) -> Runner:
-        return Runner(Means(self._database, self.catalog, self._models, self._similarity, self._proxy_models))
+        return Runner(
+            ExecutionContext(self._database, self.catalog, self._models, self._similarity, self._proxy_models)
+        )
 
     def _bind(self, query: str, parameters: Sequence[object]) -> BoundQuery:
         text = listing(query, self.catalog) or query

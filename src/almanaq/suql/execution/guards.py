@@ -39,7 +39,7 @@ def check_privacy(plan: LogicalPlan, models: Models, *, similarity_is_remote: bo
 
 def may_infer(stage: TextStage) -> bool:
     """Say whether a stage is a filter that decides all of its rows: one that LIMIT or EXISTS stops is exact."""
-    return stage.predicate is not None and stage.enough is None and stage.one_per is None
+    return stage.predicate is not None and stage.stop_after is None and stage.semi_join_key is None
 
 
 def check_accuracy(plan: Plan) -> None:
@@ -50,7 +50,7 @@ def check_accuracy(plan: Plan) -> None:
         raise RefusedQueryError(
             f"accuracy: {shown[0]}() outside WHERE is never inferred: leave it out of the output, or leave accuracy out"
         )
-    if any(stage.ordered and stage.enough is not None for stage in texts):
+    if any(stage.ordered and stage.stop_after is not None for stage in texts):
         raise RefusedQueryError(
             "accuracy: which rows ORDER BY with LIMIT returns is never inferred: leave the LIMIT, the ORDER BY, or "
             "accuracy out"

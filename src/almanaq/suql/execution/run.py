@@ -63,7 +63,7 @@ _FEWEST_ROWS = 8
 
 
 @dataclass(frozen=True)
-class Means:
+class ExecutionContext:
     """What a run works with."""
 
     database: Database
@@ -82,7 +82,7 @@ class Run:
 
     def __init__(
         self,
-        means: Means,
+        context: ExecutionContext,
         plan: Plan,
         options: Options,
         session: Session,
@@ -91,12 +91,12 @@ class Run:
         cited: bool = True,
     ) -> None:
         self._cited = cited
-        self._means, self._plan, self._options, self._session = means, plan, options, session
-        database = means.database
+        self._context, self._plan, self._options, self._session = context, plan, options, session
+        database = context.database
         self._renderer = Renderer(
-            session, means.catalog, database.dialect, collation=database.collation, statements=statements
+            session, context.catalog, database.dialect, collation=database.collation, statements=statements
         )
-        reader, budget = means.models.reader, call_budget(options, means.models)
+        reader, budget = context.models.reader, call_budget(options, context.models)
         sites = [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs]
         self.calls = TextCalls(
             reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency, cited=cited
@@ -104,9 +104,9 @@ class Run:
         self._budget = budget
         self._selection: PassageSelection | None = None
         if options.passages is not None:
-            self._selection = PassageSelection(means.similarity, options.passages)
+            self._selection = PassageSelection(context.similarity, options.passages)
         self._stage_runs = StageRuns(
-            means.models, means.proxy_models, session, self._renderer, options, self.calls, self._selection
+            context.models, context.proxy_models, session, self._renderer, options, self.calls, self._selection
         )
         self._shown: pa.Table | None = None
         self._stopped: BudgetExceeded | None = None
@@ -136,7 +136,7 @@ class Run:
         await self.link()
         await self.run_stages(self._plan.stages)
         found: tuple[pa.Table, tuple[Any, ...]] | None = None
-        if self._shown is None and self._means.database.typed:
+        if self._shown is None and self._context.database.typed:
             batches = await in_thread(self._session.stream, self._renderer.sql(self._plan.output.select), _PIECE_ROWS)
             try:
                 while (batch := await in_thread(next, batches, None)) is not None:
@@ -155,7 +155,7 @@ class Run:
         """Find what the literals mean that wait for it."""
         if self._plan.links:
             with operator("link"):
-                self._links = await link_literals(self._plan.links, self._means.models.linker, self._renderer)
+                self._links = await link_literals(self._plan.links, self._context.models.linker, self._renderer)
             self._warnings += [
                 f"no value of {column} means {literal!r}: nothing equals it"
                 for column, literal, values in self._links
@@ -243,13 +243,13 @@ class Run:
         """Yield the rows of a text stage as they pass; closing the iterator leaves nothing under way."""
         if not self._asked and self._budget is not None and isinstance(run, StageRun):
             distinct = None
-            if stage.enough is None:
+            if stage.stop_after is None:
                 distinct = await in_thread(count_distinct_texts, stage, self._session, self._renderer)
-            total = expected_calls(self._plan, stage, self._means.catalog, self.report.rows, distinct)
+            total = expected_calls(self._plan, stage, self._context.catalog, self.report.rows, distinct)
             refuse_over_budget(total, self._budget)
         self._asked = True
         if watch := current_watch():
-            cut = stage.enough is not None
+            cut = stage.stop_after is not None
             watch.total = None if cut else await in_thread(count_rows, stage, self._session, self._renderer)
         candidates = await self._ordered(stage)
         batches = run.batches(candidates)
@@ -295,16 +295,16 @@ class Run:
             return False
         made = {stage.block, *(other.name for other in self._plan.stages)}
         alone = [block for block, _ in output.evidence] == [stage.block]
-        return alone and keeps_each_row(output.select, made, cut=stage.enough is not None)
+        return alone and keeps_each_row(output.select, made, cut=stage.stop_after is not None)
 
     async def _ordered(self, stage: TextStage) -> Candidates:
         """Give a stage's candidates in the order in which they are to be tried (semantics 9)."""
-        similarity = self._means.similarity
+        similarity = self._context.similarity
         most = self._options.candidates if stage.predicate is not None else None
         by_similarity = tries_by_similarity(stage, self._options)
         brought = self._plan.output.brought if stage is self._plan.stages[-1] else ()
-        if (by_similarity or most is not None) and has_vectors(stage, self._means.catalog):
-            select, unused = await in_thread(ordered_by_vectors, stage, self._means.catalog, similarity)
+        if (by_similarity or most is not None) and has_vectors(stage, self._context.catalog):
+            select, unused = await in_thread(ordered_by_vectors, stage, self._context.catalog, similarity)
             self._warnings += unused
             if select is not None:
                 select = select if most is None else select.limit(most, copy=False)
@@ -315,7 +315,7 @@ class Run:
         if by_similarity:
             similar = MostSimilarFirst(self._session, sql, stage.inputs, similarity, brought)
             return FewestNewCalls(similar, calls_of(stage.inputs)) if is_of_pairs(stage) else similar
-        surely = None if stage.enough is None else max(_FEWEST_ROWS, 2 * stage.enough)
+        surely = None if stage.stop_after is None else max(_FEWEST_ROWS, 2 * stage.stop_after)
         return CandidateStream(self._session, sql, first_rows=surely, brought=brought)
 
     def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
@@ -344,7 +344,7 @@ class Run:
             self._warnings.append(f"{self.calls.unknown} call(s) failed after their retries; their answers are unknown")
         if self._selection is not None:
             self._warnings.append(f"approximate: read {self._selection.read} of {self._selection.total} passages")
-        remote = self._means.models.reader.remote
+        remote = self._context.models.reader.remote
         inference = None if self._approximate is None else self._approximate.inference
         return Trace(
             text_calls=self.calls.made,

@@ -14,7 +14,7 @@ from almanaq.models.budget import Budget
 from almanaq.models.spending import spending
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.report import RunReport
-from almanaq.suql.execution.run import Means, Run, Sink
+from almanaq.suql.execution.run import ExecutionContext, Run, Sink
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.streaming import run_in_batches
 from almanaq.suql.execution.watch import Interrupted
@@ -26,8 +26,8 @@ from almanaq.suql.result import Result
 class Runner:
     """Runs plans over one database with one set of models."""
 
-    def __init__(self, means: Means) -> None:
-        self._means = means
+    def __init__(self, context: ExecutionContext) -> None:
+        self._context = context
 
     async def run(
         self,
@@ -49,10 +49,10 @@ class Runner:
             cited: whether the quotes that rows rest on are wanted.
         """
         started = time.perf_counter()
-        max_calls = call_budget(options, self._means.models)
+        max_calls = call_budget(options, self._context.models)
         limit = None if max_calls is None else Budget(calls=max_calls, setting="--max-calls")
-        with self._means.database.session(options.deadline) as session, spending(limit) as account:
-            run = Run(self._means, plan, options, session, statements, cited=cited)
+        with self._context.database.session(options.deadline) as session, spending(limit) as account:
+            run = Run(self._context, plan, options, session, statements, cited=cited)
             try:
                 async with asyncio.timeout(options.deadline):
                     table, evidence = await self._work(run, plan, sink, row_by_row=row_by_row)

@@ -8,7 +8,7 @@ from typing import Any
 from almanaq.suql.execution.candidates import Candidate
 
 
-class OnePer:
+class SemiJoinQueue:
     """Holds candidates back whose value is being tried, and drops those whose value has passed.
 
     Args:

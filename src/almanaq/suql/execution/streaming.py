@@ -49,7 +49,9 @@ def _goes_on_row_by_row(plan: Plan, number: int) -> bool:
         return False
     selects = [other.select if isinstance(other, Materialize) else other.source for other in rest]
     selects += nodes_of(output.select, exp.Select)
-    cut = any(select.args.get("offset") or (select.args.get("limit") and stage.enough is None) for select in selects)
+    cut = any(
+        select.args.get("offset") or (select.args.get("limit") and stage.stop_after is None) for select in selects
+    )
     sorted_ = output.select.args.get("order") is not None and not stage.ordered
     blocks = {other.block for other in rest if isinstance(other, TextStage)} | {block for block, _ in output.evidence}
     return blocks == {stage.block} and not cut and not sorted_ and is_plain(output.select)

@@ -10,7 +10,7 @@ from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, PassageSelection
 from almanaq.suql.execution.computed import ComputedAtoms
 from almanaq.suql.execution.row_evaluation import RowContext, RowEvaluation, sites_needed
-from almanaq.suql.execution.semi_join import OnePer
+from almanaq.suql.execution.semi_join import SemiJoinQueue
 from almanaq.suql.execution.stage_rows import StageCounts, StageRow
 from almanaq.suql.execution.three_valued_logic import TRUE, Atom, choose, mask, possible
 from almanaq.suql.execution.watch import Watch
@@ -47,7 +47,7 @@ class StageRun:
         self._stage, self._calls = stage, calls
         self._rows_at_once, self._speculation = rows_at_once, speculation
         self._chances = _Chances()
-        self._one_per = OnePer(stage.one_per, math.ceil(speculation))
+        self._semi_join = SemiJoinQueue(stage.semi_join_key, math.ceil(speculation))
         self._passed: list[StageRow] = []
         self._open: set[int] = set()
         self._exhausted = False
@@ -87,21 +87,21 @@ class StageRun:
             candidate = await self._next_candidate(candidates)
             if candidate is None:
                 return
-            if self._one_per.holds_back(candidate):
+            if self._semi_join.holds_back(candidate):
                 continue
             self.counts.candidates += 1
             if (passes := self.decided(candidate)) is not None:
                 if passes:
                     row = StageRow(candidate.number, candidate.row, {}, brought=candidate.brought)
                     self._passed.append(row)
-                self._one_per.done(candidate.number, passes=passes)
+                self._semi_join.done(candidate.number, passes=passes)
                 continue
             self._open.add(candidate.number)
             under_way[asyncio.ensure_future(self._evaluate(candidate))] = candidate.number
 
     async def _next_candidate(self, candidates: AsyncIterator[Candidate]) -> Candidate | None:
         """Give a candidate that was held back, else the next of the source; None where there is neither now."""
-        candidate = self._one_per.next()
+        candidate = self._semi_join.next()
         if candidate is None and not self._exhausted:
             candidate = await anext(candidates, None)
             self._exhausted = candidate is None
@@ -116,7 +116,7 @@ class StageRun:
             number = under_way.pop(task)
             row = task.result()
             self._open.discard(number)
-            self._one_per.done(number, passes=row is not None)
+            self._semi_join.done(number, passes=row is not None)
             if row is not None:
                 self._passed.append(row)
         if self._watch is not None:
@@ -129,11 +129,11 @@ class StageRun:
             self._passed.clear()
             self.counts.passed += len(rows)
             return rows
-        if not self._in_turn or (self._stage.enough is None and not self._stage.ordered):
-            return self._passed[before : self._stage.enough]
+        if not self._in_turn or (self._stage.stop_after is None and not self._stage.ordered):
+            return self._passed[before : self._stage.stop_after]
         first_open = min(map(self._turn, self._open), default=None)
         sure = [row for row in self._by_turn() if first_open is None or self._turn(row.number) < first_open]
-        return sure[before : self._stage.enough]
+        return sure[before : self._stage.stop_after]
 
     def _turn(self, number: int) -> int:
         """Give the place of a row among those that LIMIT cuts."""
@@ -149,27 +149,27 @@ class StageRun:
     def sure(self) -> list[StageRow]:
         """Give the rows that passed before the run was stopped and that no row still open could push out of a LIMIT."""
         rows = self._by_turn()
-        if self._in_turn and self._stage.enough is not None:
+        if self._in_turn and self._stage.stop_after is not None:
             opened = [self._turn(number) for number in self._open]
             before = [i + sum(turn < self._turn(row.number) for turn in opened) for i, row in enumerate(rows)]
-            rows = [row for row, ahead in zip(rows, before, strict=True) if ahead < self._stage.enough]
+            rows = [row for row, ahead in zip(rows, before, strict=True) if ahead < self._stage.stop_after]
         return self._kept(rows)
 
     def _kept(self, rows: list[StageRow]) -> list[StageRow]:
         """Give the first rows, as many as LIMIT keeps, in source order."""
-        kept = sorted(rows[: self._stage.enough], key=lambda row: row.number)
+        kept = sorted(rows[: self._stage.stop_after], key=lambda row: row.number)
         self.counts.passed = len(kept)
         return kept
 
     def _allowed(self, passed: list[StageRow]) -> int:
-        if self._stage.enough is None:
+        if self._stage.stop_after is None:
             return self._rows_at_once
-        missing = self._stage.enough - len(passed)
+        missing = self._stage.stop_after - len(passed)
         return min(self._rows_at_once, math.ceil(self._speculation * missing)) if missing > 0 else 0
 
     def _limit_is_met(self, under_way: dict[asyncio.Task[StageRow | None], int]) -> bool:
         """Say whether the rows that LIMIT keeps are known; in order, none may be under way before the last of them."""
-        stop_after, passed = self._stage.enough, self._passed
+        stop_after, passed = self._stage.stop_after, self._passed
         if stop_after is None or len(passed) < stop_after:
             return False
         if not self._in_turn or not under_way:

@@ -22,7 +22,7 @@ _DIMENSIONS = re.compile(r"\((\d+)\)")
 
 def tries_by_similarity(stage: TextStage, options: Options) -> bool:
     """Say whether a stage's candidates are tried in order of similarity: a LIMIT stops it, and no ORDER BY binds it."""
-    return options.order == "similarity" and stage.enough is not None and not stage.ordered
+    return options.order == "similarity" and stage.stop_after is not None and not stage.ordered
 
 
 def describe_order(stage: TextStage, options: Options, catalog: Catalog) -> str:

@@ -134,8 +134,11 @@ def _choices(block: TextBlock) -> list[tuple[str, str]]:
         ("where", where),
         ("rows fetched under", _written(block.condition, sites) if block.condition is not None else "all rows"),
         ("text filter", describe_predicate(block.residual, sites) if block.residual is not None else None),
-        ("stops after", f"{block.enough} rows" if block.enough is not None else None),
-        ("stops for each", _written(block.one_per, sites) if block.first_only and block.one_per is not None else None),
+        ("stops after", f"{block.stop_after} rows" if block.stop_after is not None else None),
+        (
+            "stops for each",
+            _written(block.semi_join_key, sites) if block.first_only and block.semi_join_key is not None else None,
+        ),
         ("reads", "the base table by row id" if block.direct else "a copy of the candidate rows"),
         ("text of the output", "for returned rows only" if block.late else None),
     ]
@@ -154,10 +157,10 @@ def _describe(stage: TextStage, plan: Plan) -> str:
         lines += [f"ask: {_call(item.site)}{_needed(item.site, sites)}" for item in stage.inputs]
     else:
         lines.append(f"keep: {describe_predicate(stage.predicate, sites)}")
-    if stage.one_per is not None:
-        lines.append(f"stop after one row for each value of {stage.one_per}")
-    if stage.enough is not None:
-        lines.append(f"stop after {stage.enough} rows" + (" in that order" if stage.ordered else ""))
+    if stage.semi_join_key is not None:
+        lines.append(f"stop after one row for each value of {stage.semi_join_key}")
+    if stage.stop_after is not None:
+        lines.append(f"stop after {stage.stop_after} rows" + (" in that order" if stage.ordered else ""))
     return "\n".join(lines)
 
 

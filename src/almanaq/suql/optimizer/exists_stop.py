@@ -15,4 +15,4 @@ def exists_stop(block: TextBlock) -> TextBlock:
 
     The block is read by that EXISTS alone, which is true by one row as by many.
     """
-    return replace(block, first_only=True) if block.filtered and block.one_per is not None else block
+    return replace(block, first_only=True) if block.filtered and block.semi_join_key is not None else block

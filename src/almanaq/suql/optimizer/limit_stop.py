@@ -23,7 +23,7 @@ def limit_stop(block: TextBlock) -> TextBlock:
     offset = _number(block.offset) if block.offset is not None else 0
     if not block.filtered or limit is None or offset is None or block.order_sites:
         return block
-    return replace(block, enough=limit + offset)
+    return replace(block, stop_after=limit + offset)
 
 
 def _number(clause: exp.Expr | None) -> int | None:

@@ -143,7 +143,7 @@ class _Builder:
         labels = [item.alias_or_name for item in block.expressions]
         stage = text_block(name, block, self._catalog, self._row_id(block))
         if any(block is one for one in self._one_will_do):  # of EXISTS: one row for each that it is asked about
-            stage = replace(stage, one_per=stage.outputs[labels.index(OUTER)])
+            stage = replace(stage, semi_join_key=stage.outputs[labels.index(OUTER)])
         self.stages.append(stage)
         self.blocks.add(name)
         reader = exp.Select(

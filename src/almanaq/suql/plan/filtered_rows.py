@@ -17,7 +17,7 @@ def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | No
     Returns:
         None where the result is anything else: computed, asked for, joined, cut by OFFSET, or without a LIMIT.
     """
-    stops = block.direct and block.filtered and block.enough is not None and block.offset is None
+    stops = block.direct and block.filtered and block.stop_after is not None and block.offset is None
     if not stops or block.output_sites or len(output.evidence) != 1 or not isinstance(output.select, exp.Select):
         return None
     select, visible = output.select, len(output.names)

@@ -117,19 +117,19 @@ class _Lowering:
         select = self._rows(aliased(self._row.copy(), ROW))
         if block.direct and block.condition is not None:
             select.set("where", exp.Where(this=self._resolve(block.condition)))
-        ordered = block.enough is not None and bool(block.order)
+        ordered = block.stop_after is not None and bool(block.order)
         if ordered:
             keys = [self._resolve(node) for node in block.order]
             select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=self._row.copy())]))
         inputs = self._inputs(select, tuple(replace(site, needed=None) for site in self._where_sites))
         predicate = self._predicate(select, block.residual)
-        one_per = None
-        if block.first_only and block.one_per is not None:
-            one_per = "one_per"
-            select.append("expressions", aliased(self._resolve(block.one_per), one_per))
+        semi_join_key = None
+        if block.first_only and block.semi_join_key is not None:
+            semi_join_key = "semi_join_key"
+            select.append("expressions", aliased(self._resolve(block.semi_join_key), semi_join_key))
         self._bring(select)
         self._kept, self._where = f"{block.name}_kept", None
-        return TextStage(self._kept, block.name, select, inputs, predicate, block.enough, ordered, one_per)
+        return TextStage(self._kept, block.name, select, inputs, predicate, block.stop_after, ordered, semi_join_key)
 
     def _bring(self, select: exp.Select) -> None:
         """Let a filter's rows have the columns that the result shows, where these are small or there already."""

@@ -48,10 +48,11 @@ class TextBlock:
         condition: structured condition under which rows are fetched; None fetches all.
         residual: what the text filter still has to decide.
         filtered: the text filter decides the WHERE; otherwise the block's last SQL does.
-        enough: rows after which the text filter may stop; None decides all.
+        stop_after: rows after which the text filter may stop; None decides all.
         direct: read the one base table by its row ids instead of copying candidates first.
         late: evaluate text that only the output needs for the rows that are returned.
-        one_per: expression for each value of which one row will do; `first_only` says that the text filter stops there.
+        semi_join_key: expression for each value of which one row will do;
+            `first_only` says that the text filter stops there.
     """
 
     name: str
@@ -69,10 +70,10 @@ class TextBlock:
     condition: exp.Expr | None = None
     residual: Predicate | None = None
     filtered: bool = False
-    enough: int | None = None
+    stop_after: int | None = None
     direct: bool = False
     late: bool = False
-    one_per: exp.Expr | None = None
+    semi_join_key: exp.Expr | None = None
     first_only: bool = False
     light: frozenset[str] = frozenset()
 
@@ -130,8 +131,8 @@ class TextStage:
         block: the block it belongs to; evidence is kept under that name.
         source: SELECT of ROW, documents, questions, structured atoms, columns that computed atoms need, keys.
         predicate: rows that are not TRUE are dropped; None keeps all and stores the computed columns.
-        enough: stop when so many rows passed; `ordered` says that they must be the first in source order.
-        one_per: column of the source for each value of which one row that passes will do.
+        stop_after: stop when so many rows passed; `ordered` says that they must be the first in source order.
+        semi_join_key: column of the source for each value of which one row that passes will do.
     """
 
     name: str
@@ -139,9 +140,9 @@ class TextStage:
     source: exp.Select
     inputs: tuple[SiteInput, ...]
     predicate: Predicate | None = None
-    enough: int | None = None
+    stop_after: int | None = None
     ordered: bool = False
-    one_per: str | None = None
+    semi_join_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
