@@ -72,6 +72,11 @@ UNDERSTOOD = {
     "ferries with less than a hundred passengers": "",
     "ferries without trips in May 2025": "ferry_id NOT IN (SELECT ferry_id FROM trips WHERE (sailed >= '2025-05-01'",
     "unwooden ferries": "",
+    "how many ferries do not have the harbor Oslo": "harbor <> 'Oslo'",
+    "ferries that have steel or wood as their hull": "hull IN ('steel', 'wood')",
+    "the top 3 highest ticket prices": "ORDER BY ticket_price DESC LIMIT 3",
+    "how many ferries have a built below -5": "built < -5",
+    "what is the ticket price of Ferry C": "\"Ferry Name\" = 'Ferry C'",
 }
 DECLINED = {
     "how many ferries sank?": "sank",
@@ -85,6 +90,8 @@ DECLINED = {
     'ferries in "the"': "the",
     "how many ferries are in OSLA": "OSLA",
     "trips posted by ferry id 3": "",
+    "ferries inspected in the first week of 2024": "week",
+    "average crew size of ferries by ferry": "",
     "ferries both in Oslo and in Turku": "both",
     "ferries built before 1960 and after 1990": "both above and below",
 }
@@ -155,6 +162,7 @@ OF_FACTS = {
     "how many cities are coastal": [(2,)],
     "average population of coastal cities": [(750.0,)],
     "how many cities have no mayor": [(1,)],
+    "population of coastal cities": [("Dunwich", 300), ("Ostia", 1200)],
 }
 MATCHES = {
     "teams": {"team_id": [1, 2], "team name": ["Reds", "Blues"], "city": ["Ayr", "Bute"]},

@@ -30,7 +30,6 @@ CONSTRUCTIONS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
         (r"v(?=w{1,2}V)", conditions.verb),
         (r"B(?=w*V)", conditions.author),
         (r"Sw*S", asked.superlatives),
-        (r"Sw?Y", asked.first_period),
         (r"(?:(?P<a>C)w*)?(?P<g>G)(?:w*(?P<b>C))?", conditions.average_reference),
         (r"(?P<f>A)w*(?P<a>C)w*(?P<o>O)", conditions.compared),
         (r"(?P<o>O)w*(?P<r>R)", conditions.counted_rows),

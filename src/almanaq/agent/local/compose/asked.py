@@ -112,11 +112,6 @@ def _ranked_text(
     return True
 
 
-def first_period(_state: State, _match: re.Match[str]) -> bool:
-    """ "In the first week of 2018" speaks of days, not of a row."""
-    raise NotUnderstood("which days are meant")
-
-
 def superlatives(state: State, match: re.Match[str]) -> bool:
     """ "The top 3 highest ratings": the first one says how many."""
     (_, _, amount), (detail, measured, other) = state.spans[match.start()].data, state.spans[match.end() - 1].data

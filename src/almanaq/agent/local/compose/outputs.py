@@ -163,14 +163,7 @@ def _outputs(state: State, columns: list[Place]) -> None:
             raise NotUnderstood("of the rows of which table a share is asked for")
         return
     if state.each is not None:
-        measured = [p for _, p in state.aggregates] or [p for p in columns if p.kind == "number"]
-        by = any(span.kind == "B" and span.data == "by" for span in state.spans)
-        if by and state.aggregates and all(p.relation == state.each for p in measured):
-            raise NotUnderstood(f"of which rows of {state.each.name} the numbers are put together")
-        if not (measured and all(p.relation == state.each for p in measured)):
-            frame.groups += [Term("", place) for place in state.names_of(state.each)]
-            frame.groups = list(dict.fromkeys(frame.groups))
-        columns = [place for place in columns if Term("", place) not in frame.groups]
+        columns = _by_each(state, columns)
     if state.superlative is not None:
         _ranked_outputs(state, columns)
         return
@@ -197,10 +190,19 @@ def _outputs(state: State, columns: list[Place]) -> None:
     _rows(state, columns)
 
 
-def _row_name(state: State) -> Place:
-    if not state.frame.nouns:
-        raise NotUnderstood("rows of what")
-    return state.name_of(state.frame.nouns[:1])
+def _by_each(state: State, columns: list[Place]) -> list[Place]:
+    """Group by the rows of a relation, "by team"; give the columns that are left to be shown."""
+    assert state.each is not None
+    frame = state.frame
+    measured = [p for _, p in state.aggregates] or [p for p in columns if p.kind == "number"]
+    own = bool(measured) and all(p.relation == state.each for p in measured)
+    by = any(span.kind == "B" and span.data == "by" for span in state.spans)
+    if by and state.aggregates and own:
+        raise NotUnderstood(f"of which rows of {state.each.name} the numbers are put together")
+    if not own:
+        frame.groups += [Term("", place) for place in state.names_of(state.each)]
+        frame.groups = list(dict.fromkeys(frame.groups))
+    return [place for place in columns if Term("", place) not in frame.groups]
 
 
 def _listed_beside(state: State) -> bool:
@@ -332,7 +334,8 @@ def _ranked_outputs(state: State, columns: list[Place]) -> None:
     if not frame.nouns and not columns and told.amount is None:
         frame.wanted = [Term("MAX" if told.down else "MIN", told.place)]
         return
-    shown = [Term("", place) for place in columns] or _shown(state, frame.nouns[0], told.place)
+    shown = [Term("", place) for place in columns]
+    shown = shown or (_shown(state, frame.nouns[0], told.place) if frame.nouns else [])
     frame.wanted = list(dict.fromkeys([*shown, Term("", told.place)]))
     frame.tests.append(Test(Term("", told.place), "{} IS NOT NULL"))
     frame.order, frame.limit = [(Term("", told.place), told.down)], told.amount or 1
