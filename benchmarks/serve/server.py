@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import almanaq
@@ -47,13 +47,12 @@ def main() -> None:
     arguments = parser.parse_args()
     model = ScriptedModel(reply, latency=arguments.latency)
     model.prompts = _Forgetful()  # the server is measured, not what a fake remembers
+    model.persistent = True  # its replies are kept as a real model's are: on disk
     with tempfile.TemporaryDirectory() as folder, bound("127.0.0.1", 0) as listening:
+        os.environ["ALMANAQ_CACHE_DIR"] = folder
         access = replace(Access(), port=listening.getsockname()[1])
-        with almanaq.connect(places(), model=model, embedder="lexical", cache=False) as connection:
-            service = open_service(connection, "places", store_mb=None)
-            from almanaq.web.store import AnswerStore
-
-            service = replace(service, store=AnswerStore(Path(folder) / "answers.sqlite", "places"))
+        with almanaq.connect(places(), model=model, embedder="lexical") as connection:
+            service = open_service(connection, "places")
             serve(create_app(service, access), listening, lambda: print(access.port, flush=True))
             service.store.close()
 

@@ -1,0 +1,46 @@
+"""The same question gives the same record by the command line, over HTTP, and through MCP."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.web.live import live
+
+import almanaq
+from almanaq.cli.ask import ask
+from almanaq.mcp.tools import Tools
+from almanaq.web.opening import open_service
+
+QUESTIONS = (
+    "Where can I have a romantic Italian dinner in Palo Alto?",
+    "How many sushi restaurants are there?",
+    "hello",
+)
+OF_ONE_RUN = ("seconds", "cached_calls", "text_calls")
+
+
+@pytest.fixture(scope="module")
+def sample():
+    with almanaq.connect("sample:restaurants", cache=False) as connection:
+        service = open_service(connection, "sample:restaurants", store_mb=None)
+        with live(service) as client:
+            client.tools = Tools(connection)
+            yield client
+        service.store.close()
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_way_gives_the_same_record(sample, question, capsys):
+    ask(question, "sample:restaurants", json=True, no_cache=True)
+    printed = json.loads(capsys.readouterr().out)
+    over_http = sample.ask(question)
+    assert set(printed) <= set(over_http)
+    assert [column["name"] for column in over_http["columns"]] == printed["columns"]
+    for name in set(printed) - {"columns", "trace"}:
+        assert over_http[name] == printed[name], name
+    for name in set(printed["trace"]) - set(OF_ONE_RUN):
+        assert over_http["trace"][name] == printed["trace"][name], name
+    told = sample.tools.by_name["ask"]({"question": question}, lambda *_: None)
+    for name in ("status", "answer", "suql", "rows", "searched", "relaxed"):
+        assert (told[name] or None) == (printed[name] or None), name
