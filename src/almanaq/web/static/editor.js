@@ -9,7 +9,7 @@ export function editor(suql, ran) {
   const area = el("textarea", { spellcheck: "false", "aria-label": "SUQL query", maxlength: 100000 });
   area.value = suql;
   const picture = el("pre", { "aria-hidden": "true" });
-  const told = el("div", {});
+  const told = el("div", { class: "told" });
   let fault = null;
   let plan = null;
   const draw = () => picture.replaceChildren(...highlighted(area.value, fault), "\n");
@@ -26,6 +26,7 @@ export function editor(suql, ran) {
       area.focus();
       area.setSelectionRange(fault.start, fault.end);
     }
+    told.scrollIntoView({ block: "nearest" });
   };
   const explain = async () => {
     try {
