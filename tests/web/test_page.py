@@ -29,7 +29,7 @@ HOSTILE = {
     "markup": '<img src=x onerror="document.title=1"> candles <b>bold</b>',
     "direction": "\u202ethgir ot tfel\u202c and candles, \u2066isolated",
     "emoji": "\U0001f355\U0001f469\u200d\U0001f373 before the candles",
-    "long": "x" * 600_000 + " candles " + "y" * 400_000,
+    "long": "many words " * 55_000 + "candles " + "and more " * 45_000,
 }
 
 
@@ -59,7 +59,7 @@ def opened(browser, client, path="/", **options):
     """A page that complains of nothing and asks no other host."""
     context = browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | options))
     page = context.new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(90_000)
     faults, hosts = [], set()
     page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: faults.append(str(error)))
@@ -220,7 +220,7 @@ def test_hostile_cells_are_text(browser, serve):
         page.locator(".card .buttons").wait_for()
         for number in range(4):
             page.locator(".quote li").nth(number).locator("button.plain").first.click()
-            page.get_by_text(f"Quote {number + 1} of 4").wait_for()
+            page.locator("#reader .hint", has_text=f"Quote {number + 1} of 4").wait_for()
             assert page.inner_text("#reader mark") == "andles"
             name = record["rows"][number][0]
             assert page.evaluate("document.querySelector('.passage').textContent") == HOSTILE[name]
