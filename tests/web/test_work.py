@@ -214,3 +214,19 @@ def test_many_conversations_at_once_are_not_crossed(serve):
     for number, replies in found.items():
         assert all(reply["rows"] == [[number, 2]] for reply in replies)
     assert len({reply["conversation"] for reply, _ in found.values()}) == 50
+
+
+def test_a_turn_leaves_no_event_loop_behind(serve):
+    import asyncio
+    import gc
+
+    def loops():
+        gc.collect()
+        return sum(isinstance(each, asyncio.BaseEventLoop) for each in gc.get_objects())
+
+    client = serve(model=ScriptedModel({"parse": lambda _: COUNTED, "respond": "Four."}))
+    client.ask("How many places are there at first?")
+    before = loops()
+    for number in range(12):
+        client.ask(f"How many places are there, {number}?")
+    assert loops() <= before + 4

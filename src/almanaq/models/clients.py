@@ -51,4 +51,7 @@ class PerLoop(Generic[C]):
         try:
             yield client
         finally:
+            # A generator knows the loop that ends it: held here, it would hold the loop for good.
+            with self._lock:
+                self._held.pop(asyncio.get_running_loop(), None)
             await client.close()
