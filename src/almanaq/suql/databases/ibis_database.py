@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any
 
 from almanaq.errors import DatabaseError, MissingExtraError, SourceError, UsageError
@@ -160,7 +161,7 @@ def _engine(backend: Any) -> Engine:
 
 def _runner(backend: Any) -> Callable[[str], Any]:
     """Give what runs a SELECT; MySQL's driver is asked not to bring all its rows before the first is read."""
-    if backend.name != "mysql":
+    if backend.name != "mysql" or find_spec("MySQLdb") is None:
         run: Callable[[str], Any] = backend.raw_sql
         return run
     from MySQLdb.cursors import SSCursor
