@@ -23,6 +23,8 @@ settings.load_profile("same")
 def pytest_configure(config: pytest.Config) -> None:
     """Give the run folders of its own: nothing kept by an earlier run is seen, nor the user's cache and settings.
 
+    Nor is a model server looked for that happens to run on this machine.
+
     Workers of a parallel run inherit the folder, so that costly files (static vectors) are made once.
     """
     if hasattr(config, "workerinput"):
@@ -30,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.mkdtemp(prefix="almanaq-tests-")
     os.environ["ALMANAQ_CACHE_DIR"] = folder
     os.environ["XDG_CONFIG_HOME"] = os.path.join(folder, "config")
+    os.environ["ALMANAQ_LOCAL_SERVERS"] = "none"
     os.environ.pop("ALMANAQ_CACHE", None)
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 

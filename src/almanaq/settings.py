@@ -31,7 +31,7 @@ from almanaq.trust import allowed_on_terminal, config_folder, is_trusted, trust
 
 FILE = Path("almanaq.toml")
 
-_HARMLESS = ("speculation", "order", "strict", "deadline", "concurrency", "confidence")
+_HARMLESS = ("speculation", "order", "strict", "deadline", "timeout", "concurrency", "confidence")
 _LIMITS = {"max_calls": DEFAULT_MAX_CALLS, "max_result_mb": MAX_RESULT_MB}
 """What a folder may lower and not raise."""
 _OF_THIS_MACHINE = {"model": ("local",), "embedder": ("lexical", "static", "local")}
@@ -69,7 +69,7 @@ class Settings(BaseSettings):
         protected_namespaces=(),
     )
 
-    model: str = "local"
+    model: str = "auto"
     embedder: str | None = None
     cache_dir: str | None = None
     openai_base_url: str | None = Field(
@@ -78,6 +78,9 @@ class Settings(BaseSettings):
     openai_api_key: str | None = Field(
         None, validation_alias=AliasChoices("openai_api_key", "OPENAI_API_KEY"), repr=False
     )
+    aliases: dict[str, str] = Field(default_factory=dict)
+    local_servers: str | None = None
+    timeout: float | None = Field(None, gt=0, allow_inf_nan=False)
     max_calls: int | None = Field(None, ge=0)
     speculation: float = Field(2.0, ge=1, allow_inf_nan=False)
     order: Literal["similarity", "table"] = "similarity"
@@ -106,9 +109,15 @@ class Settings(BaseSettings):
             ("OPENAI_BASE_URL", self.openai_base_url),
             ("OPENAI_API_KEY", self.openai_api_key),
             ("ALMANAQ_CACHE_DIR", self.cache_dir),
+            ("ALMANAQ_LOCAL_SERVERS", self.local_servers),
+            ("ALMANAQ_TIMEOUT", None if self.timeout is None else str(self.timeout)),
         ):
             if value is not None:
                 os.environ[variable] = value
+
+    def named_model(self) -> str:
+        """Give the model's name, that of an alias in its place."""
+        return self.aliases.get(self.model, self.model)
 
 
 def read_settings(**flags: Any) -> Settings:
@@ -127,6 +136,7 @@ def read_settings(**flags: Any) -> Settings:
         reaching = {n: v for n, v in reaches_out(folder.values).items() if n not in bare.model_fields_set}
         if reaching and not is_trusted(folder.path, folder.content):
             _ask(folder, reaching)
+    _check_aliases(settings.aliases, files)
     return settings
 
 
@@ -177,6 +187,13 @@ def _ask(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
         f"{place} may not say where documents and keys go until you allow it: {said}. Read it, then run `almanaq"
         f" trust`; or give flags or set the environment; or write it into {config_folder() / FILE.name}"
     )
+
+
+def _check_aliases(aliases: Mapping[str, str], files: Sequence[SettingsFile]) -> None:
+    """Raise UsageError for an alias that could be taken for the name of a model."""
+    for name in aliases:
+        if ":" in name or name in ("auto", "local"):
+            raise UsageError(f"{_file_of('aliases', files)}: aliases: {name!r} is the name of a model; choose another")
 
 
 def _settings(flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> Settings:

@@ -24,7 +24,7 @@ def bare(tmp_path, monkeypatch):
 def test_defaults():
     settings = read_settings()
     assert (settings.model, settings.embedder, settings.order, settings.max_calls) == (
-        "local",
+        "auto",
         None,
         "similarity",
         None,
@@ -50,7 +50,7 @@ def test_precedence(bare, monkeypatch):
 
 def test_an_empty_variable_is_no_setting(monkeypatch):
     monkeypatch.setenv("ALMANAQ_MODEL", "")
-    assert read_settings().model == "local"
+    assert read_settings().model == "auto"
 
 
 @pytest.mark.parametrize(

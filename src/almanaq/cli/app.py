@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from almanaq.cli import ask, bench, cache, chat, demo, find, index, mcp, schema, serve, shell, sql, trust
+from almanaq.cli import ask, bench, cache, chat, demo, find, index, mcp, models, schema, serve, shell, sql, trust
 
-COMMANDS = (demo, schema, ask, chat, sql, shell, find, index, serve, mcp, bench, cache, trust)
+COMMANDS = (demo, schema, ask, chat, sql, shell, find, index, serve, mcp, models, bench, cache, trust)
 """In the order of `--help`."""
 
 

@@ -37,7 +37,7 @@ def demo(model: Model = None, embedder: Embedder = None) -> None:
     from almanaq.cli.terminal import console
 
     out = console()
-    with connected(Request(SOURCE, model, embedder)) as connection:
+    with connected(Request(SOURCE, model, embedder, looks=False)) as connection:
         for number, question in enumerate(QUESTIONS, 1):
             _show(connection, f"{number}. {question}", question, out)
     out.print(f'Ask your own:  almanaq ask "…" --db {SOURCE}')

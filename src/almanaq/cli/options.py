@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,10 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from almanaq.visible import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from almanaq.connection import Connection
+    from almanaq.settings import Settings
 
 SOURCE_HELP = (
     "A .duckdb or .sqlite file, a folder of CSV, JSON, Parquet, .xlsx or SQLite files, one such file, several with "
@@ -30,7 +34,12 @@ class Order(StrEnum):
 Db = Annotated[str, typer.Option("--db", metavar="SOURCE", help=SOURCE_HELP)]
 Model = Annotated[
     str | None,
-    typer.Option("--model", metavar="NAME", help="local (default: no language model), local:NAME or openai:MODEL."),
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="auto (default: what is at hand, else local), local (no language model), ollama:MODEL, openai:MODEL …; see"
+        " almanaq models.",
+    ),
 ]
 Embedder = Annotated[
     str | None,
@@ -96,7 +105,10 @@ NoLink = Annotated[bool, typer.Option("--no-link", help="Compare literals with E
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The flags of a command that decide how to connect; None where a flag was not given."""
+    """The flags of a command that decide how to connect; None where a flag was not given.
+
+    `looks`: whether a model is looked for where none is named; else that is `local`.
+    """
 
     source: str
     model: str | None = None
@@ -117,6 +129,7 @@ class Request:
     max_result_mb: int | None = None
     accuracy: str | None = None
     confidence: float | None = None
+    looks: bool = True
 
 
 @contextmanager
@@ -141,11 +154,12 @@ def connected(request: Request) -> Iterator[Connection]:
         confidence=request.confidence,
     )
     settings.export()
-    bound_memory(settings.model, settings.embedder)
+    model = chosen_model(settings, looks=request.looks)
+    bound_memory(model, settings.embedder)
     load_arrow()
     with connect(
         request.source,
-        model=settings.model,
+        model=model,
         embedder=settings.embedder,
         schema=request.schema,
         cache=request.cache,
@@ -167,3 +181,24 @@ def connected(request: Request) -> Iterator[Connection]:
     ) as connection:
         warn_of_source(connection.warnings)
         yield connection
+
+
+def chosen_model(settings: Settings, *, looks: bool = True) -> str:
+    """Give the model's name; what `auto` stands for is looked up, and said on stderr in one line."""
+    from almanaq.models.auto import AUTO, choose, looks_nowhere
+    from almanaq.models.budget import DEFAULT_MAX_CALLS
+
+    name = settings.named_model()
+    if name != AUTO:
+        return name
+    if looks_nowhere() or not (looks or "model" in settings.model_fields_set):
+        return "local"
+    choice = choose()
+    if choice.place is None:
+        told = f"{choice.name}: {choice.reason}"
+    else:
+        most = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls
+        budget = f"at most {most:,} calls a query (--max-calls)"
+        told = f"{choice.name} at {choice.place} ({choice.reason}); {budget}"
+    print(f"almanaq: model {visible(told)}", file=sys.stderr)
+    return choice.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -132,7 +133,7 @@ def sql(
     request = Request(
         db, model, embedder, schema, max_calls, speculation, order, strict, deadline,
         not no_cache, not no_link, passages, candidates, batch, allow_http=allow_http, max_result_mb=max_result_mb,
-        accuracy=accuracy,
+        accuracy=accuracy, looks=any(map(_reads_text, wanted)),
     )  # fmt: skip
     with connected(request) as connection:
         for query in wanted:
@@ -140,6 +141,11 @@ def sql(
                 _explain(connection, (query, tuple(param or ())), (analyze, verbose), chosen, out)
             else:
                 run_query(connection, (query, tuple(param or ())), output)
+
+
+def _reads_text(query: str) -> bool:
+    """Say whether a query may ask a model: only answer and summary do that need one."""
+    return re.search(r"\b(answer|summary)\b", query, re.IGNORECASE) is not None
 
 
 def _kept(out: str | None, materialize: str | None, *, resume: bool, cache: bool, runs: bool) -> Path | None:

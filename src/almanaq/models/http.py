@@ -57,7 +57,7 @@ class NoReply(Exception):
 
 
 class JsonServer:
-    """A server that takes JSON by POST.
+    """A server that speaks JSON.
 
     Args:
         base_url: its address; a query in it (`?api-version=…`) is sent with every request.
@@ -84,13 +84,19 @@ class JsonServer:
 
     async def post(self, path: str, content: Mapping[str, Any]) -> Reply:
         """Give the reply to `content` at a path below the base address; raises NoReply where none came."""
+        return await self._ask("POST", path, json.dumps(content).encode())
+
+    async def get(self, path: str) -> Reply:
+        """Give what stands at a path below the base address; raises NoReply where no reply came."""
+        return await self._ask("GET", path, None)
+
+    async def _ask(self, method: str, path: str, data: bytes | None) -> Reply:
         import aiohttp
 
         url = urlunsplit(self._parts._replace(path=_LAST_SLASHES.sub("", self._parts.path) + path))
         session = await self._sessions.get()
-        data = json.dumps(content).encode()
         try:
-            async with session.post(url, data=data, proxy=self._proxy, allow_redirects=False) as reply:
+            async with session.request(method, url, data=data, proxy=self._proxy, allow_redirects=False) as reply:
                 return Reply(reply.status, self._clean(await self._body(reply)), reply.headers)
         # Their causes hold the address, and are left out of tracebacks.
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as problem:

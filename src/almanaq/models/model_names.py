@@ -12,6 +12,7 @@ from almanaq.models.budget import Budget
 from almanaq.models.logged import DebugLog
 from almanaq.models.prices import Price, price_of
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Reader
+from almanaq.models.providers import PROVIDERS, call_timeout, place_of
 from almanaq.models.rate import Rate
 from almanaq.plugins import call_plugin, plugin_names
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from almanaq.models.batching import Batching
     from almanaq.models.prompted_reader import PromptedReader
 
-MODEL_NAMES = ("local", "local:NAME", "openai:MODEL")
+MODEL_NAMES = ("auto", "local", "local:NAME", "openai:MODEL", "ollama:MODEL", "azure:DEPLOYMENT")
 EMBEDDER_NAMES = ("lexical", "static", "local", "openai:MODEL")
 
 
@@ -29,7 +30,8 @@ class ModelSettings:
 
     Attributes:
         base_url, api_key: by default OPENAI_BASE_URL and OPENAI_API_KEY. Both may hold a key: neither is printed.
-        timeout: seconds until a call is given up; `attempts`: how often it is made at most.
+        timeout: seconds until a call is given up; None takes ALMANAQ_TIMEOUT, else 60, or 300 on this machine.
+        attempts: how often a call is made at most.
         concurrency: most calls under way at once.
         context_tokens: what the model reads at once.
         cache_file: where replies are kept; None takes the one in the user's cache folder.
@@ -45,7 +47,7 @@ class ModelSettings:
 
     base_url: str | None = field(default=None, repr=False)
     api_key: str | None = field(default=None, repr=False)
-    timeout: float = 60.0
+    timeout: float | None = None
     attempts: int = 4
     concurrency: int = 64
     context_tokens: int = 32_000
@@ -84,6 +86,10 @@ def open_models(
     if isinstance(spec, Models):
         return spec
     vectors = _embedder(embedder, settings)
+    if spec == "auto":
+        from almanaq.models.auto import choose
+
+        spec = choose().name
     if spec is None or spec == "local":
         return _local_models(vectors, cache=cache)
     if isinstance(spec, str) and spec.startswith("local:") and spec != "local:":
@@ -215,7 +221,7 @@ def _local_models(embedder: Embedder, *, cache: bool = False) -> Models:
 def _added(spec: str) -> LanguageModel | Reader | None:
     """Give the model that another package adds under a provider's name, None where none does."""
     provider, _, name = spec.partition(":")
-    if provider in ("local", "openai"):
+    if provider in ("local", *PROVIDERS):
         return None
     made = call_plugin("almanaq.models", provider, name)
     if made is not None and not isinstance(made, LanguageModel | Reader):
@@ -225,19 +231,21 @@ def _added(spec: str) -> LanguageModel | Reader | None:
 
 def _language_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
     provider, _, name = spec.partition(":")
-    if provider != "openai" or not name:
+    if provider not in PROVIDERS or not name:
         near = suggest(spec, (*MODEL_NAMES, *plugin_names("almanaq.models")))
         raise UsageError(f"no model is called {spec!r}{near}; change --model or ALMANAQ_MODEL")
     from almanaq.models.openai import OpenAIModel
 
+    place = place_of(provider, settings.base_url, settings.api_key)
     settings = replace(settings, price=settings.price or price_of(name))
     model = OpenAIModel(
         name,
-        settings.base_url,
-        settings.api_key,
-        timeout=settings.timeout,
+        place.address,
+        place.key,
+        timeout=settings.timeout or call_timeout(place.usual_timeout),
         price=settings.price,
         reasoning_effort=settings.reasoning_effort,
+        provider=provider,
     )
     return model, settings
 

@@ -53,6 +53,7 @@ class OpenAIModel:
         timeout: seconds until a call is given up.
         price: what tokens cost; None leaves `usage.money` unknown.
         reasoning_effort: sent to models that reason, e.g. "low".
+        provider: what stands before the colon in its name.
     """
 
     def __init__(
@@ -64,8 +65,9 @@ class OpenAIModel:
         timeout: float = 60.0,
         price: Price | None = None,
         reasoning_effort: str | None = None,
+        provider: str = "openai",
     ) -> None:
-        self.name = f"openai:{model}"
+        self.name = f"{provider}:{model}"
         self._model, self._price, self._effort = model, price, reasoning_effort
         address, key = address_and_key(base_url, api_key)
         self._base_url = shown_address(address)
