@@ -6,7 +6,7 @@ is what a turn takes beyond these, sending and waiting included. Every reply is 
 lost or crossed.
 
 `memory`: 5,000 turns in 250 conversations, 25 at once, with a model that replies at once, and what the server's process
-holds after every 500. Each conversation has a query of its own: after 2,000 turns all plans that are kept are there.
+holds after every 500. Each turn has a query of its own.
 
 `start`: seconds from the command `almanaq serve sample:restaurants` to its address, and what it ends in.
 """

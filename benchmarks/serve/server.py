@@ -26,9 +26,9 @@ def reply(prompt: Prompt) -> Any:
     """Give what a model would reply: the query of the conversation's own number, Yes to each text, and a sentence."""
     said = prompt.messages[-1].content
     if prompt.name == "parse":
-        number = int(re.findall(r"conversation (\d+)", said)[-1])
+        number, turn = map(int, re.findall(r"conversation (\d+), turn (\d+)", said)[-1])
         first = number * READ % ROWS
-        where = f"id >= {first} AND id < {first + READ} AND answer(notes, 'is it quiet in {number}?') = 'Yes'"
+        where = f"id >= {first} AND id < {first + READ} AND answer(notes, 'is it quiet in {number}, {turn}?') = 'Yes'"
         suql = f"SELECT {number} AS number, name FROM places WHERE {where} ORDER BY id"
         return {"reasoning": "", "suql": suql, "needs_data": True, "clarify": None}
     return "These are quiet." if prompt.name == "respond" else {"value": "Yes", "quotes": []}
