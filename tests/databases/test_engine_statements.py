@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -86,7 +86,9 @@ class Played:
 
     def __init__(self, name: str, connection: duckdb.DuckDBPyConnection, sent: list[str]) -> None:
         self.name, self._connection, self._sent = name, connection, sent
-        self.con = SimpleNamespace(get_server_info=lambda: "8.4.2", thread_id=lambda: 1)
+        self.con = SimpleNamespace(
+            get_server_info=lambda: "8.4.2", thread_id=lambda: 1, cursor=lambda _: Asked(self.raw_sql)
+        )
 
     def list_tables(self) -> list[str]:
         return ["o", "r"]
@@ -152,6 +154,18 @@ class Cursor:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+class Asked(Cursor):
+    """A cursor of MySQL's driver, where that is installed: it is told a statement after it was made."""
+
+    def __init__(self, run: Callable[[str], Cursor]) -> None:
+        super().__init__([], [])
+        self._run = run
+
+    def execute(self, sql: str) -> None:
+        found = self._run(sql)
+        self.description, self._rows = found.description, found._rows
 
 
 class Rows:

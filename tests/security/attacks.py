@@ -14,10 +14,12 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
+from almanaq.suql.syntax.functions import FUNCTIONS
+
 SECRET = "the-canary-was-read"
 LOCK, LARGE_OBJECT, SLEEP = 4711, 4712, 30
 """What an attack locks and writes, and how many seconds it sleeps: more than any honest query here takes."""
-_STEALING = {
+STEALING = {
     "duckdb": ("(SELECT content FROM read_text('{canary}'))", "(SELECT count(*) FROM glob('{folder}/*'))"),
     "postgres": (
         "pg_read_file('{canary}')",
@@ -29,7 +31,67 @@ _STEALING = {
         "nextval('numbers')::text",
         "(SELECT dblink_exec('', 'SELECT 1'))",
     ),
+    "mysql": (
+        "LOAD_FILE('{canary}')",
+        f"SLEEP({SLEEP})",
+        f"GET_LOCK('{LOCK}', 0)",
+        f"BENCHMARK(1000000000000, {LOCK})",
+        "(SELECT x FROM t INTO OUTFILE '{folder}/stolen')",
+        "@@secure_file_priv",
+        "(@almanaq := 'set')",
+        "NEXTVAL(numbers)",
+        "(SELECT x FROM t FOR UPDATE)",
+    ),
+    "trino": (
+        "(SELECT * FROM TABLE(system.query(query => 'SELECT 1')))",
+        "(SELECT count(*) FROM system.runtime.queries)",
+        "kill_query('20200101_000000_00000_aaaaa')",
+        "fail('the end')",
+    ),
+    "clickhouse": (
+        "file('{canary}')",
+        "(SELECT * FROM url('http://127.0.0.1/', 'CSV'))",
+        "(SELECT * FROM s3('s3://bucket/x'))",
+        "(SELECT * FROM remote('127.0.0.1', system.one))",
+        "(SELECT * FROM executable('id', 'TSV', 'x String'))",
+        f"sleep({SLEEP})",
+        "getSetting('max_threads')",
+        "dictGet('d', 'x', 1)",
+        "(SELECT count(*) FROM system.users)",
+        "(SELECT x FROM t INTO OUTFILE '{folder}/stolen')",
+    ),
+    "snowflake": (
+        f"SYSTEM$WAIT({SLEEP})",
+        "(SELECT $1 FROM @stage)",
+        "AI_COMPLETE('model', x)",
+        "SNOWFLAKE.CORTEX.COMPLETE('model', x)",
+        "GETVARIABLE('a')",
+        "numbers.NEXTVAL",
+        "GET_DDL('table', 't')",
+        "(SELECT count(*) FROM TABLE(RESULT_SCAN(LAST_QUERY_ID())))",
+    ),
+    "bigquery": (
+        "(SELECT * FROM EXTERNAL_QUERY('c', 'SELECT 1'))",
+        "(SELECT * FROM ML.GENERATE_TEXT(MODEL m, TABLE t))",
+        "AI.GENERATE('x')",
+        "NET.HOST('http://a')",
+        "@@project_id",
+        "SESSION_USER()",
+    ),
+    "databricks": (
+        "(SELECT * FROM read_files('{canary}'))",
+        "(SELECT * FROM csv.`{canary}`)",
+        "ai_query('endpoint', x)",
+        "ai_gen(x)",
+        "http_request('c', 'GET', '/')",
+        "reflect('java.lang.Runtime', 'getRuntime')",
+        "java_method('java.lang.Thread', 'sleep', 30000)",
+        "secret('scope', 'key')",
+        "(SELECT * FROM remote_query('c', query => 'SELECT 1'))",
+        "'${env:HOME}'",
+    ),
 }
+"""What attacks on an engine want: each reads, writes, waits, locks or asks what no query may."""
 _OPENINGS = (
     *(
         "{x}",
@@ -122,7 +184,7 @@ class Attack:
 
 
 def functions() -> list[str]:
-    """Give every name that sqlglot reads as a function of a class of its own, and the engines' dangerous ones."""
+    """Give every name that sqlglot has a class of functions for, those allowed, the engines' dangerous ones."""
     names = {name for kind in exp.ALL_FUNCTIONS for name in kind.sql_names()}
     parser = Dialect.get_or_raise("postgres").parser_class
     names |= {*parser.FUNCTIONS, *parser.FUNCTION_PARSERS}
@@ -131,8 +193,11 @@ def functions() -> list[str]:
         "lo_export lo_get lo_create dblink dblink_exec query_to_xml table_to_xml cursor_to_xml set_config nextval "
         "current_setting "
         "setval pg_terminate_backend pg_reload_conf read_text read_csv read_blob read_parquet read_json glob sniff_csv "
-        "getenv query query_table duckdb_secrets pragma_database_list copy ts_stat pg_notify txid_current"
+        "getenv query query_table duckdb_secrets pragma_database_list copy ts_stat pg_notify txid_current "
+        "load_file sleep benchmark get_lock release_lock sys_exec url s3 remote executable file hdfs input jdbc "
+        "external_query ai_query ai_gen read_files http_request reflect java_method secret remote_query getvariable"
     )
+    names |= set(FUNCTIONS)
     return sorted(name.lower() for name in names | set(dangerous.split()) if re.fullmatch(r"\w+", name))
 
 
@@ -141,7 +206,7 @@ def attacks(engine: str, count: int, canary: str, seed: int = 0) -> Iterator[Att
     dice = random.Random(f"{engine} {seed}")
     names, folder = functions(), canary.rpartition("/")[0]
     dice.shuffle(names)
-    stolen = [text.replace("{canary}", canary).replace("{folder}", folder) for text in _STEALING[engine]]
+    stolen = [text.replace("{canary}", canary).replace("{folder}", folder) for text in STEALING[engine]]
     for i in range(count):
         wanted = dice.choice(stolen)
         payload = dice.choice(_OPENINGS).replace("{x}", wanted)

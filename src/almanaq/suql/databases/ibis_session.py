@@ -35,6 +35,7 @@ from almanaq.suql.databases.ibis_engines import Engine
 from almanaq.suql.databases.ibis_rows import close, read, reader, to_batch
 from almanaq.suql.databases.leaving import end
 from almanaq.suql.databases.postgres_types import sql_type
+from almanaq.suql.dialects.texts import write_texts
 from almanaq.suql.syntax.dialect import MISREAD
 
 MOST_WRITTEN = 10_000
@@ -337,7 +338,7 @@ class IbisSession:
         select = exp.select("*").from_(values)
         if not table.num_rows:
             select = select.where("1 = 0")
-        self._written[name] = select.sql(self._engine.dialect)
+        self._written[name] = write_texts(select, self._engine.dialect).sql(self._engine.dialect)
 
     def _with_written(self, sql: str) -> str:
         """Give a statement with the tables that it names and that are no tables anywhere."""

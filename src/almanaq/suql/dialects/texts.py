@@ -14,18 +14,36 @@ _BACKSLASH_IN_NAMES = ("bigquery", "clickhouse")
 def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
     r"""Give a tree, which is changed, with its texts safe to print: the last step before it is.
 
-    In PostgreSQL `'a\b'` depends on a setting of the session, `e'a\\b'` does not. Other engines have no such setting,
-    or it is made at the start of a session.
+    In PostgreSQL `'a\b'` depends on a setting of the session, `e'a\\b'` does not. Databricks puts the value of a
+    setting, or of a variable of the server's environment, into `${…}` wherever it stands, in a text too. Other engines
+    have no such setting, or it is made at the start of a session.
 
     Raises:
         UnsupportedError: a name that the engine has no way to write.
     """
     if dialect == "postgres":
         return _escaped(tree)
+    if dialect == "databricks":
+        return _unsubstituted(tree)
     if dialect in _BACKSLASH_IN_NAMES:
         for name in nodes_of(tree, exp.Identifier):
             if "\\" in name.name or (dialect == "bigquery" and "`" in name.name):
                 raise UnsupportedError(f"the name {name.name!r} cannot be written for {dialect}")
+    return tree
+
+
+def _unsubstituted(tree: exp.Expr) -> exp.Expr:
+    """Write a text with `${` in two, so that no `${` is sent."""
+    for name in nodes_of(tree, exp.Identifier):
+        if "${" in name.name:
+            raise UnsupportedError(f"the name {name.name!r} cannot be written for databricks")
+    for text in [node for node in nodes_of(tree, exp.Literal) if node.is_string and "${" in node.name]:
+        first, *others = text.name.split("${")
+        pieces = [exp.Literal.string(piece) for other in others for piece in ("$", "{" + other)]
+        written = exp.func("concat", exp.Literal.string(first), *pieces)
+        if text is tree:
+            return written
+        text.replace(written)
     return tree
 
 
