@@ -35,8 +35,8 @@ from almanaq.suql.databases.ibis_engines import Engine
 from almanaq.suql.databases.ibis_rows import close, read, reader, to_batch
 from almanaq.suql.databases.leaving import end
 from almanaq.suql.databases.postgres_types import sql_type
-from almanaq.suql.dialects.texts import write_texts
 from almanaq.suql.syntax.dialect import MISREAD
+from almanaq.suql.syntax.variables import without_variables
 
 MOST_WRITTEN = 10_000
 """Rows between two steps that are written into statements, where there are no temporary tables."""
@@ -338,7 +338,8 @@ class IbisSession:
         select = exp.select("*").from_(values)
         if not table.num_rows:
             select = select.where("1 = 0")
-        self._written[name] = write_texts(select, self._engine.dialect).sql(self._engine.dialect)
+        dialect = self._engine.dialect
+        self._written[name] = (without_variables(select) if dialect == "databricks" else select).sql(dialect)
 
     def _with_written(self, sql: str) -> str:
         """Give a statement with the tables that it names and that are no tables anywhere."""

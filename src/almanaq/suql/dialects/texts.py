@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.variables import without_variables
 
 _BACKSLASH_IN_NAMES = ("bigquery", "clickhouse")
 """Engines that read a backslash in a quoted name as an escape, which sqlglot does not write."""
@@ -24,26 +25,11 @@ def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
     if dialect == "postgres":
         return _escaped(tree)
     if dialect == "databricks":
-        return _unsubstituted(tree)
+        return without_variables(tree)
     if dialect in _BACKSLASH_IN_NAMES:
         for name in nodes_of(tree, exp.Identifier):
             if "\\" in name.name or (dialect == "bigquery" and "`" in name.name):
                 raise UnsupportedError(f"the name {name.name!r} cannot be written for {dialect}")
-    return tree
-
-
-def _unsubstituted(tree: exp.Expr) -> exp.Expr:
-    """Write a text with `${` in two, so that no `${` is sent."""
-    for name in nodes_of(tree, exp.Identifier):
-        if "${" in name.name:
-            raise UnsupportedError(f"the name {name.name!r} cannot be written for databricks")
-    for text in [node for node in nodes_of(tree, exp.Literal) if node.is_string and "${" in node.name]:
-        first, *others = text.name.split("${")
-        pieces = [exp.Literal.string(piece) for other in others for piece in ("$", "{" + other)]
-        written = exp.func("concat", exp.Literal.string(first), *pieces)
-        if text is tree:
-            return written
-        text.replace(written)
     return tree
 
 
