@@ -203,13 +203,16 @@ class Raising:
 
 
 def test_the_agent_answers_with_suql_over_what_was_found(qa: RunRequest, sql: RunRequest) -> None:
+    file = next(qa.data_dir.rglob(f"{qa.dataset}/queries_test.parquet"))
+    asked = [row | {"query": f"value of item{row['answer']}"} for row in pq.read_table(file).to_pylist()]
+    pq.write_table(pa.Table.from_pylist(asked), file)
     found = run(replace(qa, generator="agent", retriever="oracle", limit=4))
     assert found.outcomes == {"ok": 4}
     assert found.config.generator == "agent"
     assert all("SELECT" in reply["reasoning"] for reply in replies(qa.out))
-    asked = replace(sql, generator="agent", out=sql.out.with_name("sql"))
-    run(asked)
-    assert any(reply["text"].startswith("SELECT") for reply in replies(asked.out))
+    request = replace(sql, generator="agent", out=sql.out.with_name("sql"))
+    run(request)
+    assert any(reply["text"].startswith("SELECT") for reply in replies(request.out))
 
 
 def test_the_agent_judges_statements_by_what_each_table_says(facts: RunRequest) -> None:

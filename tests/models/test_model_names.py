@@ -106,6 +106,7 @@ def test_weights_that_are_not_the_published_ones_are_refused(monkeypatch: pytest
     if not local_embedder.local_is_installed():
         pytest.skip("needs the extra `local`")
     monkeypatch.setattr(minilm_weights, "WEIGHTS_SHA256", "0" * 64)
+    monkeypatch.setattr(local_embedder, "_shared_minilm", local_embedder.load_minilm)  # not what was loaded before
     with pytest.raises(ModelError, match="sha256"):
         open_embedder("local").embed(["x"])
 

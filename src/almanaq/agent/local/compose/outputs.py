@@ -247,7 +247,9 @@ def _rows(state: State, columns: list[Place]) -> None:
         return
     tested = {test.term.place.relation.name: test.term.place.relation for test in frame.tests if test.term.place}
     opening = str(state.spans[0].data) if state.spans[0].kind == "w" else ""
-    if not frame.nouns and len(tested) == 1 and opening not in _ASKING and not any(s.kind in "rv" for s in state.spans):
+    only_named = sum(span.kind != "w" for span in state.spans) == 1 and _asks_of_one(state)  # "what is Lima?"
+    asks_else = (opening in _ASKING and not only_named) or any(span.kind in "rv" for span in state.spans)
+    if not frame.nouns and len(tested) == 1 and not asks_else:
         frame.nouns += tested.values()
     everything = any(
         span.data in ("all", "list", "show", "every", "display", "there") for span in state.spans if span.kind == "w"
