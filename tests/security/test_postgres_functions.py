@@ -158,3 +158,51 @@ def test_a_document_of_xml_reads_no_file_and_does_not_grow(postgres_server: Post
                 said = str(error)
             assert SECRET not in said
             assert len(said) < 5_000
+
+
+@pytest.fixture(scope="module")
+def trapped(postgres_server: PostgresServer) -> str:
+    """The URL of a database in which somebody has put functions under the names of the system's."""
+    url = postgres_server.new_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int, x varchar(9), s text); INSERT INTO t VALUES (1, 'Ab', 'Cd')")
+        for heading in (
+            *("lower(varchar)", "lower(int)", "upper(varchar)", "length(varchar)", "levenshtein(text, text)"),
+            *(
+                "strpos(varchar, text)",
+                "concat(varchar, text)",
+                '"substring"(varchar, int)',
+                "to_char(int, text)",
+                '"coalesce"(varchar)',
+            ),
+        ):
+            body = "BEGIN RAISE EXCEPTION 'the trap was called'; END"
+            connection.execute(f"CREATE FUNCTION {heading} RETURNS text LANGUAGE plpgsql AS $${body}$$")
+    return url
+
+
+@pytest.mark.parametrize(
+    ("query", "value"),
+    [
+        ("SELECT lower(x) FROM t", "ab"),
+        ("SELECT upper(x) FROM t WHERE answer(s, 'q') = 'Yes'", "AB"),
+        ("SELECT id FROM t WHERE length(x) = 2 AND answer(s, 'q') = 'Yes'", 1),
+        ("SELECT position('b' IN x) FROM t", 2),
+        ("SELECT trim(x) || coalesce(x, 'lower(') FROM t", "AbAb"),
+        ("SELECT concat(x, 'lower(x)') FROM t", "Ablower(x)"),
+        ("SELECT to_char(id, '9') FROM t", " 1"),
+        ("SELECT substring(x, 2) FROM t", None),
+        ("SELECT lower(id) FROM t", None),
+        ("SELECT levenshtein(s, 'a') FROM t", None),
+    ],
+)
+def test_a_function_of_the_database_is_not_called_under_an_allowed_name(
+    trapped: str, query: str, value: object
+) -> None:
+    with almanaq.connect(trapped, model=FunctionModel(lambda *_: "Yes"), cache=False) as con:
+        if value is not None:
+            assert con.sql(query).rows == [(value,)]
+            return
+        with pytest.raises(AlmanaqError) as raised:
+            con.sql(query)
+    assert "trap was called" not in str(raised.value)

@@ -104,6 +104,8 @@ class Catalog:
         separate: whether each schema is a database of its own, as of a folder of SQLite files: what one question needs
             lies in one of them. The schemas of a server's database are joined like one.
         composites: the name of each type of rows that no relation has, and its fields.
+        own_functions: names that queries may call and that somebody has given to functions of the database as well, and
+            whether the database's system has one of that name.
     """
 
     relations: tuple[Relation, ...]
@@ -111,6 +113,7 @@ class Catalog:
     broken: tuple[tuple[str, str], ...] = ()
     separate: bool = False
     composites: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    own_functions: tuple[tuple[str, bool], ...] = ()
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
     _alike: frozenset[str] = field(init=False, repr=False, compare=False)
 

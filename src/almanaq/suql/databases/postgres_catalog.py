@@ -13,6 +13,7 @@ from almanaq.suql.catalog.reading import declared_column, flatten, relation_name
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey
 from almanaq.suql.databases.postgres_driver import driver
+from almanaq.suql.syntax.functions import functions_of
 from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:
@@ -76,6 +77,14 @@ _COMPOSITES = """
     WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_type_is_visible(t.oid)
           AND t.typnamespace <> 'pg_catalog'::regnamespace
     GROUP BY t.oid, t.typname ORDER BY t.typname"""
+_OWN_FUNCTIONS = """
+    SELECT p.proname::text, bool_or(s.oid IS NOT NULL)
+    FROM pg_proc p LEFT JOIN pg_proc s ON s.pronamespace = 'pg_catalog'::regnamespace AND s.proname = p.proname
+    WHERE p.pronamespace <> 'pg_catalog'::regnamespace
+      AND p.pronamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY (current_schemas(false)))
+      AND NOT EXISTS (SELECT 1 FROM pg_depend d
+                      WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    GROUP BY p.proname HAVING bool_or(s.oid IS NOT NULL) OR p.proname = ANY(%s) ORDER BY p.proname"""
 _ENUMS = "SELECT enumtypid, enumlabel FROM pg_enum ORDER BY enumtypid, enumsortorder"
 _CONSTRAINTS = """
     SELECT c.conrelid, c.contype::text, ARRAY(SELECT a.attname::text FROM unnest(c.conkey) WITH ORDINALITY k(n, o)
@@ -157,7 +166,11 @@ class CatalogReader:
         looked_at = tuple(self._looked_at(f, relation, infer=not declared) for f, relation in relations)
         self._limit(0)
         composites = tuple((name, tuple(fields)) for name, fields in self._rows(_COMPOSITES))
-        return Catalog(looked_at, hidden=hidden, composites=composites)
+        return Catalog(looked_at, hidden=hidden, composites=composites, own_functions=self._own_functions())
+
+    def _own_functions(self) -> tuple[tuple[str, bool], ...]:
+        found = self._rows(_OWN_FUNCTIONS, [list(functions_of("postgres"))])
+        return tuple((str(name), bool(both)) for name, both in found)
 
     def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
         """Tell whether a key is unique and never null."""

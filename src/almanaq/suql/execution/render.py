@@ -18,7 +18,7 @@ from almanaq.suql.databases.protocols import Session
 from almanaq.suql.dialects.collation import collate_column, compare_by_bytes
 from almanaq.suql.dialects.texts import write_texts
 from almanaq.suql.dialects.write import write_differences
-from almanaq.suql.execution.emitted import check_emitted
+from almanaq.suql.execution.emitted import check_emitted, name_system_functions
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.plan.stages import ROW
 from almanaq.suql.syntax.dialect import MISREAD
@@ -52,6 +52,7 @@ class Renderer:
         told = collation is not None and dialect == "postgres"
         self._types = {r.name.lower(): _types(r) for r in catalog.relations} if told else None
         self._column_collation = collation if dialect == "mysql" else None
+        self._own = dict(catalog.own_functions)
         self._temporary: set[str] = set()
         self._empty: set[str] = set()
         self._rows: dict[str, list[Any]] = {}
@@ -127,6 +128,7 @@ class Renderer:
             raise UnsupportedError(f"{self._dialect} cannot do what the query asks: {error}") from error
         except MISREAD as error:
             raise UnsupportedError(f"a function lacks arguments, or has others than {self._dialect} takes") from error
+        text = name_system_functions(text, self._own)
         check_emitted(text, tree, self._dialect)
         return text
 
