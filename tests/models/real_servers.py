@@ -79,11 +79,11 @@ def test_it_is_found_by_itself(llama: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_chat_with_its_tokens_and_those_of_a_known_prefix(llama: str) -> None:
     model = OpenAIModel("smollm2", llama, "none", timeout=120)
-    message = Message("user", "The grass is green. " * 20 + "Is grass green? Answer Yes or No.")
-    first, again = (asyncio.run(model.complete(Prompt("t", "1", (message,), None, 256))) for _ in range(2))
+    messages = (Message("system", "You answer briefly."), Message("user", "Hello! How are you?"))
+    first, again = (asyncio.run(model.complete(Prompt("t", "1", messages, None, 256))) for _ in range(2))
     assert first.text == again.text != ""
-    assert (first.usage.input_tokens > 60, 0 < first.usage.output_tokens <= 256) == (True, True)
-    assert again.usage.cached_input_tokens > 60
+    assert (first.usage.input_tokens > 16, 0 < first.usage.output_tokens <= 256) == (True, True)
+    assert again.usage.cached_input_tokens > 16
 
 
 def test_a_schema_holds(llama: str) -> None:
