@@ -36,6 +36,32 @@ def retrieval() -> str:
     return markdown(head, [*rows, ("*best published*", *best)])
 
 
+def headlines() -> str:
+    """One line for each thing that is measured, and where the page on it is."""
+    found, published = by_system("table-retrieval")["hybrid"], json.loads((EXPERIMENTS / "published.json").read_text())
+    names = ("ottqa", "fetaqa", "tabfact")
+    ours = " / ".join(figure(found[name]["metrics"]["recall@10"]) for name in names)
+    best = " / ".join(figure(published[name]["@10"]) for name in names)
+    kept = json.loads((EXPERIMENTS / "strangers" / "kept.json").read_text())
+    pairs = json.loads((EXPERIMENTS / "sembench" / "movie-labels.json").read_text())["result"]["metrics"]
+    rows = [
+        ("the table among the first ten, of OTTQA / FeTaQA / TabFact", ours, f"best published, of the test splits: {best}", "retrieval"),
+        (
+            "`local` on strangers' tables, never opened: right of what it answers",
+            figure(kept["precision"][0]),
+            f"it answers {figure(kept['coverage'][0])} of {kept['questions']} questions",
+            "local",
+        ),
+        (
+            "calls for ten pairs of reviews, same / opposite sentiment (SemBench Q5 / Q6)",
+            f"{pairs['calls_Q5']:.0f} / {pairs['calls_Q6']:.0f}",
+            f"quality {pairs['quality_Q5']:.2f} / {pairs['quality_Q6']:.2f}",
+            "benchmark",
+        ),
+    ]
+    return markdown(("what", "figure", "beside", "page"), [(*row[:3], f"[{row[3]}](docs/{row[3]}.md)") for row in rows])
+
+
 def _pair(result: dict[str, Any] | None) -> str:
     if result is None:
         return "–"
@@ -168,6 +194,7 @@ def timed() -> str:
 
 
 TABLES = {
+    "headlines": headlines,
     "retrieval": retrieval,
     "target-table-2": target_table_2,
     "learned": learned,
