@@ -45,7 +45,12 @@ def headlines() -> str:
     kept = json.loads((EXPERIMENTS / "strangers" / "kept.json").read_text())
     pairs = json.loads((EXPERIMENTS / "sembench" / "movie-labels.json").read_text())["result"]["metrics"]
     rows = [
-        ("the table among the first ten, of OTTQA / FeTaQA / TabFact", ours, f"best published, of the test splits: {best}", "retrieval"),
+        (
+            "the table among the first ten, of OTTQA / FeTaQA / TabFact",
+            ours,
+            f"best published, of the test splits: {best}",
+            "retrieval",
+        ),
         (
             "`local` on strangers' tables, never opened: right of what it answers",
             figure(kept["precision"][0]),
