@@ -63,6 +63,7 @@ STEALING = {
     "snowflake": (
         f"SYSTEM$WAIT({SLEEP})",
         "(SELECT $1 FROM @stage)",
+        "(SELECT x FROM '@stage/x.csv')",
         "AI_COMPLETE('model', x)",
         "SNOWFLAKE.CORTEX.COMPLETE('model', x)",
         "GETVARIABLE('a')",

@@ -63,8 +63,9 @@ LEXICONS = {
         r"system\w*\$\w+ result_scan infer_schema get_ddl get_presigned_url build_scoped_file_url build_stage_file_url "
         r"to_query getvariable setvariable ai_\w+ complete cortex\w* embed_text\w* generate\w* validate "
         r"seq\d generator current_\w+_name last_query_id copy_history to_file fl_get\w* execute "
-        r"identifier external_\w+ query_history parse_document table",
-        r"@|\bsystem\$|\binto\b|\$\w+|\bnextval\b|\bcortex\s*\.|\bat\s*\(|\bbefore\s*\(",
+        r"identifier external_\w+ query_history parse_document",
+        r"@|\bsystem\$|\binto\b|\$\w+|\bnextval\b|\bcortex\s*\.|\bat\s*\(|\bbefore\s*\(|"
+        r"\btable\s*\((?!\s*flatten\()",
     ),
     "bigquery": Lexicon(
         rf"'''|\"\"\"|{_NO_DOUBLING}|\"(?:[^\"\\\n]|\\.)*\"|{_ESCAPED_TICKED}",
@@ -83,7 +84,7 @@ LEXICONS = {
     ),
 }
 _FIRST = re.compile(r"\s*\(*\s*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
-_FROM_TEXT = re.compile(r"\b(?:from|join|table)\s*\(?\s*''", re.IGNORECASE)
+_FROM_STAGE = re.compile(r"\b(?:from|join|table)\s*\(?\s*'at'", re.IGNORECASE)
 
 
 def objection(text: str, engine: str) -> str:
@@ -102,12 +103,15 @@ def objection(text: str, engine: str) -> str:
     called = re.search(rf"(?<![\w$])(?:{refused})\s*\(", bare, re.IGNORECASE)
     if called is not None:
         return f"calls {called[0]}"
-    clause = re.search(lexicon.clauses, bare, re.IGNORECASE) or _FROM_TEXT.search(bare)
+    clause = re.search(lexicon.clauses, bare, re.IGNORECASE) or _FROM_STAGE.search(bare)
     return f"has {clause[0]}" if clause is not None else ""
 
 
 def without_quoted(text: str, engine: str) -> str | None:
-    """Give a text with '' or "" for what is quoted in it; None for one with a comment, or with an open quote."""
+    """Give a text with '' or "" for what is quoted in it, 'at' for a text that begins with @, which may name a file.
+
+    None for one with a comment, or with an open quote.
+    """
     lexicon = LEXICONS[engine]
     pieces = re.compile(f"(?P<quoted>{lexicon.quoted})|(?P<bad>{lexicon.comments}|['\"`])", re.DOTALL)
     found: list[str] = []
@@ -115,6 +119,7 @@ def without_quoted(text: str, engine: str) -> str | None:
     for match in pieces.finditer(text):
         if match["bad"] is not None or match[0] in ("'''", '"""'):
             return None
-        found += [text[at : match.start()], '""' if match[0][0] != "'" else "''"]
+        blank = '""' if match[0][0] != "'" else "'at'" if match[0].startswith("'@") else "''"
+        found += [text[at : match.start()], blank]
         at = match.end()
     return "".join((*found, text[at:]))
