@@ -34,6 +34,8 @@ REACHING = {
     "max_result_mb": [10**9],
 }
 HARMLESS = {
+    "timeout": [30.0],
+    "confidence": [0.9],
     "model": ["local"],
     "embedder": ["lexical", "static", "local"],
     "max_calls": [0, 1000],
