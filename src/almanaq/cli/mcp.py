@@ -23,6 +23,7 @@ from almanaq.cli.options import (
     Strict,
     connected,
 )
+from almanaq.cli.output import write_text
 from almanaq.errors import UsageError
 
 
@@ -86,7 +87,7 @@ def _print_config(client: str, source: str, flags: list[str]) -> None:
     found = client_named(client)
     command = str(Path(sys.argv[0]).absolute())
     arguments = ["mcp", _place(source), *flags]
-    print(settings(found, command, arguments, _environment(flags)))
+    write_text(settings(found, command, arguments, _environment(flags)) + "\n", None)
     print(f"almanaq: this belongs into {found.place}", file=sys.stderr)
     if client == "claude-code":
         print(f"almanaq: or run: {command_line(command, arguments)}", file=sys.stderr)

@@ -184,7 +184,10 @@ def connected(request: Request) -> Iterator[Connection]:
 
 
 def chosen_model(settings: Settings, *, looks: bool = True) -> str:
-    """Give the model's name; what `auto` stands for is looked up, and said on stderr in one line."""
+    """Give the model's name; what `auto` stands for is looked up, and said on stderr in one line.
+
+    That nothing was found is said to a terminal alone.
+    """
     from almanaq.models.auto import AUTO, choose, looks_nowhere
     from almanaq.models.budget import DEFAULT_MAX_CALLS
 
@@ -196,6 +199,8 @@ def chosen_model(settings: Settings, *, looks: bool = True) -> str:
     choice = choose()
     if choice.place is None:
         told = f"{choice.name}: {choice.reason}"
+        if not sys.stderr.isatty():  # nothing was chosen that costs anything or goes anywhere
+            return choice.name
     else:
         most = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls
         budget = f"at most {most:,} calls a query (--max-calls)"

@@ -52,7 +52,7 @@ class Foreseen:
             return
         price = price_of(model.removeprefix("openai:"))
         money = None if price is None else price.of(read, written)
-        cost = "price unknown" if money is None else f"about {money:.2f} dollars"
+        cost = "price unknown" if money is None else f"about {money:.{2 if money >= 0.01 else 5}f} dollars"
         self.tell(f"{what} with {model}: {calls:,} calls, about {read + written:,} tokens, {cost}")
         if self.budget.calls is not None and calls > self.budget.calls:
             raise BudgetExceeded(
