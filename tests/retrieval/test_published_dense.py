@@ -81,7 +81,7 @@ def test_summaries_are_written_once_and_embedded(server, tmp_path: Path) -> None
     index = open_retriever("llm-summary", parts(tmp_path, told)).retriever.index(CORPUS, [])
     assert server.ledger.calls == 4  # three tables, one request for their vectors
     assert told[0].startswith("summaries of 3 tables with openai:gpt-4o-mini: 3 calls, about ")
-    assert told[0].endswith(" 0.00 dollars")
+    assert told[0].endswith(" 0.00027 dollars")
     assert "text-embedding-ada-002" in told[1]
     assert index.search(["nile amazon river"], 1)[0][0].id == RIVERS.id
     before = server.ledger.calls
