@@ -9,7 +9,7 @@ import numpy as np
 from almanaq.errors import BudgetExceeded
 from almanaq.suql.accuracy.tails import AuditedTails, Rows
 from almanaq.suql.accuracy.targets import Accuracy, Inference
-from almanaq.suql.execution.candidates import Candidate, Listed
+from almanaq.suql.execution.candidates import Candidate
 from almanaq.suql.execution.proxies import Proxy
 from almanaq.suql.execution.stage_rows import StageCounts, StageRow
 from almanaq.suql.execution.text_stage import StageRun
@@ -93,13 +93,11 @@ class ApproximateFilter:
         run = self._stage_run()
         asked = [candidates[row] for row in rows.tolist()]
         try:
-            async for _ in run.batches(Listed(asked)):
-                pass
+            await run.ask(asked)
         finally:
             passed = run.kept()
             self._rows += passed
-            self.counts.calls += run.counts.calls
-            self.counts.cells.update(run.counts.cells)
+            self.counts.add_asked(run.counts)
         numbers = {row.number for row in passed}
         return {row: candidates[row].number in numbers for row in rows.tolist()}
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import numpy as np
 
 from almanaq.suql.accuracy.estimates import CountEstimate, Counting
-from almanaq.suql.execution.candidates import Candidate, Listed
+from almanaq.suql.execution.candidates import Candidate
 from almanaq.suql.execution.stage_rows import StageCounts, StageRow
 from almanaq.suql.execution.text_stage import StageRun
 
@@ -49,11 +49,9 @@ class CountedFilter:
 
     async def _passing(self, batch: list[Candidate]) -> int:
         run = self._stage_run()
-        async for _ in run.batches(Listed(batch)):
-            pass
-        self.counts.calls += run.counts.calls
-        self.counts.cells.update(run.counts.cells)
-        return len(run.kept())
+        passed = await run.ask(batch)
+        self.counts.add_asked(run.counts)
+        return len(passed)
 
     @property
     def inference(self) -> None:

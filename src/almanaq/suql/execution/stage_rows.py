@@ -54,3 +54,8 @@ class StageCounts:
     cells: Counter[str] = field(default_factory=Counter)
     inference: Inference | None = None
     estimate: CountEstimate | None = None
+
+    def add_asked(self, part: StageCounts) -> None:
+        """Count what a run over some of the rows asked."""
+        self.calls += part.calls
+        self.cells.update(part.cells)

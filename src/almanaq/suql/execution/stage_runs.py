@@ -9,7 +9,7 @@ from almanaq.models.protocols import Models
 from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.approximate_filter import ApproximateFilter
 from almanaq.suql.execution.calls import TextCalls
-from almanaq.suql.execution.candidates import Candidate, Listed, PassageSelection
+from almanaq.suql.execution.candidates import Candidate, PassageSelection
 from almanaq.suql.execution.computed import ComputedAtoms
 from almanaq.suql.execution.counted_filter import CountedFilter
 from almanaq.suql.execution.guards import call_budget, may_infer
@@ -76,9 +76,6 @@ class StageRuns:
         calls = TextCalls(reader, sites, max_calls=None, strict=False, concurrency=self.options.concurrency)
 
         async def ask(candidates: Sequence[Candidate]) -> set[int]:
-            run = self._asking(stage, calls)
-            async for _ in run.batches(Listed(candidates)):
-                pass
-            return {row.number for row in run.kept()}
+            return {row.number for row in await self._asking(stage, calls).ask(candidates)}
 
         return ModelProxy(ask)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from almanaq.suql.execution.calls import TextCalls
-from almanaq.suql.execution.candidates import Candidate, PassageSelection
+from almanaq.suql.execution.candidates import Candidate, Listed, PassageSelection
 from almanaq.suql.execution.computed import ComputedAtoms
 from almanaq.suql.execution.row_evaluation import RowContext, RowEvaluation, sites_needed
 from almanaq.suql.execution.semi_join import SemiJoinQueue
@@ -141,6 +141,12 @@ class StageRun:
 
     def _by_turn(self) -> list[StageRow]:
         return sorted(self._passed, key=lambda row: self._turn(row.number) if self._in_turn else row.number)
+
+    async def ask(self, candidates: Sequence[Candidate]) -> list[StageRow]:
+        """Run over candidates that are all there; give the rows that it kept."""
+        async for _ in self.batches(Listed(candidates)):
+            pass
+        return self.kept()
 
     def kept(self) -> list[StageRow]:
         """Give the rows that the run kept, in source order."""
