@@ -23,7 +23,7 @@ from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.guards import check_accuracy, check_countable, check_privacy
 from almanaq.suql.execution.run import ExecutionContext
-from almanaq.suql.execution.runner import Runner
+from almanaq.suql.execution.execute import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.trial_order import describe_order
