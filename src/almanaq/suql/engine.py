@@ -21,9 +21,9 @@ from almanaq.suql.catalog.reading import distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
+from almanaq.suql.execution.execute import execute, stream
 from almanaq.suql.execution.guards import check_accuracy, check_countable, check_privacy
 from almanaq.suql.execution.run import ExecutionContext
-from almanaq.suql.execution.execute import Runner
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.trial_order import describe_order
@@ -115,14 +115,14 @@ class Engine:
         chosen = options or self._options
         known = self._prepare(query, parameters, chosen)
         try:
-            result, _ = await self._runner().run(known.plan, chosen, suql=query, statements=known.statements)
+            result, _ = await execute(self._context(), known.plan, chosen, suql=query, statements=known.statements)
         except DatabaseError as error:
             raise placed(error, query) from error.__cause__
         return result
 
     async def stream(self, query: str, parameters: Sequence[object] = ()) -> AsyncIterator[tuple[Any, ...]]:
         """Yield the rows of a query as they are found; leaving the loop stops the model calls under way."""
-        async for row in self._runner().stream(self.plan(query, parameters), self._options):
+        async for row in stream(self._context(), self.plan(query, parameters), self._options):
             yield row
 
     def write(
@@ -143,8 +143,15 @@ class Engine:
             to(table)
 
         known = self._prepare(query, parameters, chosen)
-        work = self._runner().run(
-            known.plan, chosen, suql=query, statements=known.statements, sink=sink, row_by_row=False, cited=False
+        work = execute(
+            self._context(),
+            known.plan,
+            chosen,
+            suql=query,
+            statements=known.statements,
+            sink=sink,
+            row_by_row=False,
+            cited=False,
         )
         try:
             return run_sync(work)[0]
@@ -231,8 +238,7 @@ class Engine:
         """Run a query and give its plan with expected and actual figures side by side."""
         chosen = options or self._options
         plan = self.plan(query, parameters, options=chosen)
-        runner = self._runner()
-        result, report = run_sync(runner.run(plan, chosen, suql=query))
+        result, report = run_sync(execute(self._context(), plan, chosen, suql=query))
         actual = report.figures(result.trace.spending)
         actual["result"] = {
             "rows": len(result.rows),
@@ -254,7 +260,7 @@ class Engine:
         chosen = replace(self._options, accuracy=None, counting=counting)
         plan = self.plan(query, parameters, options=chosen)
         check_countable(plan)
-        _, report = run_sync(self._runner().run(plan, chosen, suql=query))
+        _, report = run_sync(execute(self._context(), plan, chosen, suql=query))
         return next(counts.estimate for counts in report.text.values() if counts.estimate is not None)
 
     def why_not(
@@ -278,8 +284,7 @@ class Engine:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         with within_limits():
             plan, _ = why_not_plan(self.logical_plan(query, parameters, options=exact), key)
-        runner = self._runner()
-        result, _ = run_sync(runner.run(self._lowered(plan, exact), exact, suql=query))
+        result, _ = run_sync(execute(self._context(), self._lowered(plan, exact), exact, suql=query))
         return why_not(result)
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:
@@ -315,10 +320,8 @@ class Engine:
             check_accuracy(lowered)
         return lowered
 
-    def _runner(self) -> Runner:
-        return Runner(
-            ExecutionContext(self._database, self.catalog, self._models, self._similarity, self._proxy_models)
-        )
+    def _context(self) -> ExecutionContext:
+        return ExecutionContext(self._database, self.catalog, self._models, self._similarity, self._proxy_models)
 
     def _bind(self, query: str, parameters: Sequence[object]) -> BoundQuery:
         text = listing(query, self.catalog) or query

@@ -23,89 +23,85 @@ from almanaq.suql.plan.stages import Plan
 from almanaq.suql.result import Result
 
 
-class Runner:
-    """Runs plans over one database with one set of models."""
+async def execute(
+    context: ExecutionContext,
+    plan: Plan,
+    options: Options,
+    *,
+    suql: str = "",
+    statements: Statements | None = None,
+    sink: Sink | None = None,
+    row_by_row: bool = True,
+    cited: bool = True,
+) -> tuple[Result, RunReport]:
+    """Return the rows of a plan, and what each stage did. Cancelling stops the database and every call under way.
 
-    def __init__(self, context: ExecutionContext) -> None:
-        self._context = context
-
-    async def run(
-        self,
-        plan: Plan,
-        options: Options,
-        *,
-        suql: str = "",
-        statements: Statements | None = None,
-        sink: Sink | None = None,
-        row_by_row: bool = True,
-        cited: bool = True,
-    ) -> tuple[Result, RunReport]:
-        """Give the rows of a plan, and what each stage did. Cancelling stops the database and every call under way.
-
-        Args:
-            statements: the SQL texts that earlier runs of the plan wrote.
-            sink: is given the rows as they are found; the Result then holds those given last.
-            row_by_row: whether that is wanted as soon as a row is found, rather than when it costs least.
-            cited: whether the quotes that rows rest on are wanted.
-        """
-        started = time.perf_counter()
-        max_calls = call_budget(options, self._context.models)
-        limit = None if max_calls is None else Budget(calls=max_calls, setting="--max-calls")
-        with self._context.database.session(options.deadline) as session, spending(limit) as account:
-            run = Run(self._context, plan, options, session, statements, cited=cited)
-            try:
-                async with asyncio.timeout(options.deadline):
-                    table, evidence = await self._work(run, plan, sink, row_by_row=row_by_row)
-            except TimeoutError as error:
-                session.interrupt()
-                raise DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s") from error
-            except MemoryError as error:  # Arrow's is one of these
-                session.interrupt()
-                message = "the rows do not fit into the memory that is there: ask for fewer, or for shorter ones"
-                raise OperationalError(message) from error
-            except BaseException:
-                session.interrupt()
-                raise
-            finally:
-                await run.calls.cancel()
-        result = Result(table, evidence, run.trace(time.perf_counter() - started, account), suql, run.inferred)
-        if run.interrupted:
-            raise Interrupted(result)
-        if run.stopped is not None:
-            raise BudgetExceeded(str(run.stopped), partial=result) from run.stopped
-        return result, run.report
-
-    def _work(
-        self, run: Run, plan: Plan, sink: Sink | None, *, row_by_row: bool
-    ) -> Coroutine[Any, Any, tuple[pa.Table, tuple[Any, ...]]]:
-        if sink is None:
-            return run.all()
-        return run_in_batches(run, plan, sink) if row_by_row else run.pieces(sink)
-
-    async def stream(self, plan: Plan, options: Options) -> AsyncIterator[tuple[Any, ...]]:
-        """Yield the rows of a plan as they are found; closing the iterator stops every call under way."""
-        rows: asyncio.Queue[tuple[Any, ...] | None] = asyncio.Queue(maxsize=1)
-
-        async def put(table: pa.Table) -> None:
-            for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-                await rows.put(row)
-
-        async def produce() -> None:
-            await self.run(plan, options, sink=put)
-            await rows.put(None)
-
-        producer = asyncio.ensure_future(produce())
+    Args:
+        statements: the SQL texts that earlier runs of the plan wrote.
+        sink: is given the rows as they are found; the Result then holds those given last.
+        row_by_row: whether that is wanted as soon as a row is found, rather than when it costs least.
+        cited: whether the quotes that rows rest on are wanted.
+    """
+    started = time.perf_counter()
+    max_calls = call_budget(options, context.models)
+    limit = None if max_calls is None else Budget(calls=max_calls, setting="--max-calls")
+    with context.database.session(options.deadline) as session, spending(limit) as account:
+        run = Run(context, plan, options, session, statements, cited=cited)
         try:
-            while True:
-                following = asyncio.ensure_future(rows.get())
-                await asyncio.wait((following, producer), return_when=asyncio.FIRST_COMPLETED)
-                if not following.done():
-                    following.cancel()
-                    producer.result()  # it failed, or it would have put the end
-                row = following.result()
-                if row is None:
-                    return
-                yield row
+            async with asyncio.timeout(options.deadline):
+                table, evidence = await _work(run, plan, sink, row_by_row=row_by_row)
+        except TimeoutError as error:
+            session.interrupt()
+            raise DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s") from error
+        except MemoryError as error:  # Arrow's is one of these
+            session.interrupt()
+            message = "the rows do not fit into the memory that is there: ask for fewer, or for shorter ones"
+            raise OperationalError(message) from error
+        except BaseException:
+            session.interrupt()
+            raise
         finally:
-            producer.cancel()
-            await asyncio.gather(producer, return_exceptions=True)
+            await run.calls.cancel()
+    result = Result(table, evidence, run.trace(time.perf_counter() - started, account), suql, run.inferred)
+    if run.interrupted:
+        raise Interrupted(result)
+    if run.stopped is not None:
+        raise BudgetExceeded(str(run.stopped), partial=result) from run.stopped
+    return result, run.report
+
+
+def _work(
+    run: Run, plan: Plan, sink: Sink | None, *, row_by_row: bool
+) -> Coroutine[Any, Any, tuple[pa.Table, tuple[Any, ...]]]:
+    if sink is None:
+        return run.all()
+    return run_in_batches(run, plan, sink) if row_by_row else run.pieces(sink)
+
+
+async def stream(context: ExecutionContext, plan: Plan, options: Options) -> AsyncIterator[tuple[Any, ...]]:
+    """Yield the rows of a plan as they are found; closing the iterator stops every call under way."""
+    rows: asyncio.Queue[tuple[Any, ...] | None] = asyncio.Queue(maxsize=1)
+
+    async def put(table: pa.Table) -> None:
+        for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            await rows.put(row)
+
+    async def produce() -> None:
+        await execute(context, plan, options, sink=put)
+        await rows.put(None)
+
+    producer = asyncio.ensure_future(produce())
+    try:
+        while True:
+            following = asyncio.ensure_future(rows.get())
+            await asyncio.wait((following, producer), return_when=asyncio.FIRST_COMPLETED)
+            if not following.done():
+                following.cancel()
+                producer.result()  # it failed, or it would have put the end
+            row = following.result()
+            if row is None:
+                return
+            yield row
+    finally:
+        producer.cancel()
+        await asyncio.gather(producer, return_exceptions=True)
