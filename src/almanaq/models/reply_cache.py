@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from almanaq.errors import SourceError
-from almanaq.models.own_files import make_own
+from almanaq.models.own_sqlite import UNUSABLE, open_sqlite
 
 VERSION = 1
 LEASE_SECONDS = 300.0
@@ -30,8 +30,6 @@ CREATE TABLE IF NOT EXISTS lease (
   key BLOB PRIMARY KEY, owner TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL, until REAL NOT NULL
 ) WITHOUT ROWID;
 """
-UNUSABLE = (sqlite3.Error, UnicodeError)
-"""What a damaged file raises: SQLite's message may repeat what is no text, and then Python cannot read that."""
 _log = logging.getLogger("almanaq")
 
 
@@ -201,32 +199,11 @@ class ReplyCache:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = _opened(self.file)
+            try:
+                self._connection = open_sqlite(self.file, _SCHEMA, VERSION, _add_sums)
+            except (OSError, *UNUSABLE) as problem:
+                raise _unusable(self.file, problem) from problem
         return self._connection
-
-
-def _opened(file: Path | None) -> sqlite3.Connection:
-    connection: sqlite3.Connection | None = None
-    try:
-        if file is not None:
-            make_own(file)
-        connection = sqlite3.connect(str(file or ":memory:"), timeout=30, check_same_thread=False)
-        connection.execute("PRAGMA busy_timeout = 30000")
-        if file is not None:
-            connection.execute("PRAGMA journal_mode = WAL")
-            # Not synced at every reply: a crash of the process loses nothing, one of the machine the last replies.
-            connection.execute("PRAGMA synchronous = NORMAL")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, VERSION):
-            raise sqlite3.DatabaseError(f"it is of version {version}, this program keeps version {VERSION}")
-        connection.executescript(_SCHEMA)
-        _add_sums(connection)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-        return connection
-    except (OSError, *UNUSABLE) as problem:
-        if connection is not None:
-            connection.close()
-        raise _unusable(file, problem) from problem
 
 
 def _add_sums(connection: sqlite3.Connection) -> None:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from almanaq.errors import ModelError, SourceError
 from almanaq.models.own_files import make_own
+from almanaq.models.own_sqlite import UNUSABLE
 from almanaq.models.protocols import Embedder
-from almanaq.models.reply_cache import UNUSABLE
 
 Vectors = NDArray[np.float32]
 

@@ -17,8 +17,7 @@ from typing import Any
 
 from almanaq.agent.history import Turn
 from almanaq.errors import SourceError
-from almanaq.models.own_files import make_own
-from almanaq.models.reply_cache import UNUSABLE
+from almanaq.models.own_sqlite import UNUSABLE, open_sqlite
 from almanaq.suql.execution.cited import Place
 from almanaq.web.answers import Answer, turn_from_json, turn_to_json
 
@@ -52,7 +51,10 @@ class AnswerStore:
     def __init__(self, file: Path | None, source: str, *, most_bytes: int = MOST_BYTES) -> None:
         self.file, self.source, self._most = file, source, most_bytes
         self._lock = threading.RLock()
-        self._connection = _opened(file)
+        try:
+            self._connection = open_sqlite(file, _SCHEMA, VERSION)
+        except (OSError, *UNUSABLE) as problem:
+            raise _unusable(file, problem) from problem
         held = self._connection.execute("SELECT coalesce(sum(bytes), 0) FROM answer").fetchone()
         self._held = int(held[0])
 
@@ -180,27 +182,6 @@ def _packed(text: str) -> bytes:
 
 def _unpacked(kept: bytes) -> str:
     return zlib.decompress(kept).decode("utf-8", "surrogatepass")
-
-
-def _opened(file: Path | None) -> sqlite3.Connection:
-    connection: sqlite3.Connection | None = None
-    try:
-        if file is not None:
-            make_own(file)
-        connection = sqlite3.connect(str(file or ":memory:"), timeout=30, check_same_thread=False)
-        if file is not None:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, VERSION):
-            raise sqlite3.DatabaseError(f"it is of version {version}, this program keeps version {VERSION}")
-        connection.executescript(_SCHEMA)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-        return connection
-    except (OSError, *UNUSABLE) as problem:
-        if connection is not None:
-            connection.close()
-        raise _unusable(file, problem) from problem
 
 
 def _unusable(file: Path | None, problem: Exception) -> SourceError:
