@@ -77,14 +77,8 @@ class ApproximateFilter:
 
     async def _decide(self, candidates: AsyncIterator[Candidate]) -> list[Candidate]:
         """Give the rows that only the model can decide; keep those that pass without it."""
-        run, undecided = self._stage_run(), []
-        async for candidate in candidates:
-            self.counts.candidates += 1
-            passes = run.decided(candidate)
-            if passes is None:
-                undecided.append(candidate)
-            elif passes:
-                self._rows.append(StageRow(candidate.number, candidate.row, {}, brought=candidate.brought))
+        passing, undecided = await self._stage_run().without_asking(candidates, self.counts)
+        self._rows += [StageRow(each.number, each.row, {}, brought=each.brought) for each in passing]
         self._undecided = len(undecided)
         return undecided
 

@@ -25,14 +25,8 @@ class CountedFilter:
 
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
         """Ask until the estimate is good enough; yield nothing."""
-        run = self._stage_run()
-        surely, undecided = 0, []
-        async for candidate in candidates:
-            self.counts.candidates += 1
-            passes = run.decided(candidate)
-            surely += bool(passes)
-            if passes is None:
-                undecided.append(candidate)
+        passing, undecided = await self._stage_run().without_asking(candidates, self.counts)
+        surely = len(passing)
         order = np.random.default_rng(self._counting.seed).permutation(len(undecided)).tolist()
         asked = passed = 0
         while not self._counting.enough(len(order), asked, passed):

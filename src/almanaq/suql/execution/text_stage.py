@@ -192,6 +192,21 @@ class StageRun:
         state = possible(self._stage.predicate, self._structured(candidate))
         return state == TRUE if _is_decided(state) else None
 
+    async def without_asking(
+        self, candidates: AsyncIterator[Candidate], counts: StageCounts
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        """Return the rows that pass without asking about them, and those that only an answer can decide."""
+        passing: list[Candidate] = []
+        undecided: list[Candidate] = []
+        async for candidate in candidates:
+            counts.candidates += 1
+            passes = self.decided(candidate)
+            if passes is None:
+                undecided.append(candidate)
+            elif passes:
+                passing.append(candidate)
+        return passing, undecided
+
     def _structured(self, candidate: Candidate) -> dict[str, int]:
         if self._stage.predicate is None:
             return {}
