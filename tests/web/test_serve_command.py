@@ -109,8 +109,8 @@ def _status(client):
     [
         ({"source": "places", "host": "0.0.0.0"}, "--token"),
         ({"source": "places", "allow_host": ["data.example"]}, "--token"),
-        ({}, "name one source"),
-        ({"source": "places", "db": "places"}, "name one source"),
+        ({}, "name the source once"),
+        ({"source": "places", "db": "places"}, "name the source once"),
         ({"source": "places", "token": "short"}, "at least 8"),
     ],
 )

@@ -22,9 +22,9 @@ from almanaq.cli.options import (
     Schema,
     Strict,
     connected,
+    named_once,
 )
 from almanaq.cli.output import write_text
-from almanaq.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
@@ -58,9 +58,7 @@ def mcp(
     Seven tools, which only read. Private columns are not there. What a program asks for may lower --max-calls and
     --deadline, never raise them. Several may be started over one source.
     """
-    if (source is None) == (db is None):
-        raise UsageError("name the source once: almanaq mcp SOURCE, or almanaq mcp --db SOURCE")
-    named = source or db or ""
+    named = named_once(source, db, command="mcp")
     if print_config is not None:
         given = {
             "--model": model, "--embedder": embedder, "--schema": schema, "--examples": examples,

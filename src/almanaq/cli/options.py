@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from almanaq.errors import UsageError
 from almanaq.visible import visible
 
 if TYPE_CHECKING:
@@ -130,6 +131,13 @@ class Request:
     accuracy: str | None = None
     confidence: float | None = None
     looks: bool = True
+
+
+def named_once(argument: str | None, option: str | None, *, command: str) -> str:
+    """Return the source that is named as an argument or by --db; raise UsageError unless it is one of both."""
+    if (argument is None) == (option is None):
+        raise UsageError(f"name the source once: almanaq {command} SOURCE, or almanaq {command} --db SOURCE")
+    return argument if argument is not None else str(option)
 
 
 @contextmanager

@@ -20,8 +20,9 @@ from almanaq.cli.options import (
     Schema,
     Strict,
     connected,
+    named_once,
 )
-from almanaq.errors import MissingExtraError, UsageError
+from almanaq.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,7 +90,7 @@ def serve(
     Prints the address once it answers, and ends at Ctrl-C. Sources and models are those that are named here: no client
     can name others.
     """
-    named = _one(source, db)
+    named = named_once(source, db, command="serve")
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise MissingExtraError("fastapi", "web", "almanaq serve")
     from almanaq.suql.options import AGENT_DEADLINE
@@ -106,12 +107,6 @@ def serve(
         # Whoever may be on another machine is not shown what is private.
         shown = connection.public() if access.exposed else connection
         _serve(shown, named, access, limits, None if no_store else store_mb)
-
-
-def _one(source: str | None, db: str | None) -> str:
-    if (source is None) == (db is None):
-        raise UsageError("name one source: almanaq serve SOURCE, or --db SOURCE")
-    return str(source if source is not None else db)
 
 
 def _serve(connection: Connection, source: str, access: Access, limits: Limits, store_mb: int | None) -> None:
