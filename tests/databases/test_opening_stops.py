@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import almanaq
-from almanaq.corpus.stopping import Stop, Stopped, check, stoppable_by
+from almanaq.corpus.read_cancellation import ReadCancellation, ReadCancelled, cancellable_by, raise_if_cancelled
 from almanaq.errors import DeadlineExceeded, UsageError
 from almanaq.suql.databases import opening
 
@@ -90,9 +90,9 @@ def test_time_that_is_granted_is_not_counted() -> None:
         def close(self) -> None: ...
 
     def slow() -> Opened:
-        from almanaq.corpus.stopping import current
+        from almanaq.corpus.read_cancellation import current_read
 
-        with current().granting(5):
+        with current_read().granting(5):
             time.sleep(0.3)
         return Opened()
 
@@ -103,16 +103,16 @@ def test_who_reads_looks_whether_to_stop() -> None:
     found = []
 
     def work() -> None:
-        stop = Stop()
-        stoppable_by(stop)
-        check()
-        stop.ask()
-        with pytest.raises(Stopped):
-            check()
+        cancellation = ReadCancellation()
+        cancellable_by(cancellation)
+        raise_if_cancelled()
+        cancellation.cancel()
+        with pytest.raises(ReadCancelled):
+            raise_if_cancelled()
         found.append(1)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
     assert found == [1]
-    check()  # of this thread nothing is asked
+    raise_if_cancelled()  # of this thread nothing is asked

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from almanaq.corpus.files.marks import ORDERS, Marks, is_slashed, marks_of, with_full_year
-from almanaq.corpus.stopping import check
+from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.values import parse_date, parse_duration, parse_quantity, parse_time, parse_timestamp
 
 TYPED_SHARE = 0.95
@@ -219,7 +219,7 @@ def _read_all(cells: Mapping[str, int], parse: Callable[[str], Any]) -> dict[str
     values: dict[str, Any] = {}
     for number, cell in enumerate(cells):
         if number % _LOOK == 0:
-            check()
+            raise_if_cancelled()
         value = parse(cell)
         if value is not None:
             values[cell] = value

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from almanaq.corpus.stopping import current
+from almanaq.corpus.read_cancellation import current_read
 from almanaq.errors import SourceError
 from almanaq.text.sql_literals import quote
 
@@ -67,11 +67,11 @@ class ViewTime:
     @contextmanager
     def bound(self, connection: sqlite3.Connection) -> Iterator[None]:
         """Let SQLite work within the block for as long as there is time; then it raises OperationalError."""
-        started, stop = time.monotonic(), current()
+        started, reading = time.monotonic(), current_read()
         over = started + self._left
-        connection.set_progress_handler(lambda: stop.asked or time.monotonic() > over, _OPERATIONS)
+        connection.set_progress_handler(lambda: reading.cancelled or time.monotonic() > over, _OPERATIONS)
         try:
-            with stop.granting(self._left):
+            with reading.granting(self._left):
                 yield
         finally:
             connection.set_progress_handler(None, 0)

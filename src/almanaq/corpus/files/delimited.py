@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from almanaq.corpus.files.sniff import Dialect, csv_reader
-from almanaq.corpus.stopping import check
+from almanaq.corpus.read_cancellation import raise_if_cancelled
 
 _LOOK = 1 << 12
 """How many rows are read between two looks whether the reading is to end."""
@@ -57,7 +57,7 @@ def read_delimited(path: Path, dialect: Dialect, mended: Mended | None = None) -
     for line, row in rows:
         mended.rows += 1
         if mended.rows % _LOOK == 0:
-            check()
+            raise_if_cancelled()
         if len(row) != width:
             extra = any(row[width:])
             mended.short += len(row) < width
@@ -91,7 +91,7 @@ def _quoting(path: Path, dialect: Dialect, mended: Mended) -> Literal[0, 3]:
         try:
             for number, _ in enumerate(reader):
                 if number % _LOOK == 0:
-                    check()
+                    raise_if_cancelled()
         except csv.Error as error:
             mended.quotes = reader.line_num
             return csv.QUOTE_NONE if "unexpected end" in str(error) else csv.QUOTE_MINIMAL

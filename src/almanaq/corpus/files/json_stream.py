@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sys import intern
 from typing import Any, TextIO
 
-from almanaq.corpus.stopping import check
+from almanaq.corpus.read_cancellation import raise_if_cancelled
 
 _CHUNK = 1 << 18
 _LOOK = 1 << 10
@@ -59,7 +59,7 @@ class JSONStream:
         """Yield the elements of the array that comes next."""
         for number, _ in enumerate(self._parts("[", "]")):
             if number % _LOOK == 0:
-                check()
+                raise_if_cancelled()
             value = self.value()
             # Each value comes with keys of its own, as long as they may be.
             yield {intern(key): inner for key, inner in value.items()} if type(value) is dict else value
@@ -103,7 +103,7 @@ class JSONStream:
         """Read on, each time as much as is held; False at the end."""
         if self._ended:
             return False
-        check()
+        raise_if_cancelled()
         self._text, self._before, kept = self._text[self._at :], self._before + self._at, len(self._text) - self._at
         self._at = 0
         read = self._file.read(max(_CHUNK, kept))

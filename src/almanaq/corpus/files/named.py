@@ -15,7 +15,7 @@ from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from almanaq.corpus.files.kinds import kind_of
-from almanaq.corpus.stopping import check
+from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.errors import SourceError, UsageError
 
 STDIN = "-"
@@ -98,7 +98,7 @@ def _kept(stream: IO[bytes], stem: str, called: str, ending: str = "") -> Named:
     with target.open("wb") as file:
         written = 0
         while chunk := stream.read(_CHUNK):
-            check()
+            raise_if_cancelled()
             written += len(chunk)
             if written > _MOST_BYTES:
                 raise SourceError(f"{called} gives more than {_MOST_BYTES >> 30} GB: save it as a file, and name that")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from almanaq.corpus.stopping import check
+from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.errors import SourceError, first_line
 
 _CHUNK = 1 << 20
@@ -47,7 +47,7 @@ def in_utf8(path: Path, encoding: str, errors: str) -> Iterator[Path]:
         decoder = codecs.getincrementaldecoder(encoding)(errors)
         with path.open("rb") as source, target.open("w", encoding="utf-8", newline="") as file:
             while chunk := source.read(_CHUNK):
-                check()
+                raise_if_cancelled()
                 file.write(decoder.decode(chunk))
             file.write(decoder.decode(b"", final=True))
         yield target
@@ -63,7 +63,7 @@ def _copy(source: Any, target: Any, path: Path, folder: str) -> None:
     """Copy what is unpacked; raises SourceError where it would fill the disk."""
     written = 0
     while chunk := source.read(_CHUNK):
-        check()
+        raise_if_cancelled()
         written += len(chunk)
         disk = shutil.disk_usage(folder)
         if written > _MOST_UNPACKED or disk.free < _ROOM * disk.total:

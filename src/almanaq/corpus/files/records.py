@@ -16,7 +16,7 @@ from sys import intern
 from typing import Any
 
 from almanaq.corpus.files.json_stream import JSONStream
-from almanaq.corpus.stopping import check
+from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.errors import SourceError
 
 Record = Mapping[str, Any]
@@ -114,7 +114,7 @@ def _numbered(path: Path) -> Iterator[tuple[int, str]]:
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             if number % _LOOK == 0:
-                check()
+                raise_if_cancelled()
             if line.strip():
                 yield number, line
 
@@ -247,7 +247,7 @@ def _columns(rows: list[Record], depth: int) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {}
     for at, row in enumerate(rows):
         if at % _LOOK == 0:
-            check()
+            raise_if_cancelled()
         for key, value in row.items():
             if key not in columns:
                 columns[key] = [None] * len(rows)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from almanaq.corpus.files.sniff import has_header, unnamed
-from almanaq.corpus.stopping import check
+from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.errors import MissingExtraError, SourceError, first_line
 
 MOST_BYTES = 300 << 20
@@ -83,7 +83,7 @@ def _rows(sheet: Any) -> tuple[list[list[Any]], int]:
     rows = []
     for number, row in enumerate(sheet.iter_rows()):
         if number % _LOOK == 0:
-            check()
+            raise_if_cancelled()
         rows.append([_cell(value) for value in row])
     return rows, _fill(rows, sheet)
 

@@ -19,9 +19,9 @@ from almanaq.corpus.files.records import Opened, open_records, read_json
 from almanaq.corpus.files.sheets import read_sheets
 from almanaq.corpus.files.sniff import NAMES, sniff
 from almanaq.corpus.inference import ColumnReport, LoadReport, Told
+from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.corpus.readers import sheet_names
 from almanaq.corpus.sqlite import ViewTime
-from almanaq.corpus.stopping import check
 from almanaq.corpus.table import TableId
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import MissingExtraError, SourceError, first_line
@@ -154,13 +154,13 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
 
 def _tolerant(load: _Load, file: str, work: Callable[[], None]) -> None:
     """Load a file, or report why it cannot be."""
-    check()
+    raise_if_cancelled()
     try:
         work()
     except (SourceError, MissingExtraError, OSError) as error:
         load.problems.append(str(not_opened(file, str(error))))
     except duckdb.Error as error:
-        check()  # it may have been interrupted
+        raise_if_cancelled()  # it may have been interrupted
         load.problems.append(str(not_opened(file, first_line(error))))
 
 

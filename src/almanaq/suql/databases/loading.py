@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from almanaq.corpus.stopping import current
+from almanaq.corpus.read_cancellation import current_read
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.databases.duckdb import DuckDBDatabase, Loaded
@@ -70,7 +70,7 @@ def open_loaded(
     connection = own_instance()
     try:
         connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
-        with current().interrupting(connection.interrupt):
+        with current_read().interrupting(connection.interrupt):
             loaded = load(connection)
         lock(connection)
         save = kept.prepare(connection, key, loaded) if kept is not None and key and loaded.lasting else None

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from almanaq.corpus.files.kinds import total_bytes
 from almanaq.corpus.inference import ColumnReport, LoadReport
+from almanaq.corpus.read_cancellation import current_read, raise_if_cancelled
 from almanaq.corpus.sqlite import (
     ViewTime,
     connect_sqlite,
@@ -25,7 +26,6 @@ from almanaq.corpus.sqlite import (
     sqlite_views,
     unreadable_views,
 )
-from almanaq.corpus.stopping import check, current
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.reading import relation_names
@@ -126,7 +126,7 @@ def load_sqlite(
     names, unread = _sqlite_names(path)
     read.reports += unread
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(place)}")
-    with closing(connect_sqlite(path)) as sqlite, current().interrupting(sqlite.interrupt):
+    with closing(connect_sqlite(path)) as sqlite, current_read().interrupting(sqlite.interrupt):
         read.reports += [_load_sqlite(connection, sqlite, path, (place, table), views) for table in names]
         loaded = {name for (name,) in connection.execute(_TABLES_OF, [place]).fetchall()}
         tables = [table for table in names if table in loaded]
@@ -204,7 +204,7 @@ def _sqlite_table(sqlite: sqlite3.Connection, path: Path, name: str) -> tuple[An
 def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
     iterator = iter(rows)
     while chunk := list(islice(iterator, _BATCH_ROWS)):
-        check()
+        raise_if_cancelled()
         yield chunk
 
 

@@ -1,4 +1,7 @@
-"""Stopping the reading of a source: whoever waits for it can end it, and its readers look between pieces of work."""
+"""Cancelling the reading of a source: whoever waits for it can, and its readers look between pieces of work.
+
+`almanaq.stopping` cancels what runs in an event loop; what reads files has none.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ Interrupt = Callable[[], object]
 """Tells an engine to end what it does."""
 
 
-class Stopped(Exception):
+class ReadCancelled(Exception):
     """Nobody waits any more for what is read here."""
 
 
-class Stop:
+class ReadCancellation:
     """Whether the reading of a source is to end, and what is interrupted then.
 
     Attributes:
@@ -25,24 +28,24 @@ class Stop:
 
     def __init__(self) -> None:
         self.granted = 0.0
-        self._asked = threading.Event()
+        self._event = threading.Event()
         self._interrupts: list[Interrupt] = []
 
     @property
-    def asked(self) -> bool:
+    def cancelled(self) -> bool:
         """Whether it is to end."""
-        return self._asked.is_set()
+        return self._event.is_set()
 
-    def ask(self) -> None:
+    def cancel(self) -> None:
         """End it: engines at work are interrupted, again each time that this is called."""
-        self._asked.set()
+        self._event.set()
         for interrupt in list(self._interrupts):
             with suppress(Exception):  # a connection that was closed in this moment
                 interrupt()
 
     @contextmanager
     def interrupting(self, interrupt: Interrupt) -> Iterator[None]:
-        """Interrupt an engine, too, if the end is asked for within the block."""
+        """Interrupt an engine, too, if it is cancelled within the block."""
         self._interrupts.append(interrupt)
         try:
             yield
@@ -60,21 +63,21 @@ class Stop:
             self.granted -= seconds - min(seconds, time.monotonic() - started)
 
 
-_NEVER = Stop()
-_current: ContextVar[Stop] = ContextVar("almanaq_stop", default=_NEVER)
+_NEVER = ReadCancellation()
+_current: ContextVar[ReadCancellation] = ContextVar("almanaq_read_cancellation", default=_NEVER)
 
 
-def current() -> Stop:
-    """Give the stop of the reading that this thread does; one that nobody asks for where none waits."""
+def current_read() -> ReadCancellation:
+    """Return the cancellation of the reading that this thread does; one that nobody cancels where none waits."""
     return _current.get()
 
 
-def check() -> None:
-    """Raise Stopped where the reading that this thread does is to end."""
-    if _current.get().asked:
-        raise Stopped
+def raise_if_cancelled() -> None:
+    """Raise ReadCancelled where the reading that this thread does is to end."""
+    if _current.get().cancelled:
+        raise ReadCancelled
 
 
-def stoppable_by(stop: Stop) -> None:
-    """Let the reading that this thread does be ended by `stop`."""
-    _current.set(stop)
+def cancellable_by(cancellation: ReadCancellation) -> None:
+    """Let the reading that this thread does be ended by `cancellation`."""
+    _current.set(cancellation)
