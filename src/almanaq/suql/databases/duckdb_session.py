@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import re
 import threading
-import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from almanaq.errors import (
     DatabaseError,
-    DeadlineExceeded,
     NotSupportedError,
     OperationalError,
     engine_error,
     first_line,
 )
-from almanaq.suql.databases.leaving import end, helped
+from almanaq.suql.databases.interruptible import InterruptibleSession
+from almanaq.suql.databases.leaving import Lock
 from almanaq.text.sql_literals import quote, string_literal
 
 _PATTERN = re.compile(r"[*?\[]")
-_INSIST_SECONDS = 0.02
-"""An interruption that arrives just before the engine begins is lost: it is repeated until the work has ended."""
-
-
 _BATCH_ROWS = 2048
 """Rows of a result that are brought at once."""
 
@@ -46,7 +40,7 @@ class _Work:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
-class DuckDBSession:
+class DuckDBSession(InterruptibleSession):
     """A Session on DuckDB. Each stream has a connection of its own: DuckDB allows one open result per connection.
 
     Temporary tables are ordinary tables of the catalog `work`, in memory, under names that no other session has, since
@@ -55,15 +49,10 @@ class DuckDBSession:
 
     def __init__(self, connect: Callable[[], duckdb.DuckDBPyConnection], work: str, deadline: float | None) -> None:
         self._connect, self._work = connect, work
-        self._prefix = f"t{uuid.uuid4().hex[:12]}_"
-        self._lock = threading.Lock()
         self._active: set[_Work] = set()
         self._tables: list[str] = []
-        self._expired = self._closed = False
-        self._timer: threading.Timer | None = None
-        if deadline is not None:
-            self._timer = threading.Timer(max(deadline, 0.0), self._expire)
-            helped(self._timer).start()
+        super().__init__()
+        self._end_after(deadline, timed=True)
 
     def stream(
         self,
@@ -119,25 +108,12 @@ class DuckDBSession:
         """Give catalog, schema and name of the temporary table `name`."""
         return (self._work, "main", self._prefix + name)
 
-    def interrupt(self) -> None:
-        """Stop whatever runs; safe from any thread and when nothing runs."""
-        with self._lock:
-            for work in self._active:
-                work.stopped = True
-        if self._interrupt_stopped():
-            helped(threading.Thread(target=self._insist)).start()
+    def _mark_stopped(self) -> None:
+        for work in self._active:
+            work.stopped = True
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        """Drop every temporary table of this session and end its streams, later if the engine does not stop at once."""
-        with self._lock:
-            self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self.interrupt()
-        end(self._finish, [work.lock for work in list(self._active)])
+    def _locks(self) -> list[Lock]:
+        return [work.lock for work in list(self._active)]
 
     def _finish(self) -> None:
         for work in list(self._active):
@@ -149,7 +125,7 @@ class DuckDBSession:
 
     def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, sql: str) -> int:
         row = cursor.execute(f"CREATE TABLE {quote(*self.locate(name))} AS {sql}\n").fetchone()
-        with self._lock:
+        with self._state:
             self._tables.append(name)
         return int(row[0]) if row else 0
 
@@ -176,7 +152,7 @@ class DuckDBSession:
             self._end(work)
 
     def _begin(self) -> _Work:
-        with self._lock:
+        with self._state:
             self._refuse_if_over()
             work = _Work(self._connect())
             self._active.add(work)
@@ -186,7 +162,7 @@ class DuckDBSession:
     def _step(self, work: _Work) -> Iterator[None]:
         """Let the engine work within the block, and give its errors our names."""
         with work.lock:
-            with self._lock:
+            with self._state:
                 if work.stopped:
                     self._refuse_if_over()
                     raise OperationalError("the query was interrupted")
@@ -196,7 +172,7 @@ class DuckDBSession:
             except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError) as error:
                 raise self._named(error) from error
             finally:
-                with self._lock:  # whoever interrupts it is done before it is closed
+                with self._state:  # whoever interrupts it is done before it is closed
                     work.busy = False
 
     def _end(self, work: _Work) -> None:
@@ -205,37 +181,21 @@ class DuckDBSession:
                 work.reader.close()
                 work.reader = None
             work.cursor.close()
-        with self._lock:
+        with self._state:
             self._active.discard(work)
 
-    def _expire(self) -> None:
-        self._expired = True
-        self.interrupt()
-
-    def _interrupt_stopped(self) -> bool:
+    def _cancel_stopped(self) -> bool:
         """Interrupt the stopped works that the engine is in; tell whether there were any."""
-        with self._lock:
+        with self._state:
             busy = [work for work in self._active if work.stopped and work.busy]
             for work in busy:
                 work.cursor.interrupt()
         return bool(busy)
 
-    def _insist(self) -> None:
-        while self._interrupt_stopped():
-            time.sleep(_INSIST_SECONDS)
-
-    def _refuse_if_over(self) -> None:
-        if self._expired:
-            raise DeadlineExceeded("the query ran longer than its deadline and was stopped")
-        if self._closed:
-            raise OperationalError("the session is closed")
-
     def _named(self, error: Exception) -> DatabaseError:
         """Give the engine's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, duckdb.InterruptException) or "INTERRUPT Error" in str(error):
-            if self._expired:
-                return DeadlineExceeded("the query ran longer than its deadline and was stopped")
-            return OperationalError("the query was interrupted")
+            return self._stopped()
         if "Out of Memory Error" in str(error) or isinstance(error, MemoryError):
             return OperationalError(
                 f"the query needs more memory than it may have: narrow it, or group it ({first_line(error)})"

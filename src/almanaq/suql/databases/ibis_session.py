@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import sqlglot
@@ -23,7 +22,6 @@ from sqlglot import exp
 
 from almanaq.errors import (
     DatabaseError,
-    DeadlineExceeded,
     NotSupportedError,
     OperationalError,
     ProgrammingError,
@@ -33,7 +31,8 @@ from almanaq.errors import (
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.databases.ibis_engines import Engine
 from almanaq.suql.databases.ibis_rows import close, read, reader, to_batch
-from almanaq.suql.databases.leaving import end
+from almanaq.suql.databases.interruptible import InterruptibleSession
+from almanaq.suql.databases.leaving import Lock
 from almanaq.suql.databases.postgres_types import sql_type
 from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.suql.syntax.variables import without_variables
@@ -42,7 +41,6 @@ MOST_WRITTEN = 10_000
 """Rows between two steps that are written into statements, where there are no temporary tables."""
 _FIRST_PAGE, _LARGEST_PAGE = 32, 32_768
 _INSERTED_ROWS = 500
-_INSIST_SECONDS = 0.02
 _NUMBER = "_n"
 
 
@@ -61,7 +59,7 @@ class Link:
     run: Callable[[str], Any]
 
 
-class IbisSession:
+class IbisSession(InterruptibleSession):
     """A Session on one connection of its own.
 
     Args:
@@ -72,25 +70,17 @@ class IbisSession:
         self, link: Link, engine: Engine, give_back: Callable[[Link, bool], None], deadline: float | None = None
     ) -> None:
         self._link, self._engine, self._give_back = link, engine, give_back
-        self._ends: float | None = None
-        self._prefix = f"t{uuid.uuid4().hex[:12]}_"
         self._numbers = count(1)
         self._using = threading.RLock()  # held while the connection works for somebody
-        self._state = threading.Lock()  # guards the four below
         self._interrupts = 0
         self._busy: int | None = None
-        self._closed = False
         self._usable = True
         self._tables: list[str] = []
         self._written: dict[str, str] = {}
+        super().__init__()
         for statement in engine.begin:
             self._execute(statement)
-        self._timer: threading.Timer | None = None
-        if deadline is not None:
-            self._ends = time.monotonic() + deadline
-            self._timer = threading.Timer(deadline, self._insist)  # the engine's own limit is not for all that it does
-            self._timer.daemon = True
-            self._timer.start()
+        self._end_after(deadline, timed=True)
 
     def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily; closing the iterator leaves nothing behind."""
@@ -154,24 +144,11 @@ class IbisSession:
         """ibis's backend on this session's connection."""
         return self._link.backend
 
-    def interrupt(self) -> None:
-        """Stop whatever runs; safe from any thread and when nothing runs."""
-        with self._state:
-            self._interrupts += 1
-        if self._cancel_stopped():
-            threading.Thread(target=self._insist, daemon=True).start()
+    def _mark_stopped(self) -> None:
+        self._interrupts += 1
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        """Drop every temporary table of this session and end its streams."""
-        with self._state:
-            self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self.interrupt()
-        end(self._finish, [self._using])
+    def _locks(self) -> list[Lock]:
+        return [self._using]
 
     def _finish(self) -> None:
         with self._using:
@@ -268,20 +245,12 @@ class IbisSession:
                 with self._state:
                     self._busy = None
 
-    def _refuse_if_over(self) -> None:
-        if self._closed:
-            raise OperationalError("the session is closed")
-        if self._ends is not None and time.monotonic() >= self._ends:
-            raise DeadlineExceeded("the query ran longer than its deadline and was stopped")
-
     def _named(self, error: Exception, started: int) -> DatabaseError:
         """Give an engine's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, DatabaseError):
             return error
-        if self._ends is not None and time.monotonic() >= self._ends - 0.05:
-            return DeadlineExceeded("the query ran longer than its deadline and was stopped")
-        if started != self._interrupts:
-            return OperationalError("the query was interrupted")
+        if started != self._interrupts or self._is_late(nearly=True):
+            return self._stopped()
         said = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
         line = said.strip().split("\n", 1)[0].replace(self._prefix, "")
         return engine_error(f"{self._engine.dialect}: {line or type(error).__name__}", type(error))
@@ -292,15 +261,10 @@ class IbisSession:
         No other statement begins before the server has taken the request: it would be the one that is cancelled.
         """
         with self._state:
-            over = self._ends is not None and time.monotonic() >= self._ends
-            if self._busy is None or (self._busy == self._interrupts and not over):
+            if self._busy is None or (self._busy == self._interrupts and not self._is_late()):
                 return False
             self._link.cancel()
             return True
-
-    def _insist(self) -> None:
-        while self._cancel_stopped():
-            time.sleep(_INSIST_SECONDS)
 
     def _check_select(self, sql: str) -> exp.Query:
         """Give the tree of a text; raise an error unless it is one SELECT that changes nothing."""

@@ -12,13 +12,12 @@ from __future__ import annotations
 import re
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import sqlglot
@@ -27,14 +26,14 @@ from sqlglot.dialects.dialect import Dialect
 
 from almanaq.errors import (
     DatabaseError,
-    DeadlineExceeded,
     NotSupportedError,
     OperationalError,
     ProgrammingError,
     engine_error,
     first_line,
 )
-from almanaq.suql.databases.leaving import end
+from almanaq.suql.databases.interruptible import InterruptibleSession
+from almanaq.suql.databases.leaving import Lock
 from almanaq.suql.databases.postgres_driver import driver, has_settled_texts
 from almanaq.suql.databases.postgres_results import run
 from almanaq.suql.databases.postgres_types import sql_type, to_batch
@@ -45,7 +44,6 @@ from almanaq.text.sql_literals import quote
 if TYPE_CHECKING:
     from almanaq.suql.databases.postgres_driver import Connection
 
-_INSIST_SECONDS = 0.02
 _FIRST_ROWS = 32
 """Rows of a stream's first batch; while they come quickly, each later one is twice as large."""
 _QUICK_SECONDS = 0.004
@@ -79,7 +77,7 @@ class _Work:
     stopped: bool = False
 
 
-class PostgresSession:
+class PostgresSession(InterruptibleSession):
     """A Session on one connection of its own.
 
     Args:
@@ -103,15 +101,13 @@ class PostgresSession:
         self._give_back, self._standby = give_back, standby
         self._quick = _QUICK_SECONDS + 2 * round_trip
         self._connection, self._elements = connection, elements
-        self._ends = None if deadline is None else time.monotonic() + deadline
-        self._prefix = f"t{uuid.uuid4().hex[:12]}_"
+        super().__init__()
+        self._end_after(deadline, timed=False)
         self._numbers = count(1)
         self._using = threading.RLock()  # held while the connection works for somebody
         self._closing: list[str] = []  # cursors that nobody reads any more
-        self._state = threading.Lock()  # guards the three below
         self._active: set[_Work] = set()
         self._busy: _Work | None = None
-        self._closed = False
         self._faults = (driver().Error, *_OTHER_FAULTS)
 
     def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
@@ -163,7 +159,7 @@ class PostgresSession:
             with self._statement(f"INSERT INTO {place} {query}") as cursor:
                 return int(cursor.rowcount)
         except DatabaseError:
-            if not self._over():
+            if not self._is_late():
                 with self._statement(f"DROP TABLE IF EXISTS {place}", write=True):
                     pass
             raise
@@ -182,24 +178,17 @@ class PostgresSession:
         """Give schema and name of the temporary table `name`."""
         return ("pg_temp", self._prefix + name)
 
-    def interrupt(self) -> None:
-        """Stop whatever runs; safe from any thread and when nothing runs. The server is told by another thread."""
-        with self._state:
-            for work in self._active:
-                work.stopped = True
-            running = self._busy is not None and self._busy.stopped
-        if running:
-            threading.Thread(target=self._insist, daemon=True).start()
+    def _mark_stopped(self) -> None:
+        for work in self._active:
+            work.stopped = True
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        """Roll back, which drops every temporary table of this session and ends its streams."""
+    def _needs_insistence(self) -> bool:
+        """Tell whether something runs that is to end; another thread tells the server, as that may take long."""
         with self._state:
-            self._closed = True
-        self.interrupt()
-        end(self._finish, [self._using])
+            return self._busy is not None and self._busy.stopped
+
+    def _locks(self) -> list[Lock]:
+        return [self._using]
 
     def _finish(self) -> None:
         with self._using:
@@ -333,15 +322,6 @@ class PostgresSession:
     def _milliseconds(ends: float) -> int:
         return max(1, int((ends - time.monotonic()) * 1000))
 
-    def _over(self) -> bool:
-        return self._ends is not None and time.monotonic() >= self._ends
-
-    def _refuse_if_over(self) -> None:
-        if self._closed:
-            raise OperationalError("the session is closed")
-        if self._over():
-            raise DeadlineExceeded("the query ran longer than its deadline and was stopped")
-
     def _cancel_stopped(self) -> bool:
         """Cancel the running statement if it is a stopped one; tell whether it was."""
         with self._state:
@@ -352,16 +332,10 @@ class PostgresSession:
                 return True
             return False
 
-    def _insist(self) -> None:
-        while self._cancel_stopped():
-            time.sleep(_INSIST_SECONDS)
-
     def _named(self, error: Exception) -> DatabaseError:
         """Give the server's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, driver().errors.QueryCanceled):
-            if self._ends is not None and time.monotonic() >= self._ends - 0.05:
-                return DeadlineExceeded("the query ran longer than its deadline and was stopped")
-            return OperationalError("the query was interrupted")
+            return self._stopped()
         said = first_line(error).replace(self._prefix, "")
         if self._connection.closed or self._connection.broken:
             return OperationalError(f"the connection to PostgreSQL was lost while the query ran: {said}; run it again")

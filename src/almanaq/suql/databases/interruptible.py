@@ -1,0 +1,108 @@
+"""What the sessions of all engines share: a deadline, interruption, and an end that waits for nothing long."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Self
+
+from almanaq.errors import DatabaseError, DeadlineExceeded, OperationalError
+from almanaq.suql.databases.leaving import Lock, end, helped
+
+_INSIST_SECONDS = 0.02
+"""An interruption that arrives just before the engine begins is lost: it is repeated until the work has ended."""
+_ENGINES_CLOCK_SECONDS = 0.05
+"""An engine that bounds the time itself may end so much before the deadline here."""
+
+
+class InterruptibleSession(ABC):
+    """The part of a Session that ends work: at its deadline, when it is interrupted, and at its own end."""
+
+    def __init__(self) -> None:
+        self._prefix = f"t{uuid.uuid4().hex[:12]}_"
+        self._state = threading.Lock()  # guards what is under way, and whether the session is closed
+        self._closed = self._expired = False
+        self._ends: float | None = None
+        self._timer: threading.Timer | None = None
+
+    def _end_after(self, seconds: float | None, *, timed: bool) -> None:
+        """Set the deadline; None: there is none.
+
+        Args:
+            timed: whether work is interrupted from here; else the engine does that itself.
+        """
+        if seconds is None:
+            return
+        self._ends = time.monotonic() + seconds
+        if timed:
+            self._timer = threading.Timer(max(seconds, 0.0), self._expire)
+            helped(self._timer).start()
+
+    def interrupt(self) -> None:
+        """Stop whatever runs; safe from any thread and when nothing runs."""
+        with self._state:
+            self._mark_stopped()
+        if self._needs_insistence():
+            helped(threading.Thread(target=self._insist)).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Drop every temporary table of this session and end its streams, later if the engine does not stop at once."""
+        with self._state:
+            self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.interrupt()
+        end(self._finish, self._locks())
+
+    @abstractmethod
+    def _mark_stopped(self) -> None:
+        """Note that all that is under way is to end; the state is locked."""
+
+    @abstractmethod
+    def _cancel_stopped(self) -> bool:
+        """Cancel what runs and is to end; tell whether anything was."""
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Leave nothing behind in the engine."""
+
+    @abstractmethod
+    def _locks(self) -> Iterable[Lock]:
+        """Return what is held while the engine works."""
+
+    def _needs_insistence(self) -> bool:
+        """Tell whether something runs that is to end; it is cancelled a first time."""
+        return self._cancel_stopped()
+
+    def _insist(self) -> None:
+        while self._cancel_stopped():
+            time.sleep(_INSIST_SECONDS)
+
+    def _expire(self) -> None:
+        self._expired = True
+        self.interrupt()
+
+    def _is_late(self, *, nearly: bool = False) -> bool:
+        """Say whether the deadline is over; `nearly`: by the clock of an engine that ends its work itself."""
+        now = time.monotonic() + (_ENGINES_CLOCK_SECONDS if nearly else 0.0)
+        return self._expired or (self._ends is not None and now >= self._ends)
+
+    def _refuse_if_over(self) -> None:
+        if self._is_late():
+            raise _late()
+        if self._closed:
+            raise OperationalError("the session is closed")
+
+    def _stopped(self) -> DatabaseError:
+        """Return the error of work that was stopped: by the deadline, or by somebody."""
+        return _late() if self._is_late(nearly=True) else OperationalError("the query was interrupted")
+
+
+def _late() -> DeadlineExceeded:
+    return DeadlineExceeded("the query ran longer than its deadline and was stopped")
