@@ -116,8 +116,9 @@ def connect(
         raise
     similarity = None
     if embedder is not None:
-        vectors = VectorStore(default_cache_folder() if cache else None, models.embedder).vectors
-        similarity = EmbedderSimilarity(vectors, remote=bool(getattr(models.embedder, "remote", False)))
+        store = VectorStore(default_cache_folder() if cache else None, models.embedder)
+        remote = bool(getattr(models.embedder, "remote", False))
+        similarity = EmbedderSimilarity(store.vectors, store.question_vectors, remote=remote)
 
     def proxy_models(name: str) -> Models:
         return open_models(name, embedder=models.embedder, cache=cache)

@@ -243,11 +243,12 @@ def _parsed(fields: Sequence[str] | None) -> tuple[Field, ...]:
 
 
 def _open_embedder(embedder: str | Embedder | None) -> Embedder:
+    from almanaq.models.embedding import as_embedder
     from almanaq.models.model_names import open_embedder
     from almanaq.retrieval.retriever_names import default_embedder
 
     if embedder is not None and not isinstance(embedder, str):
-        return embedder
+        return as_embedder(embedder)
     return open_embedder(embedder or default_embedder())
 
 

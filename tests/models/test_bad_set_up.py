@@ -122,13 +122,13 @@ def test_the_query_of_an_address_is_kept_and_azure_gets_its_header(prompt: Promp
 
 def test_an_embedder_behind_another_dialect() -> None:
     with other_server(200, b"<html>") as url, pytest.raises(ModelError, match="OPENAI_BASE_URL"):
-        OpenAIEmbedder("m", url, "k").embed(["a"])
+        OpenAIEmbedder("m", url, "k").embed_documents(["a"])
 
 
 def test_an_embedder_tries_again() -> None:
     with StandInServer(refuses=()) as server:
         embedder = OpenAIEmbedder("m", server.url, "k")
-        assert embedder.embed(["a", "b"]).shape[0] == 2
+        assert embedder.embed_documents(["a", "b"]).shape[0] == 2
         assert embedder.usage.calls == server.ledger.calls == 1
 
 

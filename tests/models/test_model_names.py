@@ -114,14 +114,16 @@ def test_weights_that_are_not_the_published_ones_are_refused(monkeypatch: pytest
 def test_a_model_of_the_hub_without_pytorch_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"almanaq\[torch\]"):
-        open_embedder("a/b").embed(["x"])
+        open_embedder("a/b").embed_documents(["x"])
 
 
 @pytest.mark.slow
 def test_local_vectors_are_near_for_near_meanings() -> None:
     embedder = open_embedder("local")
-    a, b, c = embedder.embed(["a romantic place for a date", "intimate candle-lit dinner", "underground car park"])
+    a, b, c = embedder.embed_documents(
+        ["a romantic place for a date", "intimate candle-lit dinner", "underground car park"]
+    )
     assert a @ b > 0.4 > a @ c
     np.testing.assert_allclose(np.linalg.norm([a, b, c], axis=1), 1, atol=1e-5)
     assert embedder.name == "local"
-    assert embedder.embed([]).shape[0] == 0
+    assert embedder.embed_documents([]).shape[0] == 0

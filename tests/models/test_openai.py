@@ -118,9 +118,9 @@ def test_a_missing_key_is_named_before_any_call() -> None:
 def test_embeddings_are_unit_vectors_in_the_order_of_the_texts() -> None:
     texts = [f"table number {n}" for n in range(7)] + [""]
     with StandInServer() as server:
-        one = OpenAIEmbedder("m", server.url).embed(texts)
-        batched = OpenAIEmbedder("m", server.url, batch=3).embed(texts)
-        assert OpenAIEmbedder("m", server.url).embed([]).shape[0] == 0
+        one = OpenAIEmbedder("m", server.url).embed_documents(texts)
+        batched = OpenAIEmbedder("m", server.url, batch=3).embed_documents(texts)
+        assert OpenAIEmbedder("m", server.url).embed_documents([]).shape[0] == 0
     np.testing.assert_allclose(np.linalg.norm(one, axis=1), 1, atol=1e-6)
     np.testing.assert_array_equal(one, batched)
 
@@ -128,4 +128,4 @@ def test_embeddings_are_unit_vectors_in_the_order_of_the_texts() -> None:
 @pytest.mark.parametrize(("model", "key", "setting"), [("m", "wrong", "OPENAI_API_KEY"), ("n", "k", "--model")])
 def test_an_embedder_names_the_setting_to_change(model: str, key: str, setting: str) -> None:
     with StandInServer(models=("m",), key="k") as server, pytest.raises(ModelError, match=setting):
-        OpenAIEmbedder(model, server.url, key).embed(["a"])
+        OpenAIEmbedder(model, server.url, key).embed_documents(["a"])

@@ -212,7 +212,7 @@ def test_a_model_folder_runs_no_code_of_its_own(tmp_path: Path) -> None:
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\nclass Evil: pass\n")
     (folder / "modules.json").write_text('[{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]')
     with pytest.raises((AlmanaqError, ImportError)):
-        HubEmbedder(str(folder)).embed(["a"] * 100)
+        HubEmbedder(str(folder)).embed_documents(["a"] * 100)
     assert not (tmp_path / "ran").exists()
 
 

@@ -128,7 +128,7 @@ def test_an_embedder_waits_no_longer_either(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(openai_module.asyncio, "sleep", sleep)
     limited = b'{"error": {"message": "slow down"}}'
     with answering(429, limited, {"retry-after": "1e9"}) as (url, _), pytest.raises(FailedCall):
-        OpenAIEmbedder("m", url, "k").embed(["a"])
+        OpenAIEmbedder("m", url, "k").embed_documents(["a"])
     assert slept == [LONGEST_WAIT] * 3
 
 
@@ -139,7 +139,7 @@ def test_documents_and_keys_go_to_no_other_address(status: int, kind: str) -> No
         if kind == "chat":
             asyncio.run(wrapped(OpenAIModel("m", url, KEY), ModelSettings(), False).complete(prompt_of("secret")))
         else:
-            OpenAIEmbedder("m", url, KEY).embed(["secret"])
+            OpenAIEmbedder("m", url, KEY).embed_documents(["secret"])
 
     with (
         answering(200, b"{}") as (other, seen),
@@ -180,7 +180,7 @@ def test_vectors_that_are_none_are_a_failed_call(data: object) -> None:
     with answering(200, body) as (url, _):
         embedder = OpenAIEmbedder("m", url, "k", attempts=1)
         with pytest.raises(ModelCallError):
-            embedder.embed(["a", "b"])
+            embedder.embed_documents(["a", "b"])
     assert embedder.usage.input_tokens >= 0
 
 

@@ -20,7 +20,7 @@ def footprint(index: object) -> int:
     total = 0
     while open_ and len(seen) < _MOST:
         item = open_.pop()
-        if id(item) in seen or isinstance(item, type | VectorStore) or hasattr(item, "embed"):
+        if id(item) in seen or isinstance(item, type | VectorStore) or hasattr(item, "embed_documents"):
             continue
         seen.add(id(item))
         total += item.nbytes if isinstance(item, np.ndarray) else sys.getsizeof(item)

@@ -281,11 +281,12 @@ def _retriever(given: Any, batch: int) -> tuple[Any, str]:
 
 def _opener(embedder: str | Embedder | None) -> Any:
     def opened() -> Embedder:
+        from almanaq.models.embedding import as_embedder
         from almanaq.models.model_names import open_embedder
         from almanaq.retrieval.retriever_names import default_embedder
 
         if embedder is not None and not isinstance(embedder, str):
-            return embedder
+            return as_embedder(embedder)
         return open_embedder(embedder or default_embedder())
 
     return opened

@@ -14,14 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import MissingExtraError, ModelError
+from almanaq.models.embedding import prefixes_of
 from almanaq.models.vectors import normalised
 
 _BATCH = 16
 """Small batches of texts of like length waste least on a processor."""
+_QUESTIONS = ("query", "s2p_query", "question", "search_query")
+_DOCUMENTS = ("document", "passage", "corpus", "search_document")
+"""How models name their prompts for the two kinds."""
 
 
 class HubEmbedder:
     """An Embedder of sentence-transformers, loaded at the first use.
+
+    Questions and documents get the prompts that the model's own settings hold for them; where it holds none, what
+    models of its name are known to want (`embedding.prefixes_of`).
 
     Args:
         path: folder of a model, or its name on the Hugging Face hub.
@@ -32,20 +39,32 @@ class HubEmbedder:
         self._lock = threading.Lock()
         self._model: Any = None
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give unit vectors, shape (len(texts), dimensions).
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Give unit vectors of what is searched with, shape (len(texts), dimensions).
 
         Raises:
             MissingExtraError: the extra `torch` is not installed.
             ModelError: there is no such model.
         """
+        return self._encoded(texts, "encode_query", _QUESTIONS, prefixes_of(self.name).question)
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Give unit vectors of what is searched. Raises as `embed_questions` does."""
+        return self._encoded(texts, "encode_document", _DOCUMENTS, prefixes_of(self.name).document)
+
+    def _encoded(self, texts: Sequence[str], method: str, names: Sequence[str], prefix: str) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 0), np.float32)
         with self._lock:
             if self._model is None:
                 self._model = _load(self.name)
+            own = getattr(self._model, "prompts", None) or {}
+            # A model that holds prompts for either kind is believed also where it holds none for this one.
+            known = any(own.get(name) for name in (*_QUESTIONS, *_DOCUMENTS))
+            prompt = next((own[name] for name in names if own.get(name)), "") if known else prefix
             # Sorted by length by the library: texts of a batch are padded to its longest.
-            encoded = self._model.encode(list(texts), batch_size=_BATCH, show_progress_bar=False)
+            encode = getattr(self._model, method)
+            encoded = encode(list(texts), prompt=prompt, batch_size=_BATCH, show_progress_bar=False)
         # Normalised here, in single precision: in bfloat16 the lengths would be off by up to half a per cent.
         return normalised(encoded)
 

@@ -11,6 +11,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from almanaq.models.embedding import SymmetricEmbedder
 from almanaq.models.vectors import normalised
 from almanaq.text.stopwords import STOPWORDS
 from almanaq.text.words import stem, words
@@ -18,7 +19,7 @@ from almanaq.text.words import stem, words
 _LETTERS_WEIGHT = 0.25
 
 
-class LexicalEmbedder:
+class LexicalEmbedder(SymmetricEmbedder):
     """An Embedder whose vectors are alike when texts share stems, and a little when they share groups of letters."""
 
     name = "lexical"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import MissingExtraError
+from almanaq.models.embedding import SymmetricEmbedder
 from almanaq.models.minilm import MiniLM
 from almanaq.models.minilm_weights import checked_folder, weights_are_here
 
@@ -27,7 +28,7 @@ def local_is_installed() -> bool:
     return all(importlib.util.find_spec(package) is not None for package in needed)
 
 
-class LocalEmbedder:
+class LocalEmbedder(SymmetricEmbedder):
     """An Embedder on this machine; the vector of a text hangs on nothing but the text.
 
     Its weights are loaded at the first use, once in a process: all connections share them.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget
+from almanaq.models.embedding import as_embedder
 from almanaq.models.logged import DebugLog
 from almanaq.models.prices import Price, price_of
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Reader
@@ -207,7 +208,7 @@ def _arguments(model: LanguageModel, settings: ModelSettings, cache: bool) -> di
 def _embedder(embedder: str | Embedder | None, settings: ModelSettings | None) -> Embedder:
     if embedder is None:
         return open_embedder("local")
-    return open_embedder(embedder, settings=settings) if isinstance(embedder, str) else embedder
+    return open_embedder(embedder, settings=settings) if isinstance(embedder, str) else as_embedder(embedder)
 
 
 def _local_models(embedder: Embedder, *, cache: bool = False) -> Models:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from almanaq.errors import ModelCallError, ModelError
 from almanaq.event_loops import run_sync
 from almanaq.models.address import identity_of, secrets_in, shown_address
+from almanaq.models.embedding import Prefixes, input_types_of, prefixes_of
 from almanaq.models.failure import LONGEST_WAIT, FailedCall
 from almanaq.models.http import JsonServer, NoReply, Reply, address_error
 from almanaq.models.openai_errors import (
@@ -153,6 +154,9 @@ class OpenAIModel:
 class OpenAIEmbedder:
     """An Embedder behind an OpenAI-compatible server; texts are sent in batches, and vectors come back normalised.
 
+    Questions and documents are told apart as models of the name are known to want: by `input_type`, which a server that
+    refuses it is not sent again, or by words before the text.
+
     Args:
         batch: texts in a request; `attempts`: how often a request is made at most.
 
@@ -182,25 +186,34 @@ class OpenAIEmbedder:
             secrets=(key, *secrets_in(address)),
             most_bytes=batch * _VECTOR_BYTES,
         )
+        self._prefixes, self._types = prefixes_of(model), input_types_of(model)
+        self.symmetric = self._types is None and self._prefixes == Prefixes()
         self._width: int | None = None
         self.usage = Usage()
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give unit vectors, shape (len(texts), dimensions)."""
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Give unit vectors of what is searched with, shape (len(texts), dimensions)."""
+        return self._asked([self._prefixes.question + text for text in texts], 0)
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Give unit vectors of what is searched, shape (len(texts), dimensions)."""
+        return self._asked([self._prefixes.document + text for text in texts], 1)
+
+    def _asked(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 0), np.float32)
-        vectors: NDArray[np.float32] = run_sync(self._all(texts))
+        vectors: NDArray[np.float32] = run_sync(self._all(texts, kind))
         return vectors
 
-    async def _all(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def _all(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
         batches = [texts[start : start + self._batch] for start in range(0, len(texts), self._batch)]
-        return np.concatenate([await self._batched(batch) for batch in batches])
+        return np.concatenate([await self._batched(batch, kind) for batch in batches])
 
-    async def _batched(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def _batched(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
         """Give the vectors of one batch; it is tried again here, as an embedding is never "unknown"."""
         for attempt in range(self._attempts):
             try:
-                return await self._embed(texts)
+                return await self._embed(texts, kind)
             except ModelCallError as failure:
                 known = failure if isinstance(failure, FailedCall) else FailedCall(str(failure))
                 self._spend(known.usage)
@@ -210,17 +223,23 @@ class OpenAIEmbedder:
                 await asyncio.sleep(0.5 * 2**attempt if asked is None else min(max(0.0, asked), LONGEST_WAIT))
         raise AssertionError("a loop over attempts ends in vectors or a failure")
 
-    async def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def _embed(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
         # An empty text is refused by the protocol; a blank one is not.
         request = {"model": self._model, "input": [text or " " for text in texts], "encoding_format": "float"}
+        if self._types is not None:
+            request["input_type"] = self._types[kind]
         try:
             reply = await self._server.post("/embeddings", request)
         except NoReply as problem:
             raise connection_failure(problem, base_url=self._base_url, served=self.usage.calls > 0) from problem
         if reply.status != 200:
+            message = message_of(reply.body)
+            if self._types is not None and refused_feature(reply.status, message, ("input_type",)):
+                self._types = None
+                return await self._embed(texts, kind)
             raise status_failure(
                 reply.status,
-                message_of(reply.body),
+                message,
                 model=self._model,
                 base_url=self._base_url,
                 retry_after=retry_after(reply.headers),

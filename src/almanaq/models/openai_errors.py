@@ -22,6 +22,7 @@ _NAMES_OF_FEATURES = {
     "max_completion_tokens": ("max_completion_tokens",),
     "reasoning_effort": ("reasoning_effort", "reasoning effort"),
     "dimensions": ("dimensions",),
+    "input_type": ("input_type",),
 }
 """How servers name what they do not support."""
 

@@ -89,11 +89,17 @@ class LanguageModel(Protocol):
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into unit vectors, shape (len(texts), dimensions), float32."""
+    """Turns texts into unit vectors, shape (len(texts), dimensions), float32.
+
+    What is searched with is a question, what is searched a document: many models are trained to see them apart. For
+    one that is not, `models.embedding.SymmetricEmbedder` makes both of `embed`.
+    """
 
     name: str
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
 
 
 AnswerType = Literal["text", "number", "integer", "date", "timestamp", "time", "boolean"]

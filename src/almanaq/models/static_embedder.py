@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import MissingExtraError, SourceError
+from almanaq.models.embedding import SymmetricEmbedder
 from almanaq.models.local_embedder import load_minilm
 from almanaq.models.minilm_weights import WEIGHTS_SHA256, checked_folder
 from almanaq.models.vectors import normalised
@@ -44,7 +45,7 @@ _TEXTS = 64  # summed at once: in the cache of a processor
 _SUM_BYTES = 4
 
 
-class StaticEmbedder:
+class StaticEmbedder(SymmetricEmbedder):
     """An Embedder of summed word vectors. They are distilled at the first use ever: some ten seconds of a processor.
 
     Args:

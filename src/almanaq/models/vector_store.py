@@ -13,16 +13,19 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import ModelError, SourceError
+from almanaq.models.embedding import as_embedder
 from almanaq.models.own_files import make_own
 from almanaq.models.own_sqlite import UNUSABLE
 from almanaq.models.protocols import Embedder
 
 Vectors = NDArray[np.float32]
+Kind = Literal["question", "document"]
 
 _CHUNK = 512  # texts embedded between two writes: what a killed process loses at most
 _VARIABLES = 500  # keys looked up per statement, below SQLite's smallest limit
@@ -44,18 +47,23 @@ class VectorStore:
     Args:
         folder: where the file lies, made on first use; None keeps the vectors in memory.
         embedder: makes the vectors that are not there yet; its name is the store's key, so it must name the weights.
+            One that tells questions from documents has vectors of each.
         part: what texts it is for, where they are kept in a file of their own.
         most: how many vectors are kept; the oldest give way. None: all.
     """
 
     def __init__(self, folder: Path | None, embedder: Embedder, *, part: str = "", most: int | None = None) -> None:
-        self.embedder, self._most = embedder, most
+        self.embedder, self._most = as_embedder(embedder), most
         name = _file_name(embedder.name) + (f"-{part}" if part else "")
         self.file = None if folder is None else folder / f"{name}.sqlite"
         self._memory: dict[bytes, bytes] = {}
 
+    def question_vectors(self, texts: Sequence[str]) -> Vectors:
+        """Give the unit vectors of what is searched with. Raises as `vectors` does."""
+        return self._vectors(texts, "question")
+
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """Give unit vectors, shape (len(texts), dimensions); equal texts are embedded once.
+        """Give the unit vectors of what is searched, shape (len(texts), dimensions); equal texts are embedded once.
 
         Vectors of an embedder that says it is `cheap` are made anew each time rather than kept.
 
@@ -63,14 +71,17 @@ class VectorStore:
             SourceError: the store's file cannot be read or written.
             ModelError: the embedder gives another number of vectors, another width, or a value that is no number.
         """
+        return self._vectors(texts, "document")
+
+    def _vectors(self, texts: Sequence[str], kind: Kind) -> Vectors:
         if getattr(self.embedder, "cheap", False):
-            return _embed(self.embedder, texts)
-        keys = _keys(texts)
+            return _embed(self.embedder, texts, kind)
+        keys = self._keys(texts, kind)
         found = self._read(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         # Texts of like length together: an embedder pads those of a batch to the longest.
         for chunk in _chunks(sorted(missing, key=lambda key: len(missing[key])), _CHUNK):
-            made = _embed(self.embedder, [missing[key] for key in chunk])
+            made = _embed(self.embedder, [missing[key] for key in chunk], kind)
             new = {key: vector.tobytes() for key, vector in zip(chunk, made, strict=True)}
             self._write(new)
             found.update(new)
@@ -78,9 +89,13 @@ class VectorStore:
 
     def unknown(self, texts: Sequence[str]) -> list[str]:
         """Give the texts that would have to be embedded, each once. Raises SourceError as `vectors` does."""
-        keys = _keys(texts)
+        keys = self._keys(texts, "document")
         found = self._read(keys)
         return list({key: text for key, text in zip(keys, texts, strict=True) if key not in found}.values())
+
+    def _keys(self, texts: Sequence[str], kind: Kind) -> list[bytes]:
+        told = "" if getattr(self.embedder, "symmetric", False) else kind + "\0"
+        return [hashlib.sha256((told + text).encode("utf-8", "surrogatepass")).digest() for text in texts]
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         if self.file is None:
@@ -133,12 +148,9 @@ def _sum(key: bytes, vector: bytes) -> int:
     return zlib.crc32(vector, zlib.crc32(key))
 
 
-def _keys(texts: Sequence[str]) -> list[bytes]:
-    return [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
-
-
-def _embed(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    made = np.ascontiguousarray(embedder.embed(texts), dtype=np.float32)
+def _embed(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Vectors:
+    embed = embedder.embed_questions if kind == "question" else embedder.embed_documents
+    made = np.ascontiguousarray(embed(texts), dtype=np.float32)
     if made.ndim != 2 or len(made) != len(texts):
         raise ModelError(f"embedder {embedder.name!r} gave an array of shape {made.shape} for {len(texts)} texts")
     if not np.isfinite(made).all():

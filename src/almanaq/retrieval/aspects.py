@@ -60,7 +60,7 @@ class AspectsIndex:
 
     def scores(self, questions: Sequence[str]) -> dict[str, Scores]:
         """Give the cosines by view, each of shape (questions, tables): a table's highest where it has several."""
-        asked = self.store.vectors(questions)
+        asked = self.store.question_vectors(questions)
         found = {}
         for name, vectors in self.vectors.items():
             cosines = asked @ vectors.T

@@ -81,7 +81,9 @@ class DenseIndex:
 
     def scores(self, questions: Sequence[str]) -> Scores:
         """Give the cosines, shape (questions, tables): a table's highest where it has several vectors."""
-        cosines = self.store.vectors(questions) @ self.vectors.T if questions else np.zeros((0, len(self.vectors)))
+        if not questions:
+            return np.zeros((0, len(self.starts)), np.float32)
+        cosines = self.store.question_vectors(questions) @ self.vectors.T
         if len(self.starts) == len(self.vectors):
             return cosines.astype(np.float32, copy=False)
         return np.maximum.reduceat(cosines, self.starts, axis=1).astype(np.float32, copy=False)

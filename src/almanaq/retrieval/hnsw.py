@@ -51,7 +51,7 @@ class GraphIndex:
             return []
         most = min(k, len(self.ids))
         self.graph.expansion_search = max(EXPANSION_SEARCH, most)
-        found = self.graph.search(self.store.vectors(questions), most, threads=1)
+        found = self.graph.search(self.store.question_vectors(questions), most, threads=1)
         rows = zip(np.atleast_2d(found.keys), np.atleast_2d(found.distances), strict=True)
         return [
             tuple(Hit(self.ids[key], 1.0 - float(far)) for key, far in zip(keys, distances, strict=True))

@@ -75,7 +75,7 @@ class StoredHybrid:
 
     def vectors(self, questions: Sequence[str]) -> Vectors:
         """Embed questions, all at once."""
-        return VectorStore(None, self.embedder).vectors(questions)
+        return VectorStore(None, self.embedder).question_vectors(questions)
 
     def candidates(self, question: str, vector: Vectors, k: int) -> Candidates:
         """Give at least k tables, and CANDIDATES, where there are as many, with their scores in standard deviations."""

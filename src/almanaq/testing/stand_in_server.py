@@ -32,6 +32,7 @@ class Ledger:
         input_tokens, output_tokens: of all replies that carried a usage; whitespace-separated words.
         sent: bytes of replies that clients took.
         requests: the body of every chat request, in order of arrival, when the server keeps them.
+        embedded: the body of every request for embeddings, likewise.
     """
 
     calls: int = 0
@@ -41,6 +42,7 @@ class Ledger:
     sent: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     requests: list[dict[str, Any]] = field(default_factory=list)
+    embedded: list[dict[str, Any]] = field(default_factory=list)
 
     def money(self, price: Price) -> float:
         """Give what the tokens cost at a price, in dollars."""
@@ -220,6 +222,8 @@ class StandInServer:
         return len(first.split()) if seen else 0
 
     def _embeddings(self, request: Request) -> Outcome:
+        if self._keep:
+            self.ledger.embedded.append(dict(request))
         texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
         data = [{"object": "embedding", "index": i, "embedding": _vector(text)} for i, text in enumerate(texts)]
         tokens = sum(len(text.split()) for text in texts)

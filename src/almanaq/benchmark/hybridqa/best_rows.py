@@ -104,8 +104,9 @@ class BestRows:
         """Give rows by how near their quotes are to the question; rows without quotes keep their order, after them."""
         if len(rows) < 2 or not any(row.quotes for row in rows):
             return tuple(rows)
-        vectors = self._embedder.embed([question, *(" ".join(row.quotes) for row in rows)])
-        near = np.where([bool(row.quotes) for row in rows], vectors[1:] @ vectors[0], -1.0)
+        asked = self._embedder.embed_questions([question])[0]
+        quoted = self._embedder.embed_documents([" ".join(row.quotes) for row in rows])
+        near = np.where([bool(row.quotes) for row in rows], quoted @ asked, -1.0)
         return tuple(rows[i] for i in np.argsort(-near, kind="stable"))
 
 

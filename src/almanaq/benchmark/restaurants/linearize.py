@@ -87,7 +87,7 @@ class Linearized:
         """Give the ids of the k rows nearest to a query, the nearest first; none for an empty query."""
         if not query:
             return ()
-        likeness = self._vectors @ self._store.vectors([query])[0]
+        likeness = self._vectors @ self._store.question_vectors([query])[0]
         return tuple(self._ids[place] for place in np.argsort(-likeness, kind="stable")[:k])
 
 

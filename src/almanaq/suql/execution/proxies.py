@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.errors import UsageError, suggest
+from almanaq.models.protocols import Embedder
 from almanaq.suql.accuracy.regression import Floats, fitted, margins
 from almanaq.suql.execution.candidates import Candidate, passages_of, totals
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import SiteInput
 
-Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 Ask = Callable[[Sequence[Candidate]], Awaitable[set[int]]]
 """Asks a model about rows; gives the numbers of those that pass."""
 
@@ -45,8 +45,9 @@ class SimilarityProxy:
 
     labels = 60
 
-    def __init__(self, inputs: Sequence[SiteInput], embed: Embed) -> None:
-        self._inputs, self._similarity = inputs, EmbedderSimilarity(embed)
+    def __init__(self, inputs: Sequence[SiteInput], embedder: Embedder) -> None:
+        self._inputs = inputs
+        self._similarity = EmbedderSimilarity(embedder.embed_documents, embedder.embed_questions)
 
     async def scores(self, candidates: Sequence[Candidate], labelled: Mapping[int, bool], /) -> Floats:
         """Give the similarity; where several things are asked, weighed as the labels tell."""
@@ -63,9 +64,9 @@ class RegressionProxy:
 
     labels = 150
 
-    def __init__(self, inputs: Sequence[SiteInput], embed: Embed) -> None:
+    def __init__(self, inputs: Sequence[SiteInput], embedder: Embedder) -> None:
         self._documents = tuple(dict.fromkeys(item.document for item in inputs))
-        self._embed = embed
+        self._embedder = embedder
 
     async def scores(self, candidates: Sequence[Candidate], labelled: Mapping[int, bool], /) -> Floats:
         """Give the log odds; those of a labelled row come from a regression that has not seen its label."""
@@ -89,7 +90,7 @@ class RegressionProxy:
         texts = list(dict.fromkeys(passage for passages in documents for passage in passages))
         if not texts:
             return np.zeros((len(candidates), 1))
-        vectors = self._embed(texts)
+        vectors = self._embedder.embed_documents(texts)
         place = {text: i for i, text in enumerate(texts)}
         found = np.zeros((len(candidates), vectors.shape[1]))
         for i, passages in enumerate(documents):
@@ -112,11 +113,11 @@ class ModelProxy:
         return np.array([candidate.number in passed for candidate in candidates], np.float64)
 
 
-def open_proxy(name: str, inputs: Sequence[SiteInput], embed: Embed) -> Proxy:
+def open_proxy(name: str, inputs: Sequence[SiteInput], embedder: Embedder) -> Proxy:
     """Give a proxy that needs no language model; raise UsageError for a name that is none."""
     match name:
         case "local":
-            return SimilarityProxy(inputs, embed)
+            return SimilarityProxy(inputs, embedder)
         case "regression":
-            return RegressionProxy(inputs, embed)
+            return RegressionProxy(inputs, embedder)
     raise UsageError(f"no proxy is called {name!r}{suggest(name, PROXIES)}; another model is named as openai:MODEL")

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+
 MOST_KEPT = 20_000
 """Vectors that are kept in memory, 30 MB of 384 dimensions; a store on disk keeps the others."""
 _MOST_SCORES = 100_000
@@ -17,20 +19,27 @@ class EmbedderSimilarity:
     """Cosine similarity of an embedder's vectors; a text is embedded once, and anew when others have pushed it out.
 
     Args:
-        embed: gives unit vectors for texts: an embedder's `embed`, or the `vectors` of a store that keeps them on disk.
+        embed: gives unit vectors for passages: of an embedder, or of a store that keeps them on disk.
+        embed_questions: gives those of constraints; None: `embed` does.
     """
 
-    def __init__(self, embed: Callable[[Sequence[str]], NDArray[np.float32]], *, remote: bool = False) -> None:
+    def __init__(self, embed: Embed, embed_questions: Embed | None = None, *, remote: bool = False) -> None:
         self.remote = remote
-        self._embed = embed
+        self._embed, self._embed_questions = embed, embed_questions or embed
         # By the text's hash, the one used last at the end. Two texts of one hash, in 2^64, cost an order of trial.
         self._scores: dict[tuple[int, int], float] = {}
         self._vectors: dict[int, NDArray[np.float32]] = {}
+        self._asked: dict[int, NDArray[np.float32]] = {}
         self._lock = threading.Lock()
 
     def vector(self, constraint: str) -> NDArray[np.float32]:
         """Give the vector of a text constraint, for a database that compares it with its own."""
-        vector: NDArray[np.float32] = self._vectors_of([constraint])[0]
+        key = hash(constraint)
+        vector = self._asked.get(key)
+        if vector is None:
+            if len(self._asked) >= MOST_KEPT:
+                self._asked.clear()
+            vector = self._asked[key] = self._embed_questions([constraint])[0]
         return vector
 
     def scores(self, constraint: str, passages: Sequence[str]) -> NDArray[np.float32]:

@@ -70,7 +70,7 @@ class StageRuns:
 
     def _proxy(self, stage: TextStage, name: str) -> Proxy:
         if ":" not in name or self.proxy_models is None:
-            return open_proxy(name, stage.inputs, self.models.embedder.embed)
+            return open_proxy(name, stage.inputs, self.models.embedder)
         sites = [item.site for item in stage.inputs]
         reader = self.proxy_models(name).reader
         calls = TextCalls(reader, sites, max_calls=None, strict=False, concurrency=self.options.concurrency)
