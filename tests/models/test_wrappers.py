@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 
 import pytest
+import virtual_time
 
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
 from almanaq.models.budget import Budget
@@ -43,6 +44,23 @@ def test_a_retry_waits_as_long_as_the_server_asks(prompt: Prompt) -> None:
     assert completion.text == "fine"
     assert completion.usage.calls == server.ledger.calls == 2
     assert 0.3 <= seconds < 20  # and not the minute that it waits at most
+
+
+@pytest.mark.parametrize("too_many", [False, True])
+def test_after_too_many_requests_a_call_rests_for_longer(prompt: Prompt, too_many: bool) -> None:
+    def failures() -> list[FailedCall]:
+        made = [FailedCall("the server answered 429" if too_many else "the server answered 500") for _ in range(3)]
+        for each in made:
+            each.too_many = too_many
+        return made
+
+    async def waited() -> float:
+        await RetryingModel(ScriptedModel([*failures(), "fine"])).complete(prompt)
+        return virtual_time.now()
+
+    seconds = [virtual_time.run(waited()) for _ in range(20)]
+    least, most = (14.0, 28.0) if too_many else (0.0, 3.5)  # of three waits
+    assert all(least <= each <= most for each in seconds)
 
 
 def test_what_cannot_succeed_is_not_tried_again(prompt: Prompt) -> None:

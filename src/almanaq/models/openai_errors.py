@@ -63,7 +63,9 @@ def status_failure(
     if status == 402 or "insufficient_quota" in said:
         return ModelError(f"the account of OPENAI_API_KEY has no money left, the server at {base_url} says: {said}")
     if status in (408, 409, 425, 429) or status >= 500:
-        return FailedCall(f"the server answered {status}: {said}", retry_after=retry_after, usage=_ONE_CALL)
+        busy = FailedCall(f"the server answered {status}: {said}", retry_after=retry_after, usage=_ONE_CALL)
+        busy.too_many = status == 429
+        return busy
     if any(word in lower for word in _TOO_LONG):
         failure = FailedCall(f"the text is longer than {model!r} reads: {said}", retryable=False, usage=_ONE_CALL)
         failure.too_long = True

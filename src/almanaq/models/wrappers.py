@@ -24,6 +24,8 @@ from almanaq.models.traced import TracedModel
 
 _MOST_FORMS = 6
 """How many features of a request a server may refuse one after the other."""
+_TOO_MANY_FACTOR = 8
+"""Servers count requests by the minute: after too many of them, a wait is so many times as long."""
 
 
 class RetryingModel:
@@ -33,7 +35,7 @@ class RetryingModel:
 
     Args:
         attempts: how often a call is made at most; one that only takes another form does not count.
-        base: seconds; the n-th wait is random, between zero and base · 2ⁿ.
+        base: seconds; the n-th wait is random, between zero and base · 2ⁿ; after too many requests (429), longer.
     """
 
     def __init__(self, model: LanguageModel, *, attempts: int = 4, base: float = 0.5, longest: float = 8.0) -> None:
@@ -59,13 +61,16 @@ class RetryingModel:
                 if not known.retryable or attempt == self._attempts:
                     known.usage = spent
                     raise known from failure
-                await asyncio.sleep(self._wait(attempt - 1, known.retry_after))
+                await asyncio.sleep(self._wait(attempt - 1, known))
 
-    def _wait(self, attempt: int, asked: float | None) -> float:
-        jitter = self._random.uniform(0, min(self._longest, self._base * 2**attempt))
-        # Calls that were refused together are asked to come back together: the jitter spreads them.
+    def _wait(self, attempt: int, failure: FailedCall) -> float:
+        most, asked = min(self._longest, self._base * 2**attempt), failure.retry_after
+        jitter = self._random.uniform(0, most)
         # What is no number (a model of someone else's may say so) is no wish either.
-        return jitter if asked is None or asked != asked else min(max(0.0, asked), LONGEST_WAIT) + jitter / 4
+        if asked is not None and asked == asked:
+            # Calls that were refused together are asked to come back together: the jitter spreads them.
+            return min(max(0.0, asked), LONGEST_WAIT) + jitter / 4
+        return (most + jitter) / 2 * _TOO_MANY_FACTOR if failure.too_many else jitter
 
 
 class ConcurrentModel:
