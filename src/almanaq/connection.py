@@ -85,10 +85,7 @@ def connect(
     """
     from almanaq.agent.shots import find_examples, read_examples
     from almanaq.models.model_names import open_models
-    from almanaq.models.vector_store import VectorStore, default_cache_folder
     from almanaq.suql.databases.open_source import open_database
-    from almanaq.suql.engine import Engine
-    from almanaq.suql.execution.similarity import EmbedderSimilarity
 
     chosen = chosen_options(
         options,
@@ -114,8 +111,19 @@ def connect(
     except BaseException:
         database.close()
         raise
+    engine = _engine(database, models, chosen, by_vectors=embedder is not None, cache=cache)
+    return Connection(engine, database, bounded(models, chosen.deadline), shots)
+
+
+def _engine(database: Database, models: Models, options: Options, *, by_vectors: bool, cache: bool) -> Engine:
+    """Return the compiler over a database; `by_vectors`: the order of similarity is that of the models' embedder."""
+    from almanaq.models.model_names import open_models
+    from almanaq.models.vector_store import VectorStore, default_cache_folder
+    from almanaq.suql.engine import Engine
+    from almanaq.suql.execution.similarity import EmbedderSimilarity
+
     similarity = None
-    if embedder is not None:
+    if by_vectors:
         store = VectorStore(default_cache_folder() if cache else None, models.embedder)
         remote = bool(getattr(models.embedder, "remote", False))
         similarity = EmbedderSimilarity(store.vectors, store.question_vectors, remote=remote)
@@ -123,8 +131,7 @@ def connect(
     def proxy_models(name: str) -> Models:
         return open_models(name, embedder=models.embedder, cache=cache)
 
-    engine = Engine(database, models, options=chosen, similarity=similarity, proxy_models=cached(proxy_models))
-    return Connection(engine, database, bounded(models, chosen.deadline), shots)
+    return Engine(database, models, options=options, similarity=similarity, proxy_models=cached(proxy_models))
 
 
 def chosen_options(options: Options | None, **named: Any) -> Options:

@@ -152,25 +152,30 @@ class TARGET:
         """
         if top_k < 1:
             raise UsageError(f"top_k must be 1 or more, not {top_k}")
-        results: Results = {}
-        kept: dict[str, list[str]] = {RECORDS: [], REPLIES: []}
         with _folder(out) as root:
             made, name = _retriever(retriever, batch_size)
             base = RunRequest(
                 "", "", self.data_dir, split, name, root, _opener(embedder), fields, (top_k,), limit, seed,
                 resume=out is not None, cache=default_cache_folder(), made=made, model=_model, context_k=top_k,
             )  # fmt: skip
-            for task in self._tasks.values():
-                results[task.name] = {}
-                for dataset, path in task.datasets.items():
-                    placed = _placed(base, task, dataset, Path(path))
-                    request = _generating(placed, generator if task.generator is None else task.generator)
-                    results[task.name][dataset] = _results(run(request), top_k)
-                    for name in kept:
-                        kept[name] += _lines(request.out / name, task.name, dataset)
+            results, kept = self._run(base, generator)
         _write(retrieval_results_file, kept[RECORDS])
         _write(downstream_results_file, kept[REPLIES])
         return results
+
+    def _run(self, base: RunRequest, generator: Any) -> tuple[Results, dict[str, list[str]]]:
+        """Return the results by task and dataset, and the records of all."""
+        results: Results = {}
+        kept: dict[str, list[str]] = {RECORDS: [], REPLIES: []}
+        for task in self._tasks.values():
+            results[task.name] = {}
+            for dataset, path in task.datasets.items():
+                placed = _placed(base, task, dataset, Path(path))
+                request = _generating(placed, generator if task.generator is None else task.generator)
+                results[task.name][dataset] = _results(run(request), base.context_k)
+                for name in kept:
+                    kept[name] += _lines(request.out / name, task.name, dataset)
+        return results, kept
 
     def _task(self, spec: TaskSpec) -> CustomTask:
         if isinstance(spec, CustomTask):

@@ -69,21 +69,12 @@ def find(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else on stdout.")] = False,
 ) -> None:
     """List the tables of a corpus that fit a question best, with scores (higher is better)."""
-    from almanaq.retrieval.retriever_names import sees_its_own
-
     question = question.encode(errors="replace").decode()  # bytes of the command line that are no text
     if not question.strip():
         raise UsageError("the question is empty")
-    if k < 1:
-        raise UsageError(f"-k must be 1 or more, not {k}")
     if (corpus is None) == (index is None):
         raise UsageError("name the tables: either --corpus SOURCE or --index DIR")
-    if retriever in BOUNDS:
-        raise UsageError(f"{retriever} finds nothing here: it is a bound that `almanaq bench run` sets beside others")
-    if explain and as_json:
-        raise UsageError("--explain is for people: leave --json out")
-    if explain and sees_its_own(retriever):
-        raise UsageError(f"--explain shows declared fields, and {retriever} sees a text of its own")
+    _check(k, retriever, explain=explain, as_json=as_json)
     how = _How(retriever, fields, embedder, max_calls, nearest, allow_http)
     opened = None if index is None else _open_index(index, how)
     found = _search(question, str(corpus), k, how) if opened is None else _search_index(question, opened, k, how)
@@ -95,6 +86,20 @@ def find(
         else:
             tables = [opened.table(table.place) for table in named]
             _explain(question, tables, opened.recipe.fields, opened.analyzer)
+
+
+def _check(k: int, retriever: str, *, explain: bool, as_json: bool) -> None:
+    """Raise UsageError where flags do not go together, or k is out of its range."""
+    from almanaq.retrieval.retriever_names import sees_its_own
+
+    if k < 1:
+        raise UsageError(f"-k must be 1 or more, not {k}")
+    if retriever in BOUNDS:
+        raise UsageError(f"{retriever} finds nothing here: it is a bound that `almanaq bench run` sets beside others")
+    if explain and as_json:
+        raise UsageError("--explain is for people: leave --json out")
+    if explain and sees_its_own(retriever):
+        raise UsageError(f"--explain shows declared fields, and {retriever} sees a text of its own")
 
 
 def _explain(question: str, found: Sequence[Table], fields: Sequence[Field], analyzer: Analyzer | None = None) -> None:

@@ -99,12 +99,33 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
         RefusedQueryError: several statements, anything but a SELECT, or a function that is not allowed.
         ParameterError: the number of parameters differs from the number of `?`.
     """
-    dialect = suql_dialect()
     check_length(text)
     if not _is_text(text):
         raise QuerySyntaxError("the query holds half a character (a lone surrogate); write it in whole ones")
     if isinstance(parameters, str | bytes | Mapping):
         raise ParameterError("parameters are given as a list, one value for each ? in order")
+    tree, count = _read(text)
+    if count != len(parameters):
+        raise ParameterError(f"the query has {count} placeholder(s) (?), but {len(parameters)} parameter(s) were given")
+    found = nodes(tree)
+    _refuse_missing_arguments(found, text)
+    _fetch_as_limit(found, tree)
+    read_search_clauses(found, engine)
+    tree = write_plain_texts(tree, text)
+    if parameters:
+        tree = _fill(tree, parameters)
+    write_named_windows(tree)
+    tree = write_normal_forms(tree)
+    found = nodes(tree)
+    check_tree(found)
+    check_allowed(found, text, engine)
+    assert isinstance(tree, exp.Query)
+    return tree
+
+
+def _read(text: str) -> tuple[exp.Expr, int]:
+    """Return the tree of the one statement that a text holds, as it is written, and its number of placeholders."""
+    dialect = suql_dialect()
     try:
         tokens = dialect.tokenize(text)
         _refuse_other_statements(tokens, text)
@@ -120,27 +141,11 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
         raise _syntax_error(error, text) from error
     except MISREAD as error:
         raise QuerySyntaxError("the query cannot be read: a function lacks arguments, or has others") from error
-    if count != len(parameters):
-        raise ParameterError(f"the query has {count} placeholder(s) (?), but {len(parameters)} parameter(s) were given")
     if not trees:
         raise QuerySyntaxError("the query is empty; write a SELECT")
     if len(trees) > 1:
         raise RefusedQueryError(f"the text holds {len(trees)} statements; give one SELECT at a time")
-    tree = balance_chains(trees[0]) if len(tokens) > LONG_CHAIN else trees[0]
-    found = nodes(tree)
-    _refuse_missing_arguments(found, text)
-    _fetch_as_limit(found, tree)
-    read_search_clauses(found, engine)
-    tree = write_plain_texts(tree, text)
-    if parameters:
-        tree = _fill(tree, parameters)
-    write_named_windows(tree)
-    tree = write_normal_forms(tree)
-    found = nodes(tree)
-    check_tree(found)
-    check_allowed(found, text, engine)
-    assert isinstance(tree, exp.Query)
-    return tree
+    return balance_chains(trees[0]) if len(tokens) > LONG_CHAIN else trees[0], count
 
 
 def _is_text(text: str) -> bool:
