@@ -1,17 +1,24 @@
 """Whether a model replies the same to texts asked in company as to each alone: the measure that `--batch` is judged by.
 
     OPENAI_BASE_URL=… python experiments/calls/agreement.py --model openai:MODEL [--batch 6] [--pairs 300]
+    python experiments/calls/agreement.py --replies FILE [--prompts FOLDER] [--batch 6] [--pairs 300]
 
 Pairs are reviews of the bundled restaurants and questions of ours about them. Printed: the share of pairs with the same
 reply, yes, no or no information; and how often each way is right by the sample's truth. Exit code 1 below 97 %.
+
+Replies may come from a file instead of a model, by the hash of what was asked. Prompts that it does not answer are
+written into a folder, those of one document apart from those of several, in an order that tells nothing: somebody who
+reads them by hand, one kind after the other, sees neither the truth nor the other replies.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
 import json
 import sys
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -21,8 +28,8 @@ from scripted import QUESTIONS
 
 from almanaq import sample
 from almanaq.models.batching import Batching
-from almanaq.models.model_names import ModelSettings, open_models
-from almanaq.models.protocols import Models, TextCall
+from almanaq.models.model_names import ModelSettings, models_of, open_models
+from almanaq.models.protocols import Completion, Models, Prompt, TextCall
 from almanaq.sample.truth import truth_function
 
 ENOUGH = 0.97
@@ -30,27 +37,68 @@ ENOUGH = 0.97
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True)
+    parser.add_argument("--model")
+    parser.add_argument("--replies", type=Path, help="a JSON object of replies, by the hash of what was asked")
+    parser.add_argument("--prompts", type=Path, help="where prompts without a reply are written")
     parser.add_argument("--batch", type=int, default=6)
     parser.add_argument("--pairs", type=int, default=300)
     arguments = parser.parse_args()
-    calls = pairs(arguments.pairs)
-    one = open_models(arguments.model, embedder="lexical", cache=False)
-    settings = ModelSettings(batching=Batching.of(arguments.batch))
-    other = open_models(arguments.model, embedder="lexical", cache=False, settings=settings)
-    alone, shared = asyncio.run(read(one, calls)), asyncio.run(read(other, calls))
+    if (arguments.model is None) == (arguments.replies is None):
+        parser.error("give either --model or --replies")
+    calls, batching = pairs(arguments.pairs, arguments.batch), Batching.of(arguments.batch)
+    if arguments.replies is not None:
+        written = ByHand(json.loads(arguments.replies.read_text()) if arguments.replies.exists() else {})
+        one, other = models_of(written), models_of(written, batching)
+    else:
+        settings = ModelSettings(batching=batching)
+        one = open_models(arguments.model, embedder="lexical", cache=False)
+        other = open_models(arguments.model, embedder="lexical", cache=False, settings=settings)
+    alone, shared = (asyncio.run(read(models, calls, arguments.batch)) for models in (one, other))
+    if arguments.replies is not None and written.open:
+        sys.exit(written.told(arguments.prompts))
     truth = [truth_function()("\n\n".join(call.passages), call.question) for call in calls]
     same = share(alone, shared)
-    found = {"model": arguments.model, "batch": arguments.batch, "pairs": len(calls), "same": same}
+    found = {"model": arguments.model or "by hand", "batch": arguments.batch, "pairs": len(calls), "same": same}
     print(json.dumps(found | {"right_alone": share(alone, truth), "right_shared": share(shared, truth)}, indent=1))
     sys.exit(int(same < ENOUGH))
 
 
-def pairs(number: int) -> list[TextCall]:
+class ByHand:
+    """A language model whose replies were written beforehand; it collects the prompts that have none."""
+
+    name = "by hand"
+
+    def __init__(self, replies: Mapping[str, object]) -> None:
+        self._replies = replies
+        self.open: dict[str, Prompt] = {}
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Give what was written; where nothing was, what answers nothing."""
+        words = [message.content.replace(prompt.fence or "\0", "CODE") for message in prompt.messages]
+        key = hashlib.sha256(json.dumps(words).encode()).hexdigest()[:12]
+        if key not in self._replies:
+            self.open[key] = prompt
+        nothing = {"value": None, "quotes": []}
+        several = {f"item{number}": nothing for number in range(1, 9)}
+        return Completion(json.dumps(self._replies.get(key, nothing if prompt.name == "answer" else several)))
+
+    def told(self, folder: Path | None) -> str:
+        """Write the open prompts into a folder; give what is to be said of them."""
+        said = f"{len(self.open)} prompts have no reply"
+        if folder is None:
+            return said + "; --prompts FOLDER writes them"
+        for key, prompt in sorted(self.open.items()):
+            file = folder / prompt.name / f"{key}.txt"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("\n".join(message.content for message in prompt.messages))
+        return f"{said}: they are in {folder}"
+
+
+def pairs(number: int, together: int) -> list[TextCall]:
     """Give so many pairs, drawn by a fixed seed; those of one question follow one another, as in a query."""
     rows = sample.load("restaurants").tables["restaurants"].to_pylist()
     drawn = Random(1)
-    each = -(-number // len(QUESTIONS))
+    each = max(together, -(-number // len(QUESTIONS)))
     made = (
         TextCall("answer", tuple(row["reviews"]), question, compared=("Yes",))
         for question in QUESTIONS.values()
@@ -59,9 +107,13 @@ def pairs(number: int) -> list[TextCall]:
     return list(islice(made, number))
 
 
-async def read(models: Models, calls: list[TextCall]) -> list[str | None]:
-    """Give the values of replies to calls that are made together."""
-    return [reply.value for reply in await asyncio.gather(*map(models.reader.read, calls))]
+async def read(models: Models, calls: list[TextCall], together: int) -> list[str | None]:
+    """Give the values of replies to calls, so many of which are made together."""
+    found: list[str | None] = []
+    for start in range(0, len(calls), together):
+        some = calls[start : start + together]
+        found += [reply.value for reply in await asyncio.gather(*map(models.reader.read, some))]
+    return found
 
 
 def share(one: list[str | None], other: list[str | None]) -> float:

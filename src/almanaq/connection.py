@@ -13,6 +13,7 @@ from almanaq.errors import UsageError, suggest
 from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
+    from almanaq.models.batching import Batching
     from almanaq.agent.chat import Chat
     from almanaq.agent.conversation import Agent, Response
     from almanaq.agent.events import Event
@@ -48,7 +49,7 @@ def connect(
     passages: int | None = None,
     candidates: int | None = None,
     concurrency: int | None = None,
-    batch: int | None = None,
+    batch: int | Batching | None = None,
     max_rows: int | None = None,
     max_result_mb: int | None = None,
     accuracy: Accuracy | None = None,
@@ -71,8 +72,8 @@ def connect(
             written; None: `SOURCE.examples.toml` where it exists, else some are generated.
         cache: keep replies, and the tables of files, on disk, shared by processes; False still merges equal calls
             within a query.
-        batch: most questions on one text, or short texts with one question, that share a call of a language model;
-            None: each is asked alone.
+        batch: most questions on one text, or short texts with one question, that share a call of a language model, or
+            a Batching that says it in full; None: each is asked alone.
         allow_http: fetch the file that a source of the form `https://…` names.
 
         options: choices for every query of the connection; those of its fields that are named as arguments (`order`,
@@ -158,7 +159,7 @@ def check_options(options: Options) -> None:
         raise UsageError(f"deadline: {options.deadline!r} is out of range; give seconds, more than 0")
 
 
-def batch_settings(batch: int | None, model: str | Reader | LanguageModel | Models) -> ModelSettings | None:
+def batch_settings(batch: int | Batching | None, model: str | Reader | LanguageModel | Models) -> ModelSettings | None:
     """Give the settings under which calls are shared; raise UsageError where there is no call that could be."""
     if batch is None:
         return None
@@ -166,14 +167,14 @@ def batch_settings(batch: int | None, model: str | Reader | LanguageModel | Mode
     from almanaq.models.model_names import ModelSettings
     from almanaq.models.protocols import LanguageModel
 
-    if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
+    if not isinstance(batch, int | Batching) or isinstance(batch, bool) or (isinstance(batch, int) and batch < 1):
         raise UsageError(f"batch: {batch!r} is out of range; give a whole number of 1 or more")
     if model == "local" or not isinstance(model, str | LanguageModel):
         kind = "local" if model == "local" else type(model).__name__
         raise UsageError(
             f"batch: the model {kind!r} has no calls that could be shared; give a language model, as openai:MODEL"
         )
-    return ModelSettings(batching=Batching.of(batch))
+    return ModelSettings(batching=batch if isinstance(batch, Batching) else Batching.of(batch))
 
 
 def bounded(models: Models, deadline: float | None) -> Models:

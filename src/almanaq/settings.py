@@ -31,7 +31,7 @@ from almanaq.trust import allowed_on_terminal, config_folder, is_trusted, trust
 
 FILE = Path("almanaq.toml")
 
-_HARMLESS = ("speculation", "order", "strict", "deadline", "timeout", "concurrency", "confidence")
+_HARMLESS = ("speculation", "order", "strict", "deadline", "timeout", "concurrency", "confidence", "batch")
 _LIMITS = {"max_calls": DEFAULT_MAX_CALLS, "max_result_mb": MAX_RESULT_MB}
 """What a folder may lower and not raise."""
 _OF_THIS_MACHINE = {"model": ("local",), "embedder": ("lexical", "static", "local")}
@@ -87,6 +87,7 @@ class Settings(BaseSettings):
     strict: bool = False
     deadline: float | None = Field(None, gt=0, allow_inf_nan=False)
     concurrency: int = Field(64, ge=1)
+    batch: int | None = Field(None, ge=1)
     max_result_mb: int = Field(MAX_RESULT_MB, ge=1)
     confidence: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
 

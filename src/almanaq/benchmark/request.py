@@ -40,7 +40,7 @@ class RunRequest:
             the haystack all.
         model: opens a language model by name, for retrievers and generators that need one.
         limit: ask the first so many questions; sample: so many, drawn by `seed`.
-        batch: most text calls that share a request of a language model; None: each has its own.
+        batch: most text calls that share a request of a language model; None: what is usual for the model.
         tell: is given what paid work will cost, before it starts; `max_calls` is the most of it that may be done.
     """
 

@@ -12,6 +12,7 @@ import typer
 from almanaq.cli.options import (
     SOURCE_HELP,
     AllowHttp,
+    Batch,
     Deadline,
     Embedder,
     Examples,
@@ -51,6 +52,7 @@ def mcp(
     strict: Strict = None,
     deadline: Deadline = None,
     no_cache: NoCache = False,
+    batch: Batch = None,
     allow_http: AllowHttp = False,
 ) -> None:
     """Serve one program over standard input and output (MCP): questions, queries, tables, texts.
@@ -72,7 +74,7 @@ def mcp(
 
     request = Request(
         named, model, embedder, schema, max_calls, strict=strict, deadline=deadline, cache=not no_cache,
-        examples=examples, allow_http=allow_http,
+        examples=examples, allow_http=allow_http, batch=batch,
     )  # fmt: skip
     with connected(request) as connection:
         run_stdio(connection)

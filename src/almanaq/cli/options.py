@@ -95,7 +95,7 @@ MaxResult = Annotated[
 ]
 Batch = Annotated[
     int | None,
-    typer.Option("--batch", metavar="N", min=1, help="Ask up to N short texts, or questions on a text, in one call."),
+    typer.Option("--batch", metavar="N", min=1, help="Ask up to N short texts, or questions on a text, in one call; 1: none."),
 ]
 NoCache = Annotated[
     bool, typer.Option("--no-cache", help="Neither read nor write what is kept: replies, and tables of files.")
@@ -147,6 +147,7 @@ def connected(request: Request) -> Iterator[Connection]:
     from almanaq.cli.memory import bound_memory
     from almanaq.cli.terminal import warn_of_source
     from almanaq.connection import connect
+    from almanaq.models.company import usual_batching
     from almanaq.settings import read_settings
     from almanaq.suql.accuracy.targets import read_accuracy
 
@@ -160,6 +161,7 @@ def connected(request: Request) -> Iterator[Connection]:
         deadline=request.deadline,
         max_result_mb=request.max_result_mb,
         confidence=request.confidence,
+        batch=request.batch,
     )
     settings.export()
     model = chosen_model(settings, looks=request.looks)
@@ -180,7 +182,7 @@ def connected(request: Request) -> Iterator[Connection]:
         passages=request.passages,
         candidates=request.candidates,
         concurrency=settings.concurrency,
-        batch=request.batch,
+        batch=usual_batching(model) if settings.batch is None else settings.batch,
         examples=request.examples,
         allow_http=request.allow_http,
         max_result_mb=settings.max_result_mb,

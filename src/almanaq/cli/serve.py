@@ -10,6 +10,7 @@ import typer
 from almanaq.cli.options import (
     SOURCE_HELP,
     AllowHttp,
+    Batch,
     Deadline,
     Embedder,
     Examples,
@@ -77,6 +78,7 @@ def serve(
     strict: Strict = None,
     deadline: Deadline = None,
     no_cache: NoCache = False,
+    batch: Batch = None,
     no_store: Annotated[
         bool, typer.Option("--no-store", help="Keep answers in memory only: links end with the server.")
     ] = False,
@@ -101,7 +103,7 @@ def serve(
     limits = Limits(deadline or AGENT_DEADLINE, conversation_calls, server_calls, ask_above, at_once)
     request = Request(
         named, model, embedder, schema, max_calls, strict=strict, deadline=deadline, cache=not no_cache,
-        examples=examples, allow_http=allow_http,
+        examples=examples, allow_http=allow_http, batch=batch,
     )  # fmt: skip
     with connected(request) as connection:
         # Whoever may be on another machine is not shown what is private.

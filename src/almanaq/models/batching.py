@@ -36,17 +36,23 @@ class Batching:
         texts: most texts with one question in one call; 1: never.
         text_tokens: texts above this length are never put together with others.
         window: seconds that a call waits for company.
+        yes_or_no: only questions that yes or no settles share a call.
     """
 
     questions: int = 8
     texts: int = 8
     text_tokens: int = 300
     window: float = 0.01
+    yes_or_no: bool = False
 
     @classmethod
     def of(cls, number: int) -> Batching | None:
         """Give what lets so many calls share a request; None where each is made alone."""
         return cls(questions=number, texts=number, text_tokens=_TEXT_TOKENS) if number > 1 else None
+
+
+AGREED = Batching(questions=1, texts=6, text_tokens=_TEXT_TOKENS, yes_or_no=True)
+"""What a strong reader was measured to answer in company as alone (docs/prompts.md), and nothing else."""
 
 
 @dataclass(eq=False)
@@ -113,7 +119,7 @@ class BatchingReader:
 
     def _kind(self, call: TextCall) -> tuple[object, ...] | None:
         """Give what a call must have in common with others to share theirs; None: it goes alone."""
-        if call.function == "summary":
+        if call.function == "summary" or (self._batching.yes_or_no and not call.yes_or_no):
             return None
         tokens = sum(map(estimate_tokens, call.passages))
         if self._batching.texts > 1 and tokens <= self._batching.text_tokens:

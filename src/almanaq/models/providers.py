@@ -14,7 +14,6 @@ from almanaq.errors import ModelError
 from almanaq.models.local_servers import NO_KEY, USUAL_PORTS, address_of
 
 PROVIDERS = ("openai", "azure", *USUAL_PORTS)
-
 _SECONDS, _SECONDS_HERE = 60.0, 300.0
 
 

@@ -34,7 +34,7 @@ def open_generator(
     Args:
         questions: all that will be asked; `majority` looks at their gold answers.
         model: opens language models by name, within a budget.
-        batch: most text calls of the agent that share a request; None: each has its own.
+        batch: most text calls of the agent that share a request; None: what is usual for the model.
 
     Raises:
         UsageError: there is no such generator, module or object.
@@ -47,12 +47,13 @@ def open_generator(
     if name == "agent" or name.startswith("agent:"):
         from almanaq.benchmark.generation.agent import AgentGenerator
         from almanaq.models.batching import Batching
+        from almanaq.models.company import usual_batching
         from almanaq.models.model_names import models_of, open_models
 
         spec = name.partition(":")[2] or "local"
         if spec == "local" or model is None:
             return AgentGenerator(open_models(spec, embedder="lexical"))
-        return AgentGenerator(models_of(model(spec), Batching.of(batch or 1)))
+        return AgentGenerator(models_of(model(spec), usual_batching(spec) if batch is None else Batching.of(batch)))
     if name == "majority":
         return majority(questions)
     if name == "not-enough":

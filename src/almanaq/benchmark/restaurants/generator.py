@@ -23,6 +23,7 @@ from almanaq.benchmark.restaurants.wanted import Conversation
 from almanaq.connection import connect
 from almanaq.errors import UsageError, suggest
 from almanaq.models.batching import Batching
+from almanaq.models.company import usual_batching
 from almanaq.models.model_names import models_of, open_models
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
@@ -99,7 +100,7 @@ def open_restaurants_generator(
         language: opens language models by name, within a budget that all calls of the run share.
         embedder: opens what the baseline searches with, and what `local` reads with; `cache` is the folder of the
             baseline's vectors.
-        batch: most text calls of the agent that share a request; None: each has its own.
+        batch: most text calls of the agent that share a request; None: what is usual for the model.
         foreseen: is told what the baseline's vectors will cost, and may refuse it.
 
     Raises:
@@ -119,7 +120,7 @@ def open_restaurants_generator(
     if name == "local":
         models = open_models("local", embedder=embedder())
     else:
-        models = models_of(_language(name, language), Batching.of(batch or 1))
+        models = models_of(_language(name, language), usual_batching(name) if batch is None else Batching.of(batch))
     model = models.language
     return RestaurantsGenerator(
         name,
