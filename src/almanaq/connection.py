@@ -13,12 +13,12 @@ from almanaq.errors import UsageError, suggest
 from almanaq.suql.options import Options
 
 if TYPE_CHECKING:
-    from almanaq.models.batching import Batching
     from almanaq.agent.chat import Chat
     from almanaq.agent.conversation import Agent, Response
     from almanaq.agent.events import Event
     from almanaq.agent.history import Turn
     from almanaq.agent.shots import Examples
+    from almanaq.models.batching import Batching
     from almanaq.models.model_names import ModelSettings
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
     from almanaq.suql.accuracy.estimates import CountEstimate

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 import duckdb
@@ -9,7 +11,8 @@ import pytest
 
 import almanaq
 from almanaq.errors import BudgetExceeded, UsageError
-from almanaq.models.batching import Batching
+from almanaq.models.batching import AGREED, Batching
+from almanaq.models.company import usual_batching
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Models
@@ -212,3 +215,38 @@ def test_a_batch_out_of_range_is_refused(source: Path, batch: object) -> None:
 def test_a_batch_without_a_language_model_is_refused(source: Path, model: str | FunctionModel) -> None:
     with pytest.raises(UsageError, match="no calls that could be shared"):
         almanaq.connect(str(source), model=model, batch=8)
+
+
+def test_what_is_under_way_when_limit_is_met_is_not_paid_for_twice(source: Path, tmp_path: Path) -> None:
+    """The reply of the second row comes after the first has met the LIMIT; a later query finds it in the cache."""
+    first_is_there = threading.Event()
+
+    def slow(text: str, question: str) -> str:
+        if "Place 1." in text:
+            first_is_there.wait(5)
+            time.sleep(0.05)
+        first_is_there.set()
+        return dogs(text, question)
+
+    with StandInServer(replies_from(slow)) as server:
+        opened = models(server, tmp_path)
+        with almanaq.connect(str(source), model=opened, order="table", speculation=2) as connection:
+            assert connection.sql(SUQL + " LIMIT 1").rows == [(0,)]
+            made = server.ledger.calls
+            assert connection.sql(SUQL + " AND id < 2").trace.cached_calls == 2
+    assert made == server.ledger.calls == 2
+
+
+def test_only_what_was_measured_shares_a_call_where_nobody_says(source: Path, tmp_path: Path) -> None:
+    """The servers of one's own machine, with their small models, and questions for a value share none."""
+    assert usual_batching("openai:m") == usual_batching("azure:m") == AGREED
+    assert usual_batching("ollama:m") is usual_batching("local") is None
+    with (
+        StandInServer(replies_from(dogs)) as server,
+        almanaq.connect(str(source), model=models(server, tmp_path, batching=AGREED)) as connection,
+    ):
+        assert sorted(connection.sql(SUQL).rows) == RIGHT
+        shared = server.ledger.calls
+        connection.sql("SELECT answer(notes, 'what is served?') FROM places")
+    assert shared == ROWS // AGREED.texts
+    assert server.ledger.calls == shared + ROWS

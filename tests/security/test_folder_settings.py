@@ -45,6 +45,7 @@ HARMLESS = {
     "strict": ["true"],
     "deadline": [5],
     "concurrency": [3],
+    "batch": [4],
 }
 
 

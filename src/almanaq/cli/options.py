@@ -95,7 +95,9 @@ MaxResult = Annotated[
 ]
 Batch = Annotated[
     int | None,
-    typer.Option("--batch", metavar="N", min=1, help="Ask up to N short texts, or questions on a text, in one call; 1: none."),
+    typer.Option(
+        "--batch", metavar="N", min=1, help="Ask up to N short texts, or questions on a text, in one call; 1: none."
+    ),
 ]
 NoCache = Annotated[
     bool, typer.Option("--no-cache", help="Neither read nor write what is kept: replies, and tables of files.")

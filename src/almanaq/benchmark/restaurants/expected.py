@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -21,10 +21,12 @@ from almanaq.benchmark.generation.expected import (
 from almanaq.benchmark.restaurants.dataset import RestaurantsData
 from almanaq.benchmark.restaurants.linearize import search_prompt
 from almanaq.benchmark.restaurants.play import MOST
-from almanaq.benchmark.restaurants.wanted import Conversation
+from almanaq.benchmark.restaurants.wanted import COMBINED, Conversation, Wanted
 from almanaq.connection import connect
+from almanaq.models.batching import Batching
 from almanaq.models.protocols import LanguageModel, Usage
 from almanaq.suql.catalog.relations import ColumnKind
+from almanaq.suql.options import Options
 from almanaq.suql.plan.estimate import TEXT_SELECTIVITY
 
 Expected = Callable[[Conversation], Usage]
@@ -35,25 +37,40 @@ _EARLIER = Usage(0, 0, WRITTEN_QUERY + WRITTEN_REPLY)
 _TURNS_SHOWN = 6
 
 
-def expected_of_agent(data: RestaurantsData, language: LanguageModel) -> Expected:
-    """Give what says what a conversation takes of the agent.
+def expected_of_agent(data: RestaurantsData, language: LanguageModel, batching: Batching | None = None) -> Expected:
+    """Give what says what a conversation takes of the agent: requests, with as many texts in each as may share one.
 
-    Of every turn: a query, a condition on the texts of as many rows as are expected to be read for three that meet it,
-    and a reply. Turns that need no texts take less; a query that is mended or relaxed takes more.
+    Of every turn: a query and a reply; where it needs texts, a condition on those of as many rows as are expected to be
+    read for three that meet it. A query that is mended or relaxed takes more, one that the cache serves less.
     """
     with connect(data.source(), model="local", embedder="lexical") as connection:
         catalog = connection.catalog
     parser = PromptedParser(language)
     texts = [column.name for relation in catalog.relations for column in relation.columns
              if column.kind is ColumnKind.FREE_TEXT]  # fmt: skip
-    reading, reply = _reading(data, texts), _reply(data)
+    (one, several), reply = _reading(data, texts, batching), _reply(data)
 
     def expected(conversation: Conversation) -> Usage:
         said = [turn.say for turn in conversation.turns if turn.say]
         parsing = (of_prompt(parser.prompt(words, catalog), WRITTEN_QUERY) for words in said)
-        return sum(parsing, Usage()) + _history(len(said)) + times(reading + reply, len(said))
+        searches = list(_searches(turn for turn in conversation.turns if turn.say))
+        read = times(one, searches.count(False)) + times(several, searches.count(True))
+        return sum(parsing, Usage()) + _history(len(said)) + times(reply, len(said)) + read
 
     return expected
+
+
+def _searches(turns: Iterable[Wanted]) -> Iterator[bool]:
+    """Say of each turn that needs texts whether it searches; else it asks about one row. Others are passed over."""
+    before = ""
+    for turn in turns:
+        if turn.kind == "detail":
+            yield from [False] * (turn.needs == COMBINED)
+            continue
+        needs = before if turn.kind in ("another", "compare") else turn.needs
+        yield from [True] * (needs == COMBINED)
+        if turn.where is not None and turn.kind != "count":
+            before = turn.needs
 
 
 def expected_of_baseline(data: RestaurantsData) -> Expected:
@@ -72,14 +89,32 @@ def _history(turns: int) -> Usage:
     return times(_EARLIER, sum(min(turn, _TURNS_SHOWN) for turn in range(turns)))
 
 
-def _reading(data: RestaurantsData, columns: list[str]) -> Usage:
-    """Give what one condition on texts takes: rows are read until three meet it."""
+def _reading(data: RestaurantsData, columns: list[str], batching: Batching | None) -> tuple[Usage, Usage]:
+    """Give what reading one text takes, and one condition on texts: rows are read until three meet it."""
     rows = list(data.restaurants.rows.values())
     documents = [_passages(row[name]) for row in sample_of(rows) for name in columns if row.get(name)]
     if not documents:
-        return Usage()
+        return Usage(), Usage()
     mean = times(sum((of_text_call(each, "x" * 40) for each in documents), Usage()), 1 / len(documents))
-    return times(mean, min(len(rows), math.ceil(MOST / TEXT_SELECTIVITY)))
+    read, requests = _rounds(MOST, batching.texts if batching else 1)
+    if read > len(rows):
+        read, requests = len(rows), min(requests, len(rows))
+    fixed = of_text_call((), "x" * 40).input_tokens
+    tokens = read * mean.input_tokens - (read - requests) * fixed
+    return mean, Usage(requests, 0, tokens, read * mean.output_tokens)
+
+
+def _rounds(wanted: float, together: int) -> tuple[int, int]:
+    """Give how many rows are read until so many meet a condition, and in how many requests.
+
+    So many are under way at once as a query starts, of which the share passes that plans expect.
+    """
+    read = requests = 0
+    while wanted > 0:
+        started = math.ceil(Options().speculation * wanted)
+        read, requests = read + started, requests + math.ceil(started / together)
+        wanted -= max(started * TEXT_SELECTIVITY, 0.25)
+    return read, requests
 
 
 def _reply(data: RestaurantsData) -> Usage:

@@ -118,9 +118,10 @@ def open_restaurants_generator(
     if name != "local" and not name.startswith("openai:"):
         raise UsageError(f"the restaurants task has no generator {name!r}{suggest(name, NAMES)}")
     if name == "local":
-        models = open_models("local", embedder=embedder())
+        models, batching = open_models("local", embedder=embedder()), None
     else:
-        models = models_of(_language(name, language), usual_batching(name) if batch is None else Batching.of(batch))
+        batching = usual_batching(name) if batch is None else Batching.of(batch)
+        models = models_of(_language(name, language), batching)
     model = models.language
     return RestaurantsGenerator(
         name,
@@ -129,7 +130,7 @@ def open_restaurants_generator(
         agent_dialogues(data, models),
         model=f"local, {models.embedder.name}" if model is None else models.name,
         prompts=AgentGenerator(models).prompts,
-        expected=None if model is None else lambda: expected_of_agent(data, model),
+        expected=None if model is None else lambda: expected_of_agent(data, model, batching),
     )
 
 

@@ -25,6 +25,9 @@ class Outcome:
     unknown: bool = False
 
 
+MOST_WAITED = 1.0
+"""Seconds that a query with all its rows waits for replies that only a later one needs."""
+
 _NONE: Mapping[str, bool | None] = {}
 NOTHING = Outcome()
 """The outcome for NULL, empty or blank text: no call is made."""
@@ -111,6 +114,16 @@ class TextCalls:
     def unify(self, value: object) -> object:
         """Give one spelling for all equals of a value while rows are still being compared, in no particular order."""
         return self._unified.setdefault(canonical(value), value) if isinstance(value, str) else value
+
+    async def finish(self, most: float | None) -> None:
+        """Wait a moment for the calls that LIMIT left under way: they are paid for, and a cache keeps their replies.
+
+        Args:
+            most: seconds that are left; None: any number.
+        """
+        tasks = [task for task in self._replies.values() if not isinstance(task, Outcome) and not task.done()]
+        if tasks and self._reader.paid:
+            await asyncio.wait(tasks, timeout=max(0.0, min(MOST_WAITED, MOST_WAITED if most is None else most)))
 
     async def cancel(self) -> None:
         """Cancel the calls under way and wait until they are gone."""

@@ -50,6 +50,8 @@ async def execute(
         try:
             async with asyncio.timeout(options.deadline):
                 table, evidence = await _work(run, plan, sink, row_by_row=row_by_row)
+            left = None if options.deadline is None else options.deadline - (time.perf_counter() - started)
+            await run.calls.finish(left)
         except TimeoutError as error:
             session.interrupt()
             raise DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s") from error
