@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from almanaq.agent.prompting import stream
 from almanaq.models.auto import choose
 from almanaq.models.http import JsonServer, Reply
 from almanaq.models.local_servers import models_at
@@ -95,12 +96,13 @@ def test_a_schema_holds(llama: str) -> None:
     assert json.loads(completion.text)["verdict"] in ("yes", "no", "unknown")
 
 
-def test_a_stream_comes_in_pieces(llama: str) -> None:
-    body = post(llama, "/chat/completions", max_tokens=12, stream=True).body.decode()
-    lines = [line.removeprefix("data: ") for line in body.splitlines() if line.startswith("data: ")]
-    assert lines[-1] == "[DONE]"
-    pieces = [choice["delta"].get("content") for line in lines[:-1] for choice in json.loads(line)["choices"]]
-    assert len([piece for piece in pieces if piece]) > 1
+def test_a_stream_comes_in_pieces_and_is_the_reply(llama: str) -> None:
+    model = OpenAIModel("smollm2", llama, "none", timeout=120)
+    prompt = Prompt("t", "1", (Message("system", "You answer briefly."), Message("user", "Hello! Who are you?")))
+    pieces = list(stream(model, prompt))
+    whole = asyncio.run(model.complete(prompt))
+    assert len(pieces) > 1
+    assert "".join(pieces) == whole.text.strip()
 
 
 def test_it_tells_how_likely_its_words_are(llama: str) -> None:

@@ -62,7 +62,11 @@ def served(*models: str, body: bytes | None = None, wait: float = 0) -> Iterator
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    class Quiet(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """A client that goes away is no news: what is on stderr is ours."""
+
+    with Quiet(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/v1", asked
         server.shutdown()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextvars import copy_context
+from dataclasses import replace
+from queue import SimpleQueue
 
 from almanaq.agent.turn_time import in_turn
 from almanaq.event_loops import run_sync
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
+from almanaq.models.streaming import StreamedReply
+from almanaq.stopping import Stop
 
 _PACKAGE = "almanaq.agent.prompts"
 
@@ -20,6 +26,36 @@ def make(name: str, values: Mapping[str, object], schema: Mapping[str, object] |
 def complete(model: LanguageModel, prompt: Prompt) -> Completion:
     """Give the model's reply; works inside a running event loop as well as outside one."""
     return run_sync(in_turn(model.complete(prompt)))
+
+
+def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:
+    """Yield the model's reply in pieces, as they are written where its server streams; else whole.
+
+    The call is made in a thread of its own; it ends when the consumer stops before the reply does. Raises as
+    `complete` does, after the pieces that came before.
+    """
+    given: SimpleQueue[str | BaseException | None] = SimpleQueue()
+    stop = Stop()
+
+    def ask() -> None:
+        reply = StreamedReply(given.put)
+        try:
+            with stop.covering():
+                reply.end(complete(model, replace(prompt, pieces=reply)).text)
+            given.put(None)
+        except BaseException as error:  # the consumer's to see
+            given.put(error)
+
+    thread = threading.Thread(target=copy_context().run, args=(ask,), name="almanaq-reply")
+    thread.start()
+    try:
+        while (piece := given.get()) is not None:
+            if isinstance(piece, BaseException):
+                raise piece
+            yield piece
+    finally:
+        stop.now()
+        thread.join()
 
 
 def forget(model: LanguageModel, prompt: Prompt) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from almanaq.agent.describe import words
-from almanaq.agent.prompting import complete, make
+from almanaq.agent.prompting import complete, make, stream
 from almanaq.agent.small_talk import small_talk
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import LanguageModel
@@ -180,14 +180,19 @@ class PromptedResponder:
     def found(self, found: Found) -> Iterator[str]:
         """Yield the model's wording of the rows, which it sees as data in a fence; what was left out is said by us."""
         plain = replace(found, relaxed=None)
+        begun = False
         try:
-            text = complete(self._model, respond_prompt(plain)).text.strip()
+            for piece in stream(self._model, respond_prompt(plain)):
+                if not begun:
+                    yield left_out(found)
+                    begun = True
+                yield piece
         except ModelCallError as error:
-            text, found = "", replace(found, notes=(*found.notes, f"({self._model.name} could not word this: {error})"))
-        if text:
-            yield left_out(found)
-            yield text
-        else:
+            found = replace(found, notes=(*found.notes, f"({self._model.name} could not word this: {error})"))
+            if begun:
+                yield "\n\n"
+                begun = False
+        if not begun:
             yield from self._plain.found(found)
 
     def no_data(self, question: str, catalog: Catalog) -> str:

@@ -11,7 +11,7 @@ _PLAIN = ("api-version", "api_version", "version", "deployment", "model")
 """What may stand in a query as it is; any other value in one may be a key."""
 
 _NAMES_OF_KEYS = re.compile(r"key|token|secret|sig|pass|pwd|auth|cred|code|jwt|sas", re.IGNORECASE)
-_SHORTEST = 6
+SHORTEST = 6
 """Characters from which a value is looked for in texts: a shorter one would also be found where it is a word."""
 
 
@@ -49,12 +49,12 @@ def secrets_in(address: str) -> tuple[str, ...]:
         found = [*meant, *written, *(part for part in (parts.username, parts.password) if part)]
     except ValueError:
         return ()
-    return tuple(dict.fromkeys(value for value in found if len(value) >= _SHORTEST))
+    return tuple(dict.fromkeys(value for value in found if len(value) >= SHORTEST))
 
 
 def without(text: str, secrets: tuple[str, ...]) -> str:
     """Give a text without any of the secrets, those too short to be told from words left in."""
     for secret in secrets:
-        if len(secret) >= _SHORTEST:
+        if len(secret) >= SHORTEST:
             text = text.replace(secret, HIDDEN)
     return text

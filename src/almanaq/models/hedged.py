@@ -35,7 +35,12 @@ class HedgedModel:
         self._learned, self._until_learning = 0.0, _LEAST
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the first reply; its usage counts all calls. Raises the failure of the first call when all fail."""
+        """Give the first reply; its usage counts all calls. Raises the failure of the first call when all fail.
+
+        A reply that is shown while it is written is asked for once: two would be written over each other.
+        """
+        if prompt.pieces is not None:
+            return await self._model.complete(prompt)
         started = _now()
         calls = [asyncio.ensure_future(self._timed(prompt))]
         try:

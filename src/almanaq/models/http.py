@@ -12,7 +12,7 @@ import contextlib
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS = 15.0
 _LAST_SLASHES = re.compile(r"/+$")
 _PIECE = 65_536
+_EVENTS = "text/event-stream"
 _SHORT_KEY = 7
 """Characters up to which a key is left where a server repeats it: it might be a word of the reply."""
 CHAT_BYTES = 4 * 2**20
@@ -82,22 +83,27 @@ class JsonServer:
         self._proxy = _proxy_of(self._parts.scheme, self._parts.netloc, self._parts.hostname or "")
         self._sessions = PerLoop(self._open)
 
-    async def post(self, path: str, content: Mapping[str, Any]) -> Reply:
-        """Give the reply to `content` at a path below the base address; raises NoReply where none came."""
-        return await self._ask("POST", path, json.dumps(content).encode())
+    async def post(self, path: str, content: Mapping[str, Any], read: Callable[[bytes], None] | None = None) -> Reply:
+        """Give the reply to `content` at a path below the base address; raises NoReply where none came.
+
+        `read` gets the events of a reply that is streamed as they come, before anything is taken out of them.
+        """
+        return await self._ask("POST", path, json.dumps(content).encode(), read)
 
     async def get(self, path: str) -> Reply:
         """Give what stands at a path below the base address; raises NoReply where no reply came."""
         return await self._ask("GET", path, None)
 
-    async def _ask(self, method: str, path: str, data: bytes | None) -> Reply:
+    async def _ask(
+        self, method: str, path: str, data: bytes | None, read: Callable[[bytes], None] | None = None
+    ) -> Reply:
         import aiohttp
 
         url = urlunsplit(self._parts._replace(path=_LAST_SLASHES.sub("", self._parts.path) + path))
         session = await self._sessions.get()
         try:
             async with session.request(method, url, data=data, proxy=self._proxy, allow_redirects=False) as reply:
-                return Reply(reply.status, self._clean(await self._body(reply)), reply.headers)
+                return Reply(reply.status, self._clean(await self._body(reply, read)), reply.headers)
         # Their causes hold the address, and are left out of tracebacks.
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as problem:
             raise NoReply(self._said(problem), arrived=False) from None
@@ -106,18 +112,22 @@ class JsonServer:
         except (aiohttp.ClientError, OSError, zlib.error) as problem:
             raise NoReply(self._said(problem), arrived=True) from None
 
-    async def _body(self, reply: ClientResponse) -> bytes:
+    async def _body(self, reply: ClientResponse, read: Callable[[bytes], None] | None) -> bytes:
         """Read a reply to its end, or to the limit; leaving the block then closes the connection."""
         unpack = _unpacking(reply.headers.get("content-encoding", ""))
-        if unpack is None and (reply.content_length or self._most + 1) <= self._most:
+        streams = read is not None and reply.status == 200 and reply.content_type == _EVENTS
+        if not streams and unpack is None and (reply.content_length or self._most + 1) <= self._most:
             # No more is read than was announced.
             return await reply.read()
         body = bytearray()
-        async for piece in reply.content.iter_chunked(_PIECE):
+        async for piece in reply.content.iter_any() if streams else reply.content.iter_chunked(_PIECE):
             # One byte more than may come shows that more would.
-            body += piece if unpack is None else unpack.decompress(piece, self._most + 1 - len(body))
+            more = piece if unpack is None else unpack.decompress(piece, self._most + 1 - len(body))
+            body += more
             if len(body) > self._most:
                 raise NoReply(f"the reply is longer than {self._most:,} bytes", arrived=True)
+            if streams and read is not None:
+                read(more)
         return bytes(body)
 
     def _clean(self, body: bytes) -> bytes:

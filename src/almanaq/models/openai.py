@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from almanaq.models.address import identity_of, secrets_in, shown_address
 from almanaq.models.embedding import Prefixes, input_types_of, prefixes_of
 from almanaq.models.failure import LONGEST_WAIT, FailedCall
 from almanaq.models.http import JsonServer, NoReply, Reply, address_error
+from almanaq.models.logged import redacted
 from almanaq.models.openai_errors import (
     connection_failure,
     decoded,
@@ -31,6 +33,7 @@ from almanaq.models.openai_usage import hidden_tokens, known_tokens, most_tokens
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Completion, Prompt, Usage
 from almanaq.models.spending import record
+from almanaq.models.streaming import ChatStream
 from almanaq.models.token_estimate import estimate_tokens
 from almanaq.models.vectors import normalised
 
@@ -85,13 +88,20 @@ class OpenAIModel:
     async def complete(self, prompt: Prompt) -> Completion:
         """Give the reply to a prompt; raises FailedCall for this call, ModelError when no call can succeed."""
         request = self._request(prompt)
+        stream = ChatStream(prompt.pieces, self.secrets) if prompt.pieces and "stream" in request else None
         try:
-            reply = await self._server.post("/chat/completions", request)
+            reply = await self._server.post("/chat/completions", request, stream.feed if stream else None)
         except NoReply as problem:
             raise connection_failure(problem, base_url=self._base_url, served=self._served) from problem
         if reply.status != 200:
             raise self._failure(reply, request)
-        content = decoded(reply.body, base_url=self._base_url, served=self._served)
+        if stream is not None and reply.body.lstrip().startswith((b"data:", b":", b"event:", b"id:", b"retry:")):
+            content = stream.content()
+            if "choices" not in content:
+                said = message_of(json.dumps(content).encode()) if "error" in content else "the stream broke off"
+                raise FailedCall(f"the reply is not whole: {redacted(said)}", usage=Usage(calls=1), sure=False)
+        else:
+            content = decoded(reply.body, base_url=self._base_url, served=self._served)
         usage = self._usage(content, request, prompt)
         self._reasons = self._reasons or hidden_tokens(content) > 0
         completion = text_of(content, usage)
@@ -133,6 +143,8 @@ class OpenAIModel:
             request["response_format"] = {"type": "json_schema", "json_schema": schema}
         if self._effort:
             request["reasoning_effort"] = self._effort
+        if prompt.pieces is not None:
+            request |= {"stream": True, "stream_options": {"include_usage": True}}
         return {key: value for key, value in request.items() if key not in self._refused}
 
     def _usage(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> Usage:

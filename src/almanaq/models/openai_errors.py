@@ -23,6 +23,8 @@ _NAMES_OF_FEATURES = {
     "reasoning_effort": ("reasoning_effort", "reasoning effort"),
     "dimensions": ("dimensions",),
     "input_type": ("input_type",),
+    "stream_options": ("stream_options",),
+    "stream": ("'stream'", '"stream"', "streaming"),
 }
 """How servers name what they do not support."""
 

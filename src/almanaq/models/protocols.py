@@ -51,6 +51,16 @@ class Message:
     content: str
 
 
+class PieceSink(Protocol):
+    """Gets a reply while it is written."""
+
+    def begin(self) -> None:
+        """A server begins to write; after a failure, again from the start."""
+
+    def add(self, piece: str) -> None:
+        """A piece was written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A request to a language model.
@@ -60,6 +70,8 @@ class Prompt:
         schema: JSON schema of the reply; None asks for plain text.
         fence: the random token that marks off untrusted text in the messages; new in every request, so it is no part
             of the request's identity. Empty when nothing is fenced.
+        pieces: gets the reply while it is written, where the server streams; it comes whole at the end all the same.
+            No part of the request's identity either.
     """
 
     name: str
@@ -68,6 +80,7 @@ class Prompt:
     schema: Mapping[str, object] | None = None
     max_output_tokens: int = 1024
     fence: str = ""
+    pieces: PieceSink | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ class StandInServer:
         refuses: parameters that it answers with status 400, as servers without them do.
         hidden_tokens: tokens of reasoning that each reply is charged for and does not show.
         charges_abandoned: charge for a reply whose client went away meanwhile; else the work on it is stopped.
+        pause: seconds between two words of a reply that is streamed; None: it streams nothing, whatever is asked.
 
     Use as a context manager; `url` is the base URL for a client.
     """
@@ -75,10 +76,11 @@ class StandInServer:
         hidden_tokens: int = 0,
         keep_requests: bool = True,
         charges_abandoned: bool = False,
+        pause: float | None = 0.0,
     ) -> None:
         self._reply, self._faults = reply, faults or Faults()
         self._models, self._key, self._refuses, self._hidden = models, key, refuses, hidden_tokens
-        self._keep, self._charges_abandoned = keep_requests, charges_abandoned
+        self._keep, self._charges_abandoned, self._pause = keep_requests, charges_abandoned, pause
         self.ledger = Ledger()
         self._begun: set[str] = set()
         self.url = ""
@@ -143,6 +145,8 @@ class StandInServer:
                 writer.write(piece)
                 await writer.drain()
                 self.ledger.sent += len(piece)
+                if outcome.pause:
+                    await asyncio.sleep(outcome.pause)
             return outcome.keeps
         payload = outcome.body
         extra = "".join(f"{name}: {value}\r\n" for name, value in outcome.headers.items())
@@ -180,7 +184,13 @@ class StandInServer:
             # What a call of it is charged, nobody knows: the ledger holds what is right.
             return HOSTILE[fault](self._chat(request, fault))
         outcome = self._faults.outcome(fault) if fault else None
-        return outcome or self._chat(request, fault)
+        if outcome is not None:
+            return outcome
+        made = self._chat(request, fault)
+        if request.get("stream") and self._pause is not None:
+            usage = bool(request.get("stream_options", {}).get("include_usage"))
+            return made.streamed(usage=usage, pause=self._pause)
+        return made
 
     def _refusal(self, request: Request, headers: Mapping[str, str]) -> Outcome | None:
         if self._key is not None and headers.get("authorization") != f"Bearer {self._key}":
