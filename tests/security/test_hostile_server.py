@@ -115,7 +115,7 @@ def test_a_server_asks_for_no_more_than_a_minute(said: str, seconds: float | Non
 @pytest.mark.parametrize("asked", [1e9, math.inf, math.nan, -5.0])
 def test_a_retry_waits_no_longer_whoever_asks(asked: float) -> None:
     """A model of someone else's may hand on what its server said."""
-    waited = RetryingModel(OpenAIModel("m", "http://127.0.0.1:9"))._wait(0, asked)
+    waited = RetryingModel(OpenAIModel("m", "http://127.0.0.1:9"))._wait(0, FailedCall("slow down", retry_after=asked))
     assert 0 <= waited <= LONGEST_WAIT + 1
 
 
