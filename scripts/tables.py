@@ -1,4 +1,4 @@
-"""Write or check the measured tables in README.md and docs/, made from the committed results under experiments/.
+"""Write or check the tables in README.md and docs/: measured ones (`tables.toml`), and lists from the code.
 
 A table stands between `<!-- table: NAME -->` and `<!-- end -->`. `--write` writes them (`make docs`); without it,
 exit 1 and a list of the files whose tables differ from the results.
@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from measured import agent, hybrid, indexes, listed, local, queries, replies, restaurants, retrieval
-from measured.results import ROOT
+import listed_tables
+import measured_tables
+from measured_tables import ROOT
 
 MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-AREAS = (agent, hybrid, indexes, listed, local, queries, replies, restaurants, retrieval)
-TABLES: dict[str, Callable[[], str]] = {name: made for area in AREAS for name, made in area.TABLES.items()}
 
 
 def documents() -> Iterator[tuple[Path, str, str]]:
     """Yield every file with marked tables: its path, its text, and what its text should be."""
+    made = measured_tables.tables() | listed_tables.tables()
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         text = path.read_text()
         if MARKED.search(text):
-            yield path, text, MARKED.sub(_fill, text)
+            yield path, text, MARKED.sub(lambda found: _fill(found, made), text)
 
 
 def drifted() -> list[str]:
@@ -32,11 +32,11 @@ def drifted() -> list[str]:
     return [str(path.relative_to(ROOT)) for path, text, wanted in documents() if text != wanted]
 
 
-def _fill(match: re.Match[str]) -> str:
+def _fill(match: re.Match[str], made: Mapping[str, str]) -> str:
     before, name, _, after = match.groups()
-    if name not in TABLES:
-        raise SystemExit(f"unknown table {name!r}; known: {', '.join(TABLES)}")
-    return before + TABLES[name]() + after
+    if name not in made:
+        raise SystemExit(f"unknown table {name!r}; known: {', '.join(made)}")
+    return before + made[name] + after
 
 
 if __name__ == "__main__":

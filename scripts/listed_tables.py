@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from almanaq.suql.syntax import limits
 from almanaq.suql.syntax.allowlist import POSTGRES_ALONE, STRUCTURE
@@ -48,8 +48,6 @@ def _wrapped(words: Iterable[str]) -> str:
     return textwrap.fill(" ".join(words), _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    "functions": _functions,
-    "parts-of-a-query": _structure,
-    "limits-of-a-query": _limits,
-}
+def tables() -> dict[str, str]:
+    """Return every list as Markdown, by name."""
+    return {"functions": _functions(), "parts-of-a-query": _structure(), "limits-of-a-query": _limits()}

@@ -1,1 +1,0 @@
-"""The measured tables of README.md and docs/, a module for each area of results."""
