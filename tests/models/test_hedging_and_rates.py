@@ -154,7 +154,7 @@ def test_a_query_has_a_budget_of_its_own_inside_a_larger_one(prompt: Prompt) -> 
             asyncio.run(one())
     asyncio.run(one())
     assert (account.usage.calls, budget.usage.calls) == (2, 3)
-    assert budget._reserved == Usage()
+    assert budget.reserved == Usage()
 
 
 @pytest.mark.parametrize("budget", [{"money": 0.0004}, {"tokens": 400}, {"calls": 9}])

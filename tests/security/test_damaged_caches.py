@@ -81,7 +81,7 @@ def test_a_lease_of_no_process_is_no_lease(pid: object, tmp_path: Path) -> None:
 
 def test_nobody_is_waited_for_longer_than_a_lease_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = ReplyCache()
-    monkeypatch.setattr(cache, "lease", lambda _: False)
+    monkeypatch.setattr(cache, "look", lambda keys: [False] * len(keys))
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 from almanaq.errors import BudgetExceeded
 from almanaq.models.protocols import Usage
+from almanaq.models.tally import Tally
 
 DEFAULT_MAX_CALLS = 1000
 """Model calls that cost money, where nobody says how many may be made."""
@@ -34,9 +36,23 @@ class Budget:
         setting: str = "the budget",
     ) -> None:
         self.calls, self.tokens, self.money, self.setting = calls, tokens, money, setting
-        self.usage = self.unsettled = Usage()
-        self._reserved = Usage()
+        self._spent, self._unsettled, self._held = Tally(), Tally(), Tally()
         self._lock = threading.Lock()
+
+    @property
+    def usage(self) -> Usage:
+        """What has been spent."""
+        return self._spent.usage
+
+    @property
+    def unsettled(self) -> Usage:
+        """What may have been spent beside it."""
+        return self._unsettled.usage
+
+    @property
+    def reserved(self) -> Usage:
+        """What is set aside for calls under way."""
+        return self._held.usage
 
     @property
     def counts_tokens(self) -> bool:
@@ -50,23 +66,22 @@ class Budget:
             BudgetExceeded: it does not fit, whatever the calls under way will cost.
         """
         with self._lock:
-            self._check(self.usage + self.unsettled + most)
-            if self._excess(self.usage + self.unsettled + self._reserved + most) is not None:
+            self._check(self._excess(most, self._spent, self._unsettled))
+            if self._excess(most, self._spent, self._unsettled, self._held) is not None:
                 return False
-            self._reserved += most
+            self._held.add(most)
             return True
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
         """Exchange what was reserved for what was spent; not `sure` where the server may have charged more."""
         with self._lock:
-            self._reserved += negative(most)
-            self.usage += spent
+            self._held.take(most)
+            self._spent.add(spent)
             if not sure:
                 # The call itself is in `spent` already, when it was made at all.
-                self.unsettled += Usage(0, 0, most.input_tokens, most.output_tokens, most.money)
+                self._unsettled.add(Usage(0, 0, most.input_tokens, most.output_tokens, most.money))
 
-    def _check(self, usage: Usage) -> None:
-        excess = self._excess(usage)
+    def _check(self, excess: str | None) -> None:
         if excess is not None:
             unsettled = self.unsettled.money if self.money is not None else None
             held = f" ({unsettled:.4f} of it for calls whose reply never came whole)" if unsettled else ""
@@ -75,19 +90,19 @@ class Budget:
                 " and not paid for again"
             )
 
-    def _excess(self, usage: Usage) -> str | None:
-        if self.calls is not None and usage.calls > self.calls:
+    def _excess(self, most: Usage, *tallies: Tally) -> str | None:
+        if self.calls is not None and most.calls + sum(tally.calls for tally in tallies) > self.calls:
             return f"{self.calls:,} model calls"
-        if self.tokens is not None and usage.input_tokens + usage.output_tokens > self.tokens:
-            return f"{self.tokens:,} tokens"
-        if self.money is not None and usage.money is None:
-            return f"{self.money:g} dollars, with a model whose price is not known (name one in the prices file),"
-        if self.money is not None and (usage.money or 0.0) > self.money + 1e-12:
-            return f"{self.money:g} dollars"
-        return None
+        if self.tokens is not None:
+            tokens = most.input_tokens + most.output_tokens + sum(tally.read + tally.written for tally in tallies)
+            if tokens > self.tokens:
+                return f"{self.tokens:,} tokens"
+        return None if self.money is None else self._excess_of_money(self.money, [most, *tallies])
 
-
-def negative(usage: Usage) -> Usage:
-    """Give what undoes an addition; money that is not known leaves none behind."""
-    tokens = -usage.input_tokens, -usage.output_tokens
-    return Usage(-usage.calls, 0, *tokens, -(usage.money or 0.0), -usage.cached_input_tokens)
+    def _excess_of_money(self, limit: float, parts: Sequence[Usage | Tally]) -> str | None:
+        spent = 0.0
+        for part in parts:
+            if part.money is None:
+                return f"{limit:g} dollars, with a model whose price is not known (name one in the prices file),"
+            spent += part.money
+        return f"{limit:g} dollars" if spent > limit + 1e-12 else None

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import threading
 from concurrent.futures import Future
+from weakref import WeakKeyDictionary
 
+from almanaq.models.cache_turns import CacheTurns
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
 from almanaq.models.spending import record
+from almanaq.models.written import quoted, written
 
 _POLL = 0.02
 """Seconds between two looks at a reply that another process is waiting for."""
+_CACHED, _NOTHING = Usage(cached_calls=1), Usage()
 
 
 def request_key(model: str, prompt: Prompt) -> bytes:
     """Give the identity of a request: model, prompt version, messages without their random fence, and schema."""
-    contents = [(m.role, m.content.replace(prompt.fence, "") if prompt.fence else m.content) for m in prompt.messages]
-    schema = None if prompt.schema is None else json.dumps(prompt.schema, sort_keys=True)
-    identity = json.dumps([model, prompt.name, prompt.version, contents, schema, prompt.max_output_tokens])
-    return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()
+    fence = prompt.fence
+    said = ", ".join(
+        f"[{quoted(m.role)}, {quoted(m.content.replace(fence, '') if fence else m.content)}]" for m in prompt.messages
+    )
+    schema = "null" if prompt.schema is None else quoted(written(prompt.schema, sort_keys=True))
+    head = f"[{quoted(model)}, {quoted(prompt.name)}, {quoted(prompt.version)}, ["
+    # As json.dumps writes lists: the keys of replies that earlier versions kept stay as they are.
+    return hashlib.sha256(f"{head}{said}], {schema}, {prompt.max_output_tokens}]".encode("ascii")).digest()
 
 
 class CachedModel:
@@ -36,13 +43,14 @@ class CachedModel:
         self._model, self.cache = model, cache
         self.identity = identity or str(getattr(model, "identity", model.name))
         self._lock = threading.Lock()
-        self._under_way: dict[bytes, Future[Completion | None]] = {}
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, CacheTurns] = WeakKeyDictionary()
+        self._under_way: dict[bytes, list[Future[Completion | None]]] = {}
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Give the reply; `usage.cached_calls` is 1 where another call paid for it."""
         completion = await self._complete(request_key(self.identity, prompt), prompt)
         # What was really called is recorded where it is made (MeteredModel), however it ends.
-        record(self.name, Usage(cached_calls=completion.usage.cached_calls), virtual=1, purpose=prompt.name)
+        record(self.name, _CACHED if completion.usage.cached_calls else _NOTHING, virtual=1, purpose=prompt.name)
         return completion
 
     def forget(self, prompt: Prompt) -> None:
@@ -51,21 +59,20 @@ class CachedModel:
 
     async def _complete(self, key: bytes, prompt: Prompt) -> Completion:
         while True:
-            text = self.cache.get(key)
-            if text is not None:
-                return Completion(text, Usage(cached_calls=1))
             with self._lock:
-                leader = self._under_way.get(key)
-                if leader is None:
-                    mine = self._under_way[key] = Future()
-            if leader is None:
-                return await self._lead(key, prompt, mine)
-            # Shielded: a waiter that is cancelled must not cancel the call for the others.
-            shared = await asyncio.shield(asyncio.wrap_future(leader))
+                waiters = self._under_way.get(key)
+                if waiters is None:
+                    self._under_way[key] = []
+                else:
+                    mine: Future[Completion | None] = Future()
+                    waiters.append(mine)
+            if waiters is None:
+                return await self._lead(key, prompt)
+            shared = await asyncio.wrap_future(mine)
             if shared is not None:
-                return Completion(shared.text, Usage(cached_calls=1))
+                return Completion(shared.text, _CACHED)
 
-    async def _lead(self, key: bytes, prompt: Prompt, mine: Future[Completion | None]) -> Completion:
+    async def _lead(self, key: bytes, prompt: Prompt) -> Completion:
         completion: Completion | None = None
         try:
             completion = await self._ask(key, prompt)
@@ -74,27 +81,33 @@ class CachedModel:
             # After a failure or a cancellation the waiters get None, and one of them becomes the next leader: it asks
             # again rather than share an error that need not be its own.
             with self._lock:
-                del self._under_way[key]
-            mine.set_result(completion)
+                waiters = self._under_way.pop(key)
+            for waiter in waiters:
+                if waiter.set_running_or_notify_cancel():  # one that was cancelled waits no more
+                    waiter.set_result(completion)
 
     async def _ask(self, key: bytes, prompt: Prompt) -> Completion:
-        waited = 0.0
+        turns, waited = self._turns_of_loop(), 0.0
+        found = await turns.look(key)
         # Whatever the clocks say, nobody is waited for longer than a lease can run.
-        while not self.cache.lease(key) and waited < LEASE_SECONDS:
+        while found is False and waited < LEASE_SECONDS:
             await asyncio.sleep(_POLL)
             waited += _POLL
-            text = self.cache.get(key)
-            if text is not None:
-                return Completion(text, Usage(cached_calls=1))
-        # Another process may have finished between our look and our lease.
-        text = self.cache.get(key)
-        if text is not None:
-            self.cache.release(key)
-            return Completion(text, Usage(cached_calls=1))
+            found = await turns.look(key)
+        if isinstance(found, str):
+            return Completion(found, _CACHED)
         try:
             completion = await self._model.complete(prompt)
         except BaseException:
             self.cache.release(key)
             raise
-        self.cache.put(key, completion.text, model=self.identity)
+        await turns.keep(key, completion.text)
         return completion
+
+    def _turns_of_loop(self) -> CacheTurns:
+        loop = asyncio.get_running_loop()
+        turns = self._turns.get(loop)
+        if turns is None:
+            with self._lock:
+                turns = self._turns.setdefault(loop, CacheTurns(self.cache, self.identity))
+        return turns

@@ -41,25 +41,32 @@ class HedgedModel:
         """
         if prompt.pieces is not None:
             return await self._model.complete(prompt)
-        started = _now()
-        calls = [asyncio.ensure_future(self._timed(prompt))]
+        task = asyncio.current_task()
+        assert task is not None
+        cancelled_before = task.cancelling()
+        spares = _Spares(self, prompt, task)
         try:
-            while _undecided(calls):
-                left = self._left(len(calls), _now() - started)
-                if left <= 0:
-                    calls.append(asyncio.ensure_future(self._timed(prompt)))
-                    continue
-                under_way = [call for call in calls if not call.done()]
-                await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            return _result(calls)
+            try:
+                # Few calls ever see a second one, so the first is made right here, without a task of its own.
+                completion = await self.timed(prompt)
+                if not spares.calls:
+                    return completion
+                spares.first.set_result(completion)
+            except asyncio.CancelledError:
+                if not spares.replied or task.uncancel() > cancelled_before:
+                    raise
+            except Exception as problem:
+                if not spares.calls:
+                    raise
+                spares.first.set_exception(problem)
+            finally:
+                spares.timer.cancel()
+            return await spares.result()
         finally:
-            under_way = [call for call in calls if not call.done()]
-            for call in under_way:
-                call.cancel()
-            if under_way:
-                await asyncio.gather(*under_way, return_exceptions=True)
+            if spares.calls:
+                await spares.end()
 
-    def _left(self, made: int, elapsed: float) -> float:
+    def left(self, made: int, elapsed: float) -> float:
         """Give the seconds to wait for a reply before one more call is made, or before looking again."""
         # What is long may be learned only while the call is under way.
         deadline = self._after if self._after is not None else self._learned
@@ -67,7 +74,8 @@ class HedgedModel:
             return _LOOK
         return min(deadline * ((1 << made) - 1) - elapsed, _LOOK)
 
-    async def _timed(self, prompt: Prompt) -> Completion:
+    async def timed(self, prompt: Prompt) -> Completion:
+        """Make one call and learn how long it took."""
         # Each physical call by itself: with those that they replaced, they would all seem slow.
         started = _now()
         completion = await self._model.complete(prompt)
@@ -81,6 +89,63 @@ class HedgedModel:
             self._until_learning = _LEAST
             slow = sorted(self._seconds)[int(len(self._seconds) * 0.95)]
             self._learned = max(_SHORTEST, _TIMES * slow)
+
+
+class _Spares:
+    """The calls that are made beside a first one that takes too long.
+
+    Attributes:
+        first: is done once the first call has ended; pending where it was cancelled for a spare one's reply.
+        replied: a spare call gave a reply while the first was under way, and `task`, which makes that, was cancelled.
+    """
+
+    def __init__(self, model: HedgedModel, prompt: Prompt, task: asyncio.Task[object]) -> None:
+        self._model, self._prompt, self._task = model, prompt, task
+        self._loop = asyncio.get_running_loop()
+        self._started = self._loop.time()
+        self.first: asyncio.Future[Completion] = self._loop.create_future()
+        self.calls: list[asyncio.Task[Completion]] = []
+        self.replied = False
+        self.timer = self._loop.call_later(self._left(), self._look)
+
+    def _left(self) -> float:
+        return self._model.left(1 + len(self.calls), self._loop.time() - self._started)
+
+    def _look(self) -> None:
+        """Make a call more where it is time, and look again later."""
+        if self._left() <= 0:
+            self._add()
+        self.timer = self._loop.call_later(max(0.0, self._left()), self._look)
+
+    def _add(self) -> None:
+        call = self._loop.create_task(self._model.timed(self._prompt))
+        call.add_done_callback(self._ended)
+        self.calls.append(call)
+
+    def _ended(self, call: asyncio.Task[Completion]) -> None:
+        good = not call.cancelled() and call.exception() is None
+        if good and not self.first.done() and not self.replied:
+            self.replied = True
+            self._task.cancel()
+
+    async def result(self) -> Completion:
+        """Give the first reply of any call, once the first has ended; raises its failure when all fail."""
+        while _undecided(calls := [self.first, *self.calls]):
+            left = self._left()
+            if left <= 0:
+                self._add()
+                continue
+            under_way = [call for call in calls if not call.done()]
+            await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        return _result(calls)
+
+    async def end(self) -> None:
+        """Cancel what is under way, and wait until it is gone."""
+        under_way = [call for call in self.calls if not call.done()]
+        for call in under_way:
+            call.cancel()
+        if under_way:
+            await asyncio.gather(*under_way, return_exceptions=True)
 
 
 def _now() -> float:

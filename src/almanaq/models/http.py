@@ -83,12 +83,15 @@ class JsonServer:
         self._proxy = _proxy_of(self._parts.scheme, self._parts.netloc, self._parts.hostname or "")
         self._sessions = PerLoop(self._open)
 
-    async def post(self, path: str, content: Mapping[str, Any], read: Callable[[bytes], None] | None = None) -> Reply:
-        """Give the reply to `content` at a path below the base address; raises NoReply where none came.
+    async def post(
+        self, path: str, content: Mapping[str, Any] | bytes, read: Callable[[bytes], None] | None = None
+    ) -> Reply:
+        """Give the reply to JSON at a path below the base address; raises NoReply where none came.
 
         `read` gets the events of a reply that is streamed as they come, before anything is taken out of them.
         """
-        return await self._ask("POST", path, json.dumps(content).encode(), read)
+        data = content if isinstance(content, bytes) else json.dumps(content).encode()
+        return await self._ask("POST", path, data, read)
 
     async def get(self, path: str) -> Reply:
         """Give what stands at a path below the base address; raises NoReply where no reply came."""

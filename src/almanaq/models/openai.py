@@ -36,6 +36,7 @@ from almanaq.models.spending import record
 from almanaq.models.streaming import ChatStream
 from almanaq.models.token_estimate import estimate_tokens
 from almanaq.models.vectors import normalised
+from almanaq.models.written import quoted, written
 
 OPENAI = "https://api.openai.com/v1"
 _REASONING_ROOM = 8192
@@ -90,7 +91,9 @@ class OpenAIModel:
         request = self._request(prompt)
         stream = ChatStream(prompt.pieces, self.secrets) if prompt.pieces and "stream" in request else None
         try:
-            reply = await self._server.post("/chat/completions", request, stream.feed if stream else None)
+            reply = await self._server.post(
+                "/chat/completions", _written(request, prompt), stream.feed if stream else None
+            )
         except NoReply as problem:
             raise connection_failure(problem, base_url=self._base_url, served=self._served) from problem
         if reply.status != 200:
@@ -102,7 +105,7 @@ class OpenAIModel:
                 raise FailedCall(f"the reply is not whole: {redacted(said)}", usage=Usage(calls=1), sure=False)
         else:
             content = decoded(reply.body, base_url=self._base_url, served=self._served)
-        usage = self._usage(content, request, prompt)
+        usage = self._usage(content, prompt)
         self._reasons = self._reasons or hidden_tokens(content) > 0
         completion = text_of(content, usage)
         self._served = True
@@ -131,25 +134,24 @@ class OpenAIModel:
         )
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
+        """Give all of a request but its messages."""
         limit_name = "max_tokens" if "max_completion_tokens" in self._refused else "max_completion_tokens"
         request: dict[str, Any] = {
             "model": self._model,
-            "messages": [{"role": m.role, "content": m.content} for m in prompt.messages],
             limit_name: self.most_output_tokens(prompt),
             "temperature": 0,
         }
         if prompt.schema is not None:
-            schema = {"name": prompt.name, "strict": True, "schema": prompt.schema}
-            request["response_format"] = {"type": "json_schema", "json_schema": schema}
+            request["response_format"] = prompt.schema
         if self._effort:
             request["reasoning_effort"] = self._effort
         if prompt.pieces is not None:
             request |= {"stream": True, "stream_options": {"include_usage": True}}
         return {key: value for key, value in request.items() if key not in self._refused}
 
-    def _usage(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> Usage:
+    def _usage(self, content: Mapping[str, Any], prompt: Prompt) -> Usage:
         """Give what the reply says it cost; where it says nothing, an estimate from the lengths of the texts."""
-        texts = [m["content"] for m in request["messages"]]
+        texts = [m.content for m in prompt.messages]
         written = stated_tokens(
             content, "completion_tokens", most=lambda: self.most_output_tokens(prompt), told=self._base_url
         )
@@ -161,6 +163,19 @@ class OpenAIModel:
             written = estimate_tokens(text) if text or written is None else 0
         money = None if self._price is None else self._price.of(read, written)
         return Usage(1, 0, read, written, money, min(read, known_tokens(content)))
+
+
+def _written(request: Mapping[str, Any], prompt: Prompt) -> bytes:
+    """Give the body of a request, in which the schema, most of it, is written once for all requests that have it."""
+    said = ", ".join(f'{{"role": "{m.role}", "content": {quoted(m.content)}}}' for m in prompt.messages)
+    parts = [f'"messages": [{said}]']
+    for name, value in request.items():
+        if name == "response_format" and prompt.schema is not None:
+            form = f'{{"name": {quoted(prompt.name)}, "strict": true, "schema": {written(prompt.schema)}}}'
+            parts.append(f'"response_format": {{"type": "json_schema", "json_schema": {form}}}')
+        else:
+            parts.append(f'"{name}": {json.dumps(value)}')
+    return f"{{{', '.join(parts)}}}".encode("ascii")
 
 
 class OpenAIEmbedder:

@@ -5,13 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from importlib import import_module
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from almanaq.models.failure import UnusableReply
 from almanaq.models.parts import Piece, cut_into_parts
-from almanaq.models.prompts import prompt_file
-from almanaq.models.protocols import LanguageModel, LinkRequest, Message, Prompt, Quote, TextCall, TextReply, Usage
+from almanaq.models.prompts import Frame, prompt_file
+from almanaq.models.protocols import (
+    AnswerType,
+    LanguageModel,
+    LinkRequest,
+    Message,
+    Prompt,
+    Quote,
+    TextCall,
+    TextReply,
+    Usage,
+)
 from almanaq.models.quotes import located
 from almanaq.models.reply_schemas import (
     MalformedReply,
@@ -75,16 +86,14 @@ class PromptedReader:
         return await self._combined(call, await asyncio.gather(*read))
 
     async def _read_part(self, call: TextCall, pieces: Sequence[Piece], part: int, parts: int) -> TextReply:
-        shown = [(number, piece.text) for number, piece in enumerate(pieces, 1)]
-        parsed, usage = await self._ask(call, self._prompt(call, passages=shown, part=part, parts=parts))
+        asked = call.question, call.type, call.options, call.compared, call.from_rows
+        frame, schema = _frame(call.function, *asked, part, parts, len(pieces))
+        shown = [piece.text for piece in pieces]
+        prompt = frame.prompt(shown, schema=schema, max_output_tokens=self._max_output)
+        parsed, usage = await self._ask(call, prompt)
         quotes, dropped = located(parsed.quotes, pieces)
         self.dropped_quotes += dropped
         return TextReply(parsed.value, parsed.verdicts, quotes, usage)
-
-    def _prompt(self, call: TextCall, name: str = "", **values: object) -> Prompt:
-        values |= asked_values(call)
-        name = name or ("summarise" if call.function == "summary" else "answer")
-        return prompt_file(name).prompt(values, schema=reply_schema(call), max_output_tokens=self._max_output)
 
     async def _ask(self, call: TextCall, prompt: Prompt) -> tuple[ParsedReply, Usage]:
         parsed, usage, repaired = await asked(self._model, prompt, lambda text: parse_reply(text, call))
@@ -107,7 +116,9 @@ class PromptedReader:
                 # The replies of a round already hold the usage of the parts they combine.
                 silent = sum((reply.usage for reply in replies if reply not in telling), Usage())
                 return replace(combined, usage=combined.usage + silent)
-        parsed, spent = await self._ask(call, self._prompt(call, "combine", findings=findings))
+        values = {**asked_values(call), "findings": findings}
+        prompt = prompt_file("combine").prompt(values, schema=reply_schema(call), max_output_tokens=self._max_output)
+        parsed, spent = await self._ask(call, prompt)
         return TextReply(parsed.value, parsed.verdicts, _best_quotes(telling, parsed.value), usage + spent)
 
     async def typed(self, call: TextCall, reply: TextReply) -> TextReply:
@@ -124,6 +135,24 @@ class PromptedReader:
             value = None if again.value is None else parse(again.value, call.type)
             self.unparsed += value is None and again.value is not None
         return replace(reply, value=value, quotes=reply.quotes if value is not None else ())
+
+
+@lru_cache(maxsize=256)
+def _frame(
+    function: Literal["answer", "summary"],
+    question: str,
+    type_: AnswerType,
+    options: tuple[str, ...],
+    compared: tuple[str, ...],
+    from_rows: bool,
+    part: int,
+    parts: int,
+    count: int,
+) -> tuple[Frame, dict[str, object]]:
+    """Give the prompt of a question without its documents, and the schema of its replies: few differ in a query."""
+    call = TextCall(function, (), question, type_, options, compared, from_rows)
+    file = prompt_file("summarise" if function == "summary" else "answer")
+    return file.frame({**asked_values(call), "part": part, "parts": parts}, count), reply_schema(call)
 
 
 def asked_values(call: TextCall) -> dict[str, object]:

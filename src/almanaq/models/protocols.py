@@ -141,8 +141,9 @@ class TextCall:
     @property
     def yes_or_no(self) -> bool:
         """Whether all that is asked for is a verdict: every literal that the answer is compared with is yes or no."""
-        literals = {canonical(literal) for literal in (*self.compared, *self.options)}
-        return bool(self.compared) and self.type == "text" and literals <= {"yes", "no"}
+        if not self.compared or self.type != "text":
+            return False
+        return {canonical(literal) for literal in (*self.compared, *self.options)} <= {"yes", "no"}
 
 
 @dataclass(frozen=True, slots=True)

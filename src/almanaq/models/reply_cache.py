@@ -6,6 +6,7 @@ owner's alone.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -13,7 +14,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,32 +71,65 @@ class ReplyCache:
     def get(self, key: bytes) -> str | None:
         """Give the reply kept for a request, None when there is none that is whole."""
         with self._lock:
-            if key in self._unwritten:
-                return self._unwritten[key]
-            connection = self._open()
-            try:
-                row = connection.execute("SELECT text, sum FROM reply WHERE key = ?", (key,)).fetchone()
-            except sqlite3.OperationalError:
-                # Locked or unreadable for the moment: the call is made, as if nothing had been kept.
-                row = None
-            except UNUSABLE as problem:
-                raise _unusable(self.file, problem) from problem
+            return self._kept(self._open(), key)
+
+    def _kept(self, connection: sqlite3.Connection, key: bytes) -> str | None:
+        if key in self._unwritten:
+            return self._unwritten[key]
+        try:
+            row = connection.execute("SELECT text, sum FROM reply WHERE key = ?", (key,)).fetchone()
+        except sqlite3.OperationalError:
+            # Locked or unreadable for the moment: the call is made, as if nothing had been kept.
+            row = None
+        except UNUSABLE as problem:
+            raise _unusable(self.file, problem) from problem
         if row is None or not isinstance(row[0], str):
             return None
         # Replies that an earlier version kept have no hash.
         return row[0] if row[1] is None or row[1] == _sum(key, row[0]) else None
 
-    def put(self, key: bytes, text: str, *, model: str = "") -> None:
-        """Keep a reply and end the lease; a reply that the disk has no room for is kept in memory, with a warning."""
+    def look(self, keys: Sequence[bytes]) -> list[str | bool]:
+        """Look for the replies to several requests, and reserve those that have none, in one transaction.
+
+        Gives for each request its reply; True where it is this process's to make now; False while another process that
+        still lives has it under way. Raises SourceError where the file is damaged.
+        """
+        with self._lock:
+            connection = self._open()
+            found: list[str | bool] = []
+            for key in keys:
+                text = self._kept(connection, key)
+                found.append(True if text is None else text)
+            missing = [number for number, text in enumerate(found) if text is True]
+            if missing and self.file is not None:
+                # A lease only saves calls that are made twice: where it cannot be written, the call is made.
+                with contextlib.suppress(*UNUSABLE), connection:
+                    connection.execute("BEGIN IMMEDIATE")
+                    for number in missing:
+                        # Another process may have finished between the look and the lease.
+                        text = self._kept(connection, keys[number])
+                        found[number] = self._reserved(connection, keys[number]) if text is None else text
+        return found
+
+    def keep(self, replies: Sequence[tuple[bytes, str]], *, model: str = "") -> None:
+        """Keep replies and end their leases, in one transaction.
+
+        Those that the disk has no room for are kept in memory, with a warning: they are paid for, and a file that turns
+        out to be damaged must not lose them.
+        """
+        now = time.time()
+        rows = [(key, text, model, now, _sum(key, text)) for key, text in replies]
         try:
             with self._lock, self._open() as connection:
-                connection.execute(
-                    "INSERT OR REPLACE INTO reply (key, text, model, made, sum) VALUES (?, ?, ?, ?, ?)",
-                    (key, text, model, time.time(), _sum(key, text)),
+                connection.executemany(
+                    "INSERT OR REPLACE INTO reply (key, text, model, made, sum) VALUES (?, ?, ?, ?, ?)", rows
                 )
-                connection.execute("DELETE FROM lease WHERE key = ?", (key,))
+                connection.executemany("DELETE FROM lease WHERE key = ?", [(key,) for key, _ in replies])
         except UNUSABLE as problem:
-            # The reply is paid for: a file that turns out to be damaged must not lose it.
+            if len(replies) > 1:  # the fault may be in one of them
+                for reply in replies:
+                    self.keep([reply], model=model)
+                return
             with self._lock:
                 if not self._unwritten:
                     _log.warning(
@@ -104,7 +138,11 @@ class ReplyCache:
                         self.file,
                         problem,
                     )
-                self._unwritten[key] = text
+                self._unwritten.update(replies)
+
+    def put(self, key: bytes, text: str, *, model: str = "") -> None:
+        """Keep one reply and end its lease, as `keep` does."""
+        self.keep([(key, text)], model=model)
 
     def drop(self, key: bytes) -> None:
         """Forget one reply."""
@@ -119,26 +157,26 @@ class ReplyCache:
         """Reserve a request for this process; False while another one that still lives has it under way."""
         if self.file is None:
             return True
-        now = time.time()
         try:
             with self._lock, self._open() as connection:
-                held = connection.execute("SELECT owner, pid, host, until FROM lease WHERE key = ?", (key,)).fetchone()
-                if (
-                    held is not None
-                    and held[0] != self._owner
-                    and _runs(held[3], now)
-                    and self._lives(held[1], held[2])
-                ):
-                    return False
-                changed = connection.execute(
-                    "INSERT INTO lease VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET owner = excluded.owner,"
-                    " pid = excluded.pid, host = excluded.host, until = excluded.until WHERE owner = ?",
-                    (key, self._owner, os.getpid(), self._host, now + LEASE_SECONDS, held[0] if held else self._owner),
-                ).rowcount
-            return changed == 1
+                return self._reserved(connection, key)
         except UNUSABLE:
-            # A lease only saves calls that are made twice: where it cannot be written, the call is made.
             return True
+
+    def _reserved(self, connection: sqlite3.Connection, key: bytes) -> bool:
+        now = time.time()
+        mine = self._owner, os.getpid(), self._host, now + LEASE_SECONDS
+        if connection.execute("INSERT OR IGNORE INTO lease VALUES (?, ?, ?, ?, ?)", (key, *mine)).rowcount == 1:
+            return True
+        held = connection.execute("SELECT owner, pid, host, until FROM lease WHERE key = ?", (key,)).fetchone()
+        if held is not None and held[0] != self._owner and _runs(held[3], now) and self._lives(held[1], held[2]):
+            return False
+        changed = connection.execute(
+            "INSERT INTO lease VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET owner = excluded.owner,"
+            " pid = excluded.pid, host = excluded.host, until = excluded.until WHERE owner = ?",
+            (key, *mine, held[0] if held else self._owner),
+        ).rowcount
+        return changed == 1
 
     def release(self, key: bytes) -> None:
         """End the lease of a request that failed."""
@@ -201,6 +239,10 @@ class ReplyCache:
         if self._connection is None:
             try:
                 self._connection = open_sqlite(self.file, _SCHEMA, VERSION, _add_sums)
+                # Keys are hashes, so that neighbours in time are none in the file: pages are written back when many
+                # replies have come to each, not for every hundred replies.
+                self._connection.execute("PRAGMA wal_autocheckpoint = 8000")
+                self._connection.execute("PRAGMA cache_size = -32000")
             except (OSError, *UNUSABLE) as problem:
                 raise _unusable(self.file, problem) from problem
         return self._connection

@@ -55,9 +55,14 @@ def item_schema(calls: Sequence[TextCall]) -> dict[str, object]:
 
 def parse_object(text: str) -> dict[str, object]:
     """Give the JSON object that a reply consists of; a code fence or visible reasoning around it is forgiven."""
-    match = _FENCED_JSON.match(text)
     try:
-        content = json.loads(match[1] if match else text)
+        try:
+            content = json.loads(text)
+        except ValueError:
+            match = _FENCED_JSON.match(text)
+            if match is None:
+                raise
+            content = json.loads(match[1])
     except (ValueError, RecursionError) as problem:
         raise MalformedReply(f"it is not one JSON object ({problem})") from problem
     if not isinstance(content, dict):

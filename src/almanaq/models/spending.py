@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from almanaq.models.budget import Budget
 from almanaq.models.protocols import Usage
+from almanaq.models.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,12 @@ class Line:
         return Usage(self.physical, self.cached, *tokens, self.money, self.cached_input_tokens)
 
 
+@dataclass(slots=True)
+class _Sum:
+    virtual: int = 0
+    spent: Tally = field(default_factory=Tally)
+
+
 @dataclass
 class Spending:
     """The account of one piece of work; `budget` stops it before it is exceeded.
@@ -56,20 +63,23 @@ class Spending:
 
     budget: Budget | None = None
     dropped_quotes: int = 0
-    _lines: dict[tuple[str, str], tuple[int, Usage]] = field(default_factory=dict)
+    _lines: dict[tuple[str, str], _Sum] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, operator: str, model: str, usage: Usage, *, virtual: int = 0) -> None:
         """Enter what a call cost."""
         with self._lock:
-            calls, spent = self._lines.get((operator, model), (0, Usage()))
-            self._lines[operator, model] = (calls + virtual, spent + usage)
+            found = self._lines.get((operator, model))
+            if found is None:
+                found = self._lines[operator, model] = _Sum()
+            found.virtual += virtual
+            found.spent.add(usage)
 
     @property
     def lines(self) -> tuple[Line, ...]:
         """What each operator spent at each model, in the order of their first calls."""
         with self._lock:
-            return tuple(_line(*key, virtual, used) for key, (virtual, used) in self._lines.items())
+            return tuple(_line(*key, found.virtual, found.spent.usage) for key, found in self._lines.items())
 
     @property
     def usage(self) -> Usage:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -61,6 +61,49 @@ class PromptFile:
             Message("user", self.render_user(**values, fence=fence).strip()),
         )
         return Prompt(self.name, self.version, messages, schema, max_output_tokens, fence)
+
+    def frame(self, values: Mapping[str, object], count: int) -> Frame:
+        """Give the prompt filled in but for its fence and the `count` passages that it shows."""
+        mark = secrets.token_hex(16)
+        shown = [(number, f"{mark}{number}.") for number in range(1, count + 1)]
+        prompt = self.prompt({**values, "passages": shown}, token=f"{mark}0.")
+        system, user = (re.split(rf"{mark}(\d+)\.", message.content) for message in prompt.messages)
+        return Frame(self.name, self.version, tuple(system), tuple(user))
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A prompt whose passages and fence are left open, for many requests that differ in nothing else.
+
+    `system` and `user` are texts with the number of what stands between each two of them: 0 the fence, else a passage.
+    """
+
+    name: str
+    version: str
+    system: tuple[str, ...]
+    user: tuple[str, ...]
+
+    def prompt(
+        self,
+        passages: Sequence[str],
+        *,
+        schema: Mapping[str, object] | None = None,
+        max_output_tokens: int = 1024,
+        token: str | None = None,
+    ) -> Prompt:
+        """Give the request that `PromptFile.prompt` gives for these passages."""
+        fence = token or secrets.token_hex(8)
+        open_ = {"0": fence} | {str(number): escape(text) for number, text in enumerate(passages, 1)}
+        messages = Message("system", _filled(self.system, open_)), Message("user", _filled(self.user, open_))
+        return Prompt(self.name, self.version, messages, schema, max_output_tokens, fence)
+
+
+def _filled(parts: tuple[str, ...], open_: Mapping[str, str]) -> str:
+    if len(parts) == 1:
+        return parts[0]
+    found = list(parts)
+    found[1::2] = [open_[number] for number in parts[1::2]]
+    return "".join(found)
 
 
 @cache

@@ -60,7 +60,7 @@ class TextCalls:
         sites = tuple(sites)
         self._compared = _compared_literals(sites)
         self._written = {site.question.name for site in sites if site.question.is_string}
-        self._replies: dict[bytes, asyncio.Task[Outcome] | Outcome] = {}
+        self._replies: dict[bytes, asyncio.Task[Outcome] | Outcome | list[asyncio.Future[Outcome]]] = {}
         self.usage = Usage()
         self.made = self.cached = self.unknown = self.unparsed = 0
         self._spellings: dict[str, str] = {}
@@ -78,27 +78,57 @@ class TextCalls:
     def is_answered(self, identity: bytes) -> bool:
         """Say whether a call has been made and answered already, so that it costs nothing more."""
         found = self._replies.get(identity)
-        return isinstance(found, Outcome) or (found is not None and found.done())
+        return isinstance(found, Outcome) or (isinstance(found, asyncio.Task) and found.done())
 
-    async def ask(self, identity: bytes, call: TextCall) -> Outcome:
+    async def ask(self, identity: bytes, call: TextCall, *, here: bool = False) -> Outcome:
         """Give the outcome of a call; equal calls, also those under way, share one.
+
+        Args:
+            here: who asks is cancelled only with the whole stage, so that the call needs no task to outlive it.
 
         Raises:
             BudgetExceeded: the budget has no call left.
             ModelError: no call can succeed; ModelCallError: this one failed, under `strict`.
         """
-        task = self._replies.get(identity)
-        if isinstance(task, Outcome):
-            return task
-        if task is None:
-            if self._max_calls is not None and self.made >= self._max_calls:
-                raise BudgetExceeded(
-                    f"stopped at the budget of {self._max_calls} model calls; raise --max-calls to go on: "
-                    "what was answered is kept and not paid for again"
-                )
-            self.made += 1
-            task = self._replies[identity] = asyncio.ensure_future(self._read(identity, call))
-        return await asyncio.shield(task) if not task.done() else task.result()
+        found = self._replies.get(identity)
+        if isinstance(found, Outcome):
+            return found
+        if isinstance(found, list):
+            waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+            found.append(waiter)
+            return await waiter
+        if found is None:
+            self._count()
+            if here:
+                return await self._read_here(identity, call)
+            found = self._replies[identity] = asyncio.ensure_future(self._read(identity, call))
+        return await asyncio.shield(found) if not found.done() else found.result()
+
+    def _count(self) -> None:
+        if self._max_calls is not None and self.made >= self._max_calls:
+            raise BudgetExceeded(
+                f"stopped at the budget of {self._max_calls} model calls; raise --max-calls to go on: "
+                "what was answered is kept and not paid for again"
+            )
+        self.made += 1
+
+    async def _read_here(self, identity: bytes, call: TextCall) -> Outcome:
+        """Make a call in the task that asks, and hand its outcome to those that asked meanwhile."""
+        waiters: list[asyncio.Future[Outcome]] = []
+        self._replies[identity] = waiters
+        try:
+            outcome = self._replies[identity] = await self._read(identity, call)
+        except BaseException as problem:
+            del self._replies[identity]
+            for waiter in waiters:
+                if isinstance(problem, Exception) and not waiter.done():
+                    waiter.set_exception(problem)
+                waiter.cancel()
+            raise
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(outcome)
+        return outcome
 
     def within(self, bound: Decimal | None, outcome: Outcome) -> Outcome:
         """Give an outcome, without its value where that is a number too large for the SQL type asked for."""
@@ -127,7 +157,7 @@ class TextCalls:
 
     async def cancel(self) -> None:
         """Cancel the calls under way and wait until they are gone."""
-        tasks = [task for task in self._replies.values() if not isinstance(task, Outcome)]
+        tasks = [task for task in self._replies.values() if isinstance(task, asyncio.Task)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

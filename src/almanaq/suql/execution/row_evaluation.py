@@ -28,6 +28,7 @@ class RowContext:
         needs: the sites whose answers each atom of the predicate rests on, by the atom's column.
         selection: reads only the best passages of each document; None reads all.
         counts: are told which cells were asked about.
+        whole: no row is cancelled but with the whole stage.
     """
 
     inputs: Mapping[str, SiteInput]
@@ -36,6 +37,7 @@ class RowContext:
     computed: ComputedAtoms
     selection: PassageSelection | None
     counts: StageCounts
+    whole: bool = False
 
 
 class RowEvaluation:
@@ -94,9 +96,9 @@ class RowEvaluation:
             else:
                 item = self._context.inputs[site]
                 self._count_cell(item)
-                self._outcomes[site] = self._context.calls.within(
-                    item.site.bound, await self._context.calls.ask(*found)
-                )
+                calls = self._context.calls
+                answered = await calls.ask(*found, here=self._context.whole)
+                self._outcomes[site] = calls.within(item.site.bound, answered)
         return self._outcomes[site]
 
     def _count_cell(self, item: SiteInput) -> None:

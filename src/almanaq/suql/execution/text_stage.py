@@ -49,12 +49,14 @@ class StageRun:
         self._chances = _Chances()
         self._semi_join = SemiJoinQueue(stage.semi_join_key, math.ceil(speculation))
         self._passed: list[StageRow] = []
+        self._ended = _Ended()
         self._open: set[int] = set()
         self._exhausted = False
         self.counts = StageCounts()
         needs = {atom.column: sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
         inputs = {item.site.id: item for item in stage.inputs}
-        self._context = RowContext(inputs, needs, calls, computed, selection, self.counts)
+        whole = stage.stop_after is None
+        self._context = RowContext(inputs, needs, calls, computed, selection, self.counts, whole)
 
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
         """Yield rows that pass as soon as they are sure to be kept; closing the iterator leaves nothing under way."""
@@ -97,7 +99,9 @@ class StageRun:
                 self._semi_join.done(candidate.number, passes=passes)
                 continue
             self._open.add(candidate.number)
-            under_way[asyncio.ensure_future(self._evaluate(candidate))] = candidate.number
+            task = asyncio.ensure_future(self._evaluate(candidate))
+            task.add_done_callback(self._ended.append)
+            under_way[task] = candidate.number
 
     async def _next_candidate(self, candidates: AsyncIterator[Candidate]) -> Candidate | None:
         """Give a candidate that was held back, else the next of the source; None where there is neither now."""
@@ -111,8 +115,8 @@ class StageRun:
 
     async def _wait_for_a_row(self, under_way: dict[asyncio.Task[StageRow | None], int]) -> None:
         """Wait until a row is decided, and take note of those that are."""
-        done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
+        await self._ended.any()
+        for task in self._ended.taken():
             number = under_way.pop(task)
             row = task.result()
             self._open.discard(number)
@@ -230,6 +234,31 @@ class StageRun:
             self._chances.learn(atom, truth)
             known[atom.column] = mask(truth)
         return row.result() if state == TRUE else None
+
+
+class _Ended:
+    """The tasks that have ended since the last look: each is looked at once, however many are under way."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[StageRow | None]] = []
+        self._waiter: asyncio.Future[None] | None = None
+
+    def append(self, task: asyncio.Task[StageRow | None]) -> None:
+        """Take a task that has ended."""
+        self._tasks.append(task)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def any(self) -> None:
+        """Wait until there is one."""
+        if not self._tasks:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+
+    def taken(self) -> list[asyncio.Task[StageRow | None]]:
+        """Give them."""
+        tasks, self._tasks = self._tasks, []
+        return tasks
 
 
 class _Chances:
