@@ -12,6 +12,7 @@ import pyarrow as pa
 from almanaq.errors import BudgetExceeded, DeadlineExceeded, OperationalError
 from almanaq.models.budget import Budget
 from almanaq.models.spending import spending
+from almanaq.suql.execution.collecting import collecting_seldom
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.report import RunReport
 from almanaq.suql.execution.run import ExecutionContext, Run, Sink
@@ -45,7 +46,8 @@ async def execute(
     started = time.perf_counter()
     max_calls = call_budget(options, context.models)
     limit = None if max_calls is None else Budget(calls=max_calls, setting="--max-calls")
-    with context.database.session(options.deadline) as session, spending(limit) as account:
+    session_of = context.database.session
+    with session_of(options.deadline) as session, spending(limit) as account, collecting_seldom():
         run = Run(context, plan, options, session, statements, cited=cited)
         try:
             async with asyncio.timeout(options.deadline):
