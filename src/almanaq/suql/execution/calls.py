@@ -151,7 +151,7 @@ class TextCalls:
         Args:
             most: seconds that are left; None: any number.
         """
-        tasks = [task for task in self._replies.values() if not isinstance(task, Outcome) and not task.done()]
+        tasks = [task for task in self._replies.values() if isinstance(task, asyncio.Task) and not task.done()]
         if tasks and self._reader.paid:
             await asyncio.wait(tasks, timeout=max(0.0, min(MOST_WAITED, MOST_WAITED if most is None else most)))
 
