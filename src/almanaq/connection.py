@@ -122,17 +122,20 @@ def _engine(database: Database, models: Models, options: Options, *, by_vectors:
     from almanaq.models.vector_store import VectorStore, default_cache_folder
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.similarity import EmbedderSimilarity
+    from almanaq.suql.execution.text_vectors import TextVectors
 
     similarity = None
+    store = VectorStore(default_cache_folder() if cache else None, models.embedder)
+    remote = bool(getattr(models.embedder, "remote", False))
     if by_vectors:
-        store = VectorStore(default_cache_folder() if cache else None, models.embedder)
-        remote = bool(getattr(models.embedder, "remote", False))
         similarity = EmbedderSimilarity(store.vectors, store.question_vectors, remote=remote)
+    vectors = TextVectors(store.vectors, remote=remote)
 
     def proxy_models(name: str) -> Models:
         return open_models(name, embedder=models.embedder, cache=cache)
 
-    return Engine(database, models, options=options, similarity=similarity, proxy_models=cached(proxy_models))
+    proxies = cached(proxy_models)
+    return Engine(database, models, options=options, similarity=similarity, proxy_models=proxies, vectors=vectors)
 
 
 def chosen_options(options: Options | None, **named: Any) -> Options:

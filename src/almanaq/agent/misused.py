@@ -8,7 +8,7 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.errors import QueryTypeError
 from almanaq.suql.catalog.relations import Catalog, ColumnKind
-from almanaq.suql.syntax.text_functions import is_text_call
+from almanaq.suql.syntax.text_functions import is_model_call
 
 
 def check_meant(suql: str, catalog: Catalog) -> None:
@@ -18,7 +18,7 @@ def check_meant(suql: str, catalog: Catalog) -> None:
     except SqlglotError:
         return  # the engine says what is wrong with it
     for call in tree.find_all(exp.Anonymous):
-        if is_text_call(call) and call.expressions and isinstance(call.expressions[0], exp.Literal):
+        if is_model_call(call) and call.expressions and isinstance(call.expressions[0], exp.Literal):
             _refuse_string(call, catalog)
     for node in tree.find_all(exp.Any):
         column = node.this.unnest()

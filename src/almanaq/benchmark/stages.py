@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from sqlglot import exp
 
-from almanaq.suql.syntax.text_functions import is_text_call
+from almanaq.suql.syntax.text_functions import is_model_call
 
 Stage = Literal["right", "retrieval", "parse", "link", "text call", "cast", "format"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -37,14 +37,14 @@ def cell_condition(tree: exp.Expr) -> exp.Expr | None:
     where = tree.args.get("where")
     condition: exp.Expr = exp.true() if where is None else where.this.copy()
     for call in list(condition.find_all(exp.Anonymous)):
-        if is_text_call(call):
+        if is_model_call(call):
             condition = _without(condition, call)
     return condition
 
 
 def reads_texts(tree: exp.Expr) -> bool:
     """Say whether a query has a text call."""
-    return any(is_text_call(call) for call in tree.find_all(exp.Anonymous))
+    return any(is_model_call(call) for call in tree.find_all(exp.Anonymous))
 
 
 def _without(condition: exp.Expr, call: exp.Expr) -> exp.Expr:

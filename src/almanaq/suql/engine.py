@@ -16,16 +16,17 @@ from almanaq.suql.catalog.binder import BoundQuery, bind
 from almanaq.suql.catalog.describe_statements import listing
 from almanaq.suql.catalog.enum_order import order_enums
 from almanaq.suql.catalog.linking import link_enums
-from almanaq.suql.catalog.privacy import private_columns_read
+from almanaq.suql.catalog.privacy import private_columns_compared, private_columns_read
 from almanaq.suql.catalog.reading import distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.execute import execute, stream
-from almanaq.suql.execution.guards import check_accuracy, check_countable, check_privacy
+from almanaq.suql.execution.guards import check_accuracy, check_compared, check_countable, check_privacy
 from almanaq.suql.execution.run import ExecutionContext
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.execution.statements import Statements
+from almanaq.suql.execution.text_vectors import TextVectors
 from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.explain.explain import Explanation, explain_plan
 from almanaq.suql.explain.places import placed
@@ -61,6 +62,7 @@ class Engine:
     Args:
         similarity: scores passages for the order of similarity; None takes the words they share, which needs no model.
         proxy_models: opens the cheaper model that a query names as its proxy.
+        vectors: what `similarity` compares texts by; None takes the vectors of the words that they share.
         rules, query_rules: the optimizer's rules; for tests of each alone.
     """
 
@@ -74,12 +76,14 @@ class Engine:
         rules: tuple[Rule, ...] = RULES,
         query_rules: tuple[QueryRule, ...] = QUERY_RULES,
         proxy_models: Callable[[str], Models] | None = None,
+        vectors: TextVectors | None = None,
     ) -> None:
         self._database, self._options, self._rules = database, options or Options(), rules
         self._models, self._query_rules = models, query_rules
         self._plans: dict[tuple[object, ...], _Prepared] = {}
         self._proxy_models = proxy_models
         self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder().embed)
+        self._vectors = vectors or TextVectors(LexicalEmbedder().embed)
 
     @property
     def options(self) -> Options:
@@ -93,6 +97,7 @@ class Engine:
             self._models,
             options=self._options,
             similarity=self._similarity,
+            vectors=self._vectors,
             rules=self._rules,
             query_rules=self._query_rules,
         )
@@ -194,8 +199,11 @@ class Engine:
         ordered, notes = order_enums(bound.tree, self.catalog)
         tree, links = link_enums(cast_answers(ordered), self.catalog, link=(options or self._options).link)
         private = private_columns_read(tree, links, self.catalog)
+        compared = private_columns_compared(tree, self.catalog)
         tree = rewrite(tree, self._query_rules)
-        plan = replace(build_plan(tree, bound.names, self.catalog, links), private_columns=private, notes=notes)
+        plan = build_plan(tree, bound.names, self.catalog, links)
+        plan = replace(plan, private_columns=private, private_compared=compared, notes=notes)
+        check_compared(plan, vectors_are_remote=self._vectors.remote)
         check_privacy(plan, self._models, similarity_is_remote=getattr(self._similarity, "remote", False))
         accuracy = (options or self._options).accuracy
         if accuracy is not None:
@@ -321,7 +329,8 @@ class Engine:
         return lowered
 
     def _context(self) -> ExecutionContext:
-        return ExecutionContext(self._database, self.catalog, self._models, self._similarity, self._proxy_models)
+        similarity, vectors, proxies = self._similarity, self._vectors, self._proxy_models
+        return ExecutionContext(self._database, self.catalog, self._models, similarity, vectors, proxies)
 
     def _bind(self, query: str, parameters: Sequence[object]) -> BoundQuery:
         text = listing(query, self.catalog) or query

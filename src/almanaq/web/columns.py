@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.lineage import origins
-from almanaq.suql.syntax.text_functions import is_text_call
+from almanaq.suql.syntax.text_functions import is_model_call
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +84,7 @@ def kinds(engine: Engine, suql: str, parameters: Sequence[Any] = ()) -> list[str
 
 
 def _kind(engine: Engine, item: exp.Expr) -> str:
-    if any(is_text_call(call) for call in item.find_all(exp.Anonymous)):
+    if any(is_model_call(call) for call in item.find_all(exp.Anonymous)):
         return "answer"
     bare = item.unalias()
     if not isinstance(bare, exp.Column):

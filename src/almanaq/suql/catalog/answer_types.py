@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from almanaq.models.protocols import AnswerType
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import is_text_call
+from almanaq.suql.syntax.text_functions import is_model_call, is_text_call
 
 _TYPES: dict[AnswerType, tuple[str, ...]] = {
     "integer": ("int", "bigint", "smallint", "tinyint", "uint", "ubigint", "usmallint", "utinyint", "int128"),
@@ -99,4 +99,4 @@ def _type_of(node: exp.Expr) -> exp.DataType | None:
         return array.expressions[0] if array is not None and array.expressions else None
     while isinstance(bare, exp.Any | exp.All | exp.Query):
         bare = (bare.selects[0].unalias() if isinstance(bare, exp.Query) else bare.this).unnest()
-    return None if is_text_call(bare) else bare.type
+    return None if is_model_call(bare) else bare.type

@@ -19,7 +19,7 @@ from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_sou
 from almanaq.suql.catalog.types import schema_of, typed
 from almanaq.suql.syntax.keywords import RESERVED
 from almanaq.suql.syntax.nodes import nodes, nodes_of
-from almanaq.suql.syntax.text_functions import is_text_call
+from almanaq.suql.syntax.text_functions import is_similarity, is_text_call
 
 _OF_ITS_ARGUMENT = (
     *(exp.Paren, exp.Neg, exp.Max, exp.Min, exp.Sum, exp.Filter, exp.Window, exp.Distinct, exp.Mode),
@@ -27,6 +27,13 @@ _OF_ITS_ARGUMENT = (
 )
 """Integers if what they are made of is."""
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
+
+_ARGUMENTS = {"answer": (2, 3), "summary": (1, 1), "similarity": (2, 2)}
+_USAGE = {
+    "answer": "answer(text, question [, options])",
+    "summary": "summary(text)",
+    "similarity": "similarity(text, text)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,8 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     for node in found:
         if isinstance(node, exp.Anonymous) and is_text_call(node):
             _check_text_call(node, text)
+            if is_similarity(node):
+                node.type = exp.DataType.build("double")
     check_operators(found, text)
     return BoundQuery(tree, names)
 
@@ -206,20 +215,20 @@ def _is_no_text(kind: exp.DataType | None) -> bool:
 def _check_text_call(call: exp.Anonymous, text: str) -> None:
     """Check the arguments of a text function; an error points at the document."""
     name, arguments = call.name.lower(), call.expressions
-    least, most = (2, 3) if name == "answer" else (1, 1)
+    least, most = _ARGUMENTS[name]
     where = next((i.meta for i in nodes_of(call, exp.Identifier) if "start" in i.meta), None)
     start = where["start"] if where else text.lower().find(name)
     place: dict[str, Any] = {"query": text, "start": start, "end": where["end"] if where else start + len(name) - 1}
     if not least <= len(arguments) <= most:
-        usage = "answer(text, question [, options])" if name == "answer" else "summary(text)"
-        raise QueryTypeError(f"{name} takes {usage}; {len(arguments)} argument(s) given", **place)
-    if isinstance(call.parent, exp.Cast) and call.parent.is_type("array"):
+        raise QueryTypeError(f"{name} takes {_USAGE[name]}; {len(arguments)} argument(s) given", **place)
+    if not is_similarity(call) and isinstance(call.parent, exp.Cast) and call.parent.is_type("array"):
         message = f"{name}() gives one value: cast it to a type without [], or make an array of it with string_to_array"
         raise QueryTypeError(message, **place)
     document = arguments[0]
     for argument in arguments[1:2]:
         if _is_no_text(argument.type):
-            raise QueryTypeError(f"the question of {name}() is text; {argument.sql('postgres')} is not", **place)
+            what = "what it is compared with in" if is_similarity(call) else "the question of"
+            raise QueryTypeError(f"{what} {name}() is text; {argument.sql('postgres')} is not", **place)
     kind = document.type
     if _is_no_text(kind):
         assert kind is not None

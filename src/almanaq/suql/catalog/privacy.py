@@ -12,11 +12,11 @@ from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import relations_in
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.syntax.text_functions import is_text_call
+from almanaq.suql.syntax.text_functions import is_model_call, is_similarity
 
 
 def private_columns_read(tree: exp.Query, links: tuple[Link, ...], catalog: Catalog) -> tuple[str, ...]:
-    """Give the private columns that the arguments of a query's text functions, or what its links ask, are made of."""
+    """Give the private columns that what a query asks a model, also to link its literals, is made of."""
     if not _any_private(tree, catalog):
         return ()
     linked = [catalog.relation(link.relation) for link in links]
@@ -25,8 +25,16 @@ def private_columns_read(tree: exp.Query, links: tuple[Link, ...], catalog: Cata
         for relation, link in zip(linked, links, strict=True)
         if (column := relation.column(link.column)) is not None
     ]
-    calls = [call for call in nodes_of(tree, exp.Anonymous) if is_text_call(call)]
+    calls = [call for call in nodes_of(tree, exp.Anonymous) if is_model_call(call)]
     return _private([*(origin for call in calls for origin in origins(call, catalog)), *found])
+
+
+def private_columns_compared(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
+    """Give the private columns that the arguments of `similarity` are made of, which an embedder sees."""
+    if not _any_private(tree, catalog):
+        return ()
+    calls = [call for call in nodes_of(tree, exp.Anonymous) if is_similarity(call)]
+    return _private(origin for call in calls for origin in origins(call, catalog))
 
 
 def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:

@@ -37,6 +37,15 @@ def check_privacy(plan: LogicalPlan, models: Models, *, similarity_is_remote: bo
             )
 
 
+def check_compared(plan: LogicalPlan, *, vectors_are_remote: bool) -> None:
+    """Raise RefusedQueryError if `similarity` would send a private column to a remote embedder (semantics 16)."""
+    if vectors_are_remote and plan.private_compared:
+        raise RefusedQueryError(
+            f"{', '.join(plan.private_compared)} is private and similarity() would send it to a remote embedder: use "
+            "--embedder local, or change `private` in the schema file"
+        )
+
+
 def may_infer(stage: TextStage) -> bool:
     """Say whether a stage is a filter that decides all of its rows: one that LIMIT or EXISTS stops is exact."""
     return stage.predicate is not None and stage.stop_after is None and stage.semi_join_key is None

@@ -43,16 +43,27 @@ from almanaq.suql.execution.pair_order import Candidates, FewestNewCalls, calls_
 from almanaq.suql.execution.projected import ProjectedRows
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.report import RunReport
+from almanaq.suql.execution.similar_texts import similar_pairs, similar_rows
 from almanaq.suql.execution.stage_rows import StageRow
 from almanaq.suql.execution.stage_runs import AnyRun, StageRuns
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_stage import StageRun
+from almanaq.suql.execution.text_vectors import TextVectors
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import has_vectors, ordered_by_vectors, tries_by_similarity
 from almanaq.suql.execution.watch import current_watch
 from almanaq.suql.options import Options
 from almanaq.suql.plan.blocks import keeps_each_row
-from almanaq.suql.plan.stages import ROW, Materialize, Plan, Stage, TextStage
+from almanaq.suql.plan.stages import (
+    ROW,
+    Materialize,
+    Plan,
+    SimilarityJoin,
+    SimilarityStage,
+    Stage,
+    TextStage,
+    selects_of,
+)
 from almanaq.suql.result import Trace
 
 Sink = Callable[[pa.Table], Awaitable[None]]
@@ -70,6 +81,7 @@ class ExecutionContext:
     catalog: Catalog
     models: Models
     similarity: Similarity
+    vectors: TextVectors
     proxy_models: Callable[[str], Models] | None = None
 
 
@@ -170,10 +182,25 @@ class Run:
                 sql = self._renderer.sql(stage.select)
                 self.report.rows[stage.name] = await in_thread(self._session.create, stage.name, sql)
                 self._renderer.add_table(stage.name)
+            elif not isinstance(stage, TextStage):
+                await self._compare(stage)
             else:
                 with operator(stage.name):
                     await self._text(stage)
             self.report.seconds[stage.name] = time.perf_counter() - started
+
+    async def _compare(self, stage: SimilarityStage | SimilarityJoin) -> None:
+        """Compare texts by their vectors; make the table of what it came to."""
+        selects = [self._renderer.sql(select) for select in selects_of(stage)]
+        tables = [await in_thread(self._session.fetch, sql) for sql in selects]
+        vectors = self._context.vectors
+        if isinstance(stage, SimilarityJoin):
+            made = await in_thread(similar_pairs, vectors, tables[0], tables[1], stage.at_least)
+        else:
+            made = await in_thread(similar_rows, vectors, tables[0], stage.calls)
+        await in_thread(self._session.store, stage.name, made)
+        self._renderer.add_table(stage.name, empty=not made.num_rows)
+        self.report.rows[stage.name] = made.num_rows
 
     async def output(self, select: exp.Query) -> tuple[pa.Table, tuple[Any, ...]]:
         """Run the last SELECT; give its rows and the evidence for each."""

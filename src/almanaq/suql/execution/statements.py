@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from almanaq.suql.plan.stages import Materialize, Plan
+from almanaq.suql.plan.stages import Plan, selects_of
 from almanaq.suql.syntax.nodes import nodes_of
 
 _MOST_TEXTS = 16
@@ -31,7 +31,7 @@ class Statements:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan  # as long as its trees live, no other tree has their ids
-        trees = [s.select if isinstance(s, Materialize) else s.source for s in plan.stages]
+        trees = [tree for stage in plan.stages for tree in selects_of(stage)]
         self._kept = {id(tree): _Kept() for tree in (*trees, plan.output.select)}
 
     def text(

@@ -11,7 +11,7 @@ from sqlglot import exp
 from almanaq.suql.execution.run import Run, Sink
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.references import quoted
-from almanaq.suql.plan.stages import Materialize, Plan, Stage, TextStage
+from almanaq.suql.plan.stages import Materialize, Plan, Stage, TextStage, selects_of
 from almanaq.suql.syntax.nodes import nodes_of
 
 
@@ -47,7 +47,9 @@ def _goes_on_row_by_row(plan: Plan, number: int) -> bool:
     stage, rest, output = plan.stages[number], plan.stages[number + 1 :], plan.output
     if not isinstance(stage, TextStage) or stage.predicate is None or not isinstance(output.select, exp.Select):
         return False
-    selects = [other.select if isinstance(other, Materialize) else other.source for other in rest]
+    if not all(isinstance(other, Materialize | TextStage) for other in rest):
+        return False
+    selects = [select for other in rest for select in selects_of(other)]
     selects += nodes_of(output.select, exp.Select)
     cut = any(
         select.args.get("offset") or (select.args.get("limit") and stage.stop_after is None) for select in selects
@@ -66,6 +68,7 @@ def _nothing(plan: Plan) -> tuple[pa.Table, tuple[Any, ...]]:
 def _renamed(stage: Stage, names: dict[str, str]) -> Stage:
     if isinstance(stage, Materialize):
         return replace(stage, name=names[stage.name], select=_rename(stage.select, names))
+    assert isinstance(stage, TextStage)
     source = _rename(stage.source, names)
     assert isinstance(source, exp.Select)
     return replace(stage, name=names[stage.name], source=source)

@@ -13,7 +13,15 @@ from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.plan.estimate import Estimate
 from almanaq.suql.plan.predicates import And, Computed, Not, Or, Predicate, Structured, Verdict
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of
-from almanaq.suql.plan.stages import LogicalPlan, Materialize, Plan, TextBlock, TextStage
+from almanaq.suql.plan.stages import (
+    LogicalPlan,
+    Materialize,
+    Plan,
+    SimilarityJoin,
+    SimilarityStage,
+    TextBlock,
+    TextStage,
+)
 from almanaq.visible import visible
 
 
@@ -94,6 +102,10 @@ def explain_plan(
         if isinstance(stage, Materialize):
             what = f"{stage.purpose}:\n{_sql(stage.select, plan.links)}"
             lines.append(StageLine("sql", stage.name, what, {"rows": expected.rows}, done.get(stage.name)))
+        elif not isinstance(stage, TextStage):
+            kind = "similarity" if isinstance(stage, SimilarityStage) else "similarity join"
+            what = _describe_similarity(stage, plan.links)
+            lines.append(StageLine(kind, stage.name, what, {"rows": expected.rows}, done.get(stage.name)))
         else:
             kind = "text filter" if stage.predicate is not None else "text projection"
             money = cost(expected) if cost is not None else 0.0
@@ -120,6 +132,9 @@ def describe_logical(plan: LogicalPlan) -> str:
     for stage in plan.stages:
         if isinstance(stage, Materialize):
             lines.append(f"{stage.name}: {stage.purpose}")
+            continue
+        if not isinstance(stage, TextBlock):
+            lines.append(f"{stage.name}: {_describe_similarity(stage, plan.links)}")
             continue
         lines.append(f"{stage.name}: text block over {_sql(stage.source, plan.links)}")
         lines += [f"  {label}: {text}" for label, text in _choices(_unlinked(stage, plan.links))]
@@ -162,6 +177,14 @@ def _describe(stage: TextStage, plan: Plan) -> str:
     if stage.stop_after is not None:
         lines.append(f"stop after {stage.stop_after} rows" + (" in that order" if stage.ordered else ""))
     return "\n".join(lines)
+
+
+def _describe_similarity(stage: SimilarityStage | SimilarityJoin, links: tuple[Link, ...]) -> str:
+    if isinstance(stage, SimilarityJoin):
+        sides = f"left: {_sql(stage.left, links)}\nright: {_sql(stage.right, links)}"
+        return f"{sides}\npairs: similarity(left.d, right.d) >= {stage.at_least:g}"
+    calls = [f"{call.document}, {call.other or exp.Literal.string(call.words).sql()}" for call in stage.calls]
+    return "\n".join([f"rows: {_sql(stage.source, links)}", *(f"compute: similarity({call})" for call in calls)])
 
 
 def describe_predicate(predicate: Predicate, sites: dict[str, Site]) -> str:

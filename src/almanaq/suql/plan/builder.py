@@ -12,7 +12,7 @@ from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import from_items
-from almanaq.suql.plan import blocks, joins
+from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.common_tables import CommonTables
 from almanaq.suql.plan.outputs import number_outputs
 from almanaq.suql.plan.predicates import conjuncts, weakest
@@ -94,6 +94,7 @@ class _Builder:
         self._pair_outer_joins(block)
         joins.push_joining_answers(block)
         self._compile_nested(block)
+        self._compute_similarities(block)
         if self._split(block):
             return self._select(block)
         self._decorrelate(block)
@@ -134,6 +135,31 @@ class _Builder:
             or blocks.split_ordering(block, name)
             or blocks.split_nested_calls(block, name)
         )
+
+    def _compute_similarities(self, block: exp.Select) -> None:
+        """Let stages of their own compare the texts of a block's rows; columns of theirs stand for the calls."""
+        while (found := similarities.joining(block, similarities.computable(block))) is not None:
+            call, bound = found
+            sides = similarities.sides_of(block, call)
+            tables = [self._materialize_item(block, item, keep) for item, keep in sides]
+            self.stages.append(similarities.join_stage(block, self._name("pairs"), call, tables, bound))
+        if calls := similarities.computable(block):
+            row, source = self._rows_to_compare(block)
+            stage = similarities.rows_stage(block, self._name("similar"), source, row, calls)
+            self.stages.append(stage)
+
+    def _rows_to_compare(self, block: exp.Select) -> tuple[exp.Expr, exp.Select]:
+        """Give what identifies a block's rows, and a SELECT without outputs of those that its WHERE may keep."""
+        if block.args.get("from_") is None:
+            return exp.Literal.number(0), exp.Select()
+        row = self._row_id(block)
+        if row is None:
+            rows = self._materialize_rows(block)
+            return column(rows, ROW), exp.Select(from_=exp.From(this=table(rows)))
+        parts = [part for part in conjuncts(where_of(block)) if is_of_block(part, block) and not is_by_chance(part)]
+        condition = weakest(exp.and_(*parts)) if parts else None
+        where = None if condition is None else exp.Where(this=condition)
+        return row, exp.Select(from_=block.args["from_"].copy(), where=where)
 
     # Plain blocks
 
@@ -220,8 +246,8 @@ class _Builder:
             block.args["joins"].insert(0, exp.Join(this=found, side="LEFT", on=matches))
             block.set("joins", block.args["joins"])
 
-    def _materialize_item(self, block: exp.Select, item: exp.Expr) -> str:
-        """Copy one FROM item into a table, which takes its place."""
+    def _materialize_item(self, block: exp.Select, item: exp.Expr, keep: Sequence[exp.Expr] = ()) -> str:
+        """Copy one FROM item, the rows of it that meet some conditions, into a table, which takes its place."""
         name, alias = self._name("rows"), item.alias_or_name
         references = [c for c in own_columns(block) if c.table == alias]
         outputs = {carried_name(c): c.copy() for c in references}
@@ -229,7 +255,9 @@ class _Builder:
         item.replace(table(name))
         select = exp.Select(expressions=[aliased(_row_number(), ROW), *(aliased(n, k) for k, n in outputs.items())])
         select.set("from_", exp.From(this=item))
-        self.stages.append(Materialize(name, select, "rows that an outer join matches"))
+        if keep:
+            select.set("where", exp.Where(this=exp.and_(*keep)))
+        self.stages.append(Materialize(name, select, "rows that are joined by what they say"))
         return name
 
     def _isolate_inner_joins(self, block: exp.Select) -> None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.sources import find_cte
 from almanaq.suql.plan.references import quoted
-from almanaq.suql.plan.stages import LogicalStage, Materialize
+from almanaq.suql.plan.stages import LogicalStage, Materialize, TextBlock
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import has_text
 
@@ -60,6 +60,8 @@ class CommonTables:
         """Give a stage the members that its SQL needs."""
         if isinstance(stage, Materialize):
             return replace(stage, select=self.attach(stage.select))
+        if not isinstance(stage, TextBlock):
+            return stage  # it reads tables that were made before
         parts = [stage.source, *stage.outputs, *stage.order, *([stage.where] if stage.where is not None else [])]
         parts += [node for site in stage.sites for node in (site.document, site.question)]
         return replace(stage, with_=self._needed(parts))

@@ -11,7 +11,7 @@ from sqlglot import exp
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, Verdict, atoms, conjuncts
-from almanaq.suql.plan.stages import Materialize, Plan, SiteInput, TextStage
+from almanaq.suql.plan.stages import Materialize, Plan, SiteInput, TextStage, selects_of
 
 TEXT_SELECTIVITY = 0.25
 """The share of rows that a text condition is expected to keep, before any is asked."""
@@ -45,6 +45,10 @@ def estimate(plan: Plan, catalog: Catalog, known_rows: Mapping[str, int] | None 
     for stage in plan.stages:
         if isinstance(stage, Materialize):
             rows.setdefault(stage.name, _rows_of(stage.select, rows, catalog))
+            found[stage.name] = Estimate(math.ceil(rows[stage.name]))
+            continue
+        if not isinstance(stage, TextStage):
+            rows[stage.name] = max(_rows_of(select, rows, catalog) for select in selects_of(stage))
             found[stage.name] = Estimate(math.ceil(rows[stage.name]))
             continue
         candidates = _rows_of(stage.source, rows, catalog)

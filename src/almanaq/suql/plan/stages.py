@@ -146,6 +146,44 @@ class TextStage:
 
 
 @dataclass(frozen=True, slots=True)
+class SimilarityCall:
+    """One distinct call of `similarity`: which columns of a stage's source it compares, and that of its own table.
+
+    Attributes:
+        other: the column of the second text; None where it is `words`, the same for every row.
+    """
+
+    column: str
+    document: str
+    other: str | None
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityStage:
+    """Compares texts by the vectors of an embedder; its table has ROW and a column for each call."""
+
+    name: str
+    source: exp.Select
+    calls: tuple[SimilarityCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityJoin:
+    """Finds the pairs of rows whose texts are alike; its table has `l` and `r`, the rows, and `score`.
+
+    Attributes:
+        left, right: SELECTs of ROW and of the text, `d`.
+        at_least: no pair with a score above it is left out; pairs below it may be.
+    """
+
+    name: str
+    left: exp.Select
+    right: exp.Select
+    at_least: float
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """The last SQL stage: the rows of the result.
 
@@ -162,8 +200,18 @@ class Output:
     brought: tuple[str, ...] = ()
 
 
-LogicalStage = Materialize | TextBlock
-Stage = Materialize | TextStage
+LogicalStage = Materialize | TextBlock | SimilarityStage | SimilarityJoin
+Stage = Materialize | TextStage | SimilarityStage | SimilarityJoin
+
+
+def selects_of(stage: Stage) -> tuple[exp.Query, ...]:
+    """Give the queries that a stage runs in the database."""
+    match stage:
+        case Materialize():
+            return (stage.select,)
+        case SimilarityJoin():
+            return (stage.left, stage.right)
+    return (stage.source,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +219,8 @@ class LogicalPlan:
     """A query as blocks: what the optimizer's rules rewrite.
 
     Attributes:
-        private_columns: those that text functions read.
+        private_columns: those that a model would read.
+        private_compared: those that an embedder would see.
         notes: what the user has to know of any result.
     """
 
@@ -180,6 +229,7 @@ class LogicalPlan:
     links: tuple[Link, ...] = ()
     private_columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    private_compared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

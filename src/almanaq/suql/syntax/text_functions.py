@@ -1,4 +1,6 @@
-"""The text functions of SUQL, `answer` and `summary`, as they stand in a syntax tree.
+"""The text functions of SUQL, `answer`, `summary` and `similarity`, as they stand in a syntax tree.
+
+The first two ask a model; the third compares the vectors of an embedder.
 
 sqlglot reads them as anonymous functions; nothing here subclasses its nodes.
 """
@@ -9,14 +11,26 @@ from sqlglot import exp
 
 from almanaq.suql.syntax.nodes import nodes
 
-TEXT_FUNCTIONS = ("answer", "summary")
+SIMILARITY = "similarity"
+_ASKED = ("answer", "summary")
+TEXT_FUNCTIONS = (*_ASKED, SIMILARITY)
 _DRAWN = ("clock_timestamp", "nextval", "random_normal", "timeofday")
 SUMMARY_QUESTION = "What is the summary of this document?"
 
 
 def is_text_call(node: object) -> bool:
-    """Say whether a node is a call of `answer` or `summary`."""
+    """Say whether a node is a call of a text function."""
     return isinstance(node, exp.Anonymous) and node.name.lower() in TEXT_FUNCTIONS
+
+
+def is_model_call(node: object) -> bool:
+    """Say whether a node is a call of `answer` or `summary`."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _ASKED
+
+
+def is_similarity(node: object) -> bool:
+    """Say whether a node is a call of `similarity`."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() == SIMILARITY
 
 
 def has_text(node: exp.Expr) -> bool:
