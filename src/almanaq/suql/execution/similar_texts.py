@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from almanaq.suql.execution.text_vectors import Matrix, TextVectors, cosines
@@ -26,7 +27,25 @@ def similar_rows(vectors: TextVectors, rows: pa.Table, calls: Sequence[Similarit
     for call in calls:
         other = call.words if call.other is None else rows.column(call.other)
         made[call.column] = pa.chunked_array([vectors.similarities(rows.column(call.document), other)])
-    return pa.table(made)
+    table = pa.table(made)
+    for call in calls:
+        table = _wanted(table, call)
+    return table
+
+
+def _wanted(table: pa.Table, call: SimilarityCall) -> pa.Table:
+    """Give the rows whose score of a call does not keep them from being wanted."""
+    scores = table.column(call.column)
+    if call.at_least is not None:
+        table = table.filter(pc.greater_equal(scores, call.at_least))
+        scores = table.column(call.column)
+    if call.most is None or table.num_rows <= call.most:
+        return table
+    known = scores.drop_null().to_numpy()
+    if not call.most or len(known) <= call.most:
+        return table
+    last = np.partition(known, len(known) - call.most)[len(known) - call.most]
+    return table.filter(pc.fill_null(pc.greater_equal(scores, last), fill_value=True))
 
 
 def similar_pairs(vectors: TextVectors, left: pa.Table, right: pa.Table, at_least: float) -> pa.Table:

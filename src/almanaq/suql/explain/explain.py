@@ -17,6 +17,7 @@ from almanaq.suql.plan.stages import (
     LogicalPlan,
     Materialize,
     Plan,
+    SimilarityCall,
     SimilarityJoin,
     SimilarityStage,
     TextBlock,
@@ -183,8 +184,14 @@ def _describe_similarity(stage: SimilarityStage | SimilarityJoin, links: tuple[L
     if isinstance(stage, SimilarityJoin):
         sides = f"left: {_sql(stage.left, links)}\nright: {_sql(stage.right, links)}"
         return f"{sides}\npairs: similarity(left.d, right.d) >= {stage.at_least:g}"
-    calls = [f"{call.document}, {call.other or exp.Literal.string(call.words).sql()}" for call in stage.calls]
-    return "\n".join([f"rows: {_sql(stage.source, links)}", *(f"compute: similarity({call})" for call in calls)])
+    return "\n".join([f"rows: {_sql(stage.source, links)}", *map(_describe_call, stage.calls)])
+
+
+def _describe_call(call: SimilarityCall) -> str:
+    wanted = [f"similarity({call.document}, {call.other or exp.Literal.string(call.words).sql()})"]
+    wanted += [f"at least {call.at_least:g}"] if call.at_least is not None else []
+    wanted += [f"the {call.most} highest"] if call.most is not None else []
+    return f"compute: {', '.join(wanted)}"
 
 
 def describe_predicate(predicate: Predicate, sites: dict[str, Site]) -> str:

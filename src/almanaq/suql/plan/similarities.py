@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from almanaq.suql.catalog.sources import from_items
+from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.joins import side_of
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.references import aliased, column, is_of_block, own_columns, table, where_of
@@ -42,7 +43,7 @@ def joining(block: exp.Select, calls: Sequence[exp.Anonymous]) -> tuple[exp.Anon
         return None
     if not all(isinstance(item, exp.Table | exp.Subquery) for item in items.values()):
         return None
-    bounds = dict(filter(None, map(_bound, conjuncts(where_of(block)))))
+    bounds = _bounds(block)
     for call in calls:
         sides = [{reference.table for reference in own_columns(block, part)} for part in call.expressions]
         if call.sql() in bounds and all(len(side) == 1 for side in sides) and sides[0] != sides[1]:
@@ -64,6 +65,25 @@ def sides_of(block: exp.Select, call: exp.Anonymous) -> list[tuple[exp.Expr, lis
 
 def _tables(part: exp.Expr) -> set[str]:
     return {reference.table for reference in nodes_of(part, exp.Column)}
+
+
+def _bounds(block: exp.Select) -> dict[str, float]:
+    return dict(filter(None, map(_bound, conjuncts(where_of(block)))))
+
+
+def _top(block: exp.Select) -> tuple[str, int] | None:
+    """Give the call that orders a block from its highest on, and how many rows are wanted; None: all are."""
+    order, limit = block.args.get("order"), block.args.get("limit")
+    if order is None or limit is None or not is_plain(block) or is_by_chance(block):
+        return None
+    where = where_of(block)
+    first, counts = order.expressions[0], [limit.expression, *_nodes(block.args.get("offset"))]
+    numbers = [node.expression if isinstance(node, exp.Offset) else node for node in counts]
+    if not all(isinstance(number, exp.Literal) and number.is_int for number in numbers):
+        return None
+    if not first.args.get("desc") or not is_similarity(first.this) or (where is not None and has_text(where)):
+        return None
+    return first.this.sql(), sum(int(number.name) for number in numbers)
 
 
 def _bound(part: exp.Expr) -> tuple[str, float] | None:
@@ -115,6 +135,7 @@ def rows_stage(
     source.set("expressions", [aliased(row.copy(), ROW)])
     texts: dict[str, str] = {}
     made: dict[str, SimilarityCall] = {}
+    bounds, top = _bounds(block), _top(block)
 
     def label(node: exp.Expr) -> str:
         written = node.sql()
@@ -129,7 +150,10 @@ def rows_stage(
             document, other = sorted(call.expressions, key=_is_text)
             words = other.name if _is_text(other) else None
             second = None if words is not None else label(other)
-            made[written] = SimilarityCall(f"t{len(made)}", label(document), second, words or "")
+            most = top[1] if top is not None and top[0] == written else None
+            made[written] = SimilarityCall(
+                f"t{len(made)}", label(document), second, words or "", bounds.get(written), most
+            )
         call.replace(column(name, made[written].column))
     if block.args.get("from_") is None:
         block.set("from_", exp.From(this=table(name)))

@@ -151,17 +151,22 @@ class SimilarityCall:
 
     Attributes:
         other: the column of the second text; None where it is `words`, the same for every row.
+        at_least: rows with a score below it, or none, are not wanted; None: all are.
+        most: so many rows with the highest scores will do, with all that have the score of the last, and all that have
+            none; None: all are wanted.
     """
 
     column: str
     document: str
     other: str | None
     words: str = ""
+    at_least: float | None = None
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarityStage:
-    """Compares texts by the vectors of an embedder; its table has ROW and a column for each call."""
+    """Compares texts by the vectors of an embedder; its table has ROW and a column for each call, for rows wanted."""
 
     name: str
     source: exp.Select
