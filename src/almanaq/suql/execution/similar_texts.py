@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +14,13 @@ from numpy.typing import NDArray
 from almanaq.suql.execution.text_vectors import Matrix, TextVectors, cosines
 from almanaq.suql.plan.stages import ROW, SimilarityCall
 
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+"""Numbers of rows of one matrix and of the other, and their cosines."""
 _SLACK = 1e-5
 """What rounding may take from a bound; the query's own condition decides the pairs near it."""
 _SAMPLE = 1000
 _WIDTHS = (32, 64, 96, 128, 192, 256)
-_CANDIDATE = 20_000
+_CANDIDATE = 60_000
 """What it takes to look at one candidate pair, in dimensions of the product of two matrices."""
 _LEFT, _RIGHT = 512, 8192
 
@@ -71,9 +75,7 @@ def _rows_by_text(numbers: NDArray[np.int64], texts: int) -> tuple[NDArray[np.in
     return order, np.searchsorted(numbers[order], np.arange(texts + 1))
 
 
-def pairs_above(
-    first: Matrix, second: Matrix, at_least: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def pairs_above(first: Matrix, second: Matrix, at_least: float) -> Pairs:
     """Give all pairs of vectors whose cosine is not below a bound, as numbers of rows, with their cosines.
 
     The vectors are turned so that their first components hold most of their length. A pair's cosine is at most the
@@ -84,14 +86,19 @@ def pairs_above(
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     lengths = [np.sqrt(np.einsum("ij,ij->i", side, side, dtype=np.float64)) for side in (first, second)]
     left, right = _turned(_units(first, lengths[0]), _units(second, lengths[1]), at_least)
-    nothing = np.zeros(0, np.int64)
-    found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = [(nothing, nothing, np.zeros(0))]
-    for i, j in _candidates(left, right, at_least - _SLACK):
-        dots = np.einsum("ij,ij->i", first[i], second[j])
-        scores = cosines(dots, lengths[0][i], lengths[1][j])
-        kept = scores >= at_least - _SLACK
-        found.append((i[kept], j[kept], scores[kept]))
-    firsts, seconds, cosine = zip(*found, strict=True)
+
+    def pairs_of(top: int) -> list[Pairs]:
+        found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+        for i, j in _candidates(left[top : top + _LEFT], right, at_least - _SLACK):
+            dots = np.einsum("ij,ij->i", first[i + top], second[j])
+            scores = cosines(dots, lengths[0][i + top], lengths[1][j])
+            kept = scores >= at_least - _SLACK
+            found.append((i[kept] + top, j[kept], scores[kept]))
+        return found
+
+    with ThreadPoolExecutor(os.cpu_count()) as workers:  # numpy works without the interpreter's lock
+        made = [pairs for found in workers.map(pairs_of, range(0, len(left), _LEFT)) for pairs in found]
+    firsts, seconds, cosine = zip(*made, strict=True)
     return np.concatenate(firsts), np.concatenate(seconds), np.concatenate(cosine)
 
 
@@ -127,11 +134,9 @@ def _shortened(turned: Matrix, width: int) -> Matrix:
 
 def _candidates(left: Matrix, right: Matrix, at_least: float) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Yield the pairs whose inner product is not below a bound, block by block."""
-    for top in range(0, len(left), _LEFT):
-        rows = left[top : top + _LEFT]
-        for start in range(0, len(right), _RIGHT):
-            product = rows @ right[start : start + _RIGHT].T
-            places = np.flatnonzero(product >= at_least)
-            if len(places):
-                i, j = np.divmod(places, product.shape[1])
-                yield i + top, j + start
+    for start in range(0, len(right), _RIGHT):
+        product = left @ right[start : start + _RIGHT].T
+        places = np.flatnonzero(product >= at_least)
+        if len(places):
+            i, j = np.divmod(places, product.shape[1])
+            yield i, j + start
