@@ -1,4 +1,4 @@
-"""The oracle: DuckDB with `answer` and `summary` as plain Python functions, called row by row.
+"""The oracle: DuckDB with `answer`, `summary` and `similarity` as plain Python functions, called row by row.
 
 It shares no code with the compiler. A query is text in the PostgreSQL flavour of semantics 7, without parameters.
 """
@@ -13,9 +13,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
+
+from almanaq.models.lexical import LexicalEmbedder
 
 from .world import GRADES, MEANINGS, TYPES
 
@@ -116,6 +119,7 @@ class _Shared:
         options: dict[str, Any] = {"null_handling": "special"}
         self._con.create_function("oracle_answer", self._answer, ["VARCHAR", "VARCHAR"], "VARCHAR", **options)
         self._con.create_function("oracle_summary", self._summary, ["VARCHAR"], "VARCHAR", **options)
+        self._con.create_function("oracle_similarity", similarity, ["VARCHAR", "VARCHAR"], "DOUBLE", **options)
         atexit.register(self._con.close)
 
     def open(self, answer: Callable[[str | None, str | None], str | None]) -> duckdb.DuckDBPyConnection:
@@ -137,6 +141,16 @@ class _Shared:
 @functools.cache
 def _shared() -> _Shared:
     return _Shared()
+
+
+def similarity(first: str | None, second: str | None) -> float | None:
+    """Give the cosine of two documents' vectors of words, each component a multiple of 1/2048, to six decimals."""
+    texts = [document_text(first), document_text(second)]
+    if any(text is None for text in texts):
+        return None
+    a, b = (np.rint(row.astype(float) * 2048) / 2048 for row in LexicalEmbedder().embed([t or "" for t in texts]))
+    lengths = np.sqrt(a @ a) * np.sqrt(b @ b)
+    return round(float(a @ b / lengths), 6) if lengths else 0.0
 
 
 def document_text(document: str | None) -> str | None:
@@ -184,6 +198,8 @@ def translate(tree: exp.Query) -> exp.Query:
             division.replace(exp.IntDiv(this=division.left.copy(), expression=division.right.copy()))
     for call in _inner_first(tree, exp.Anonymous):
         _rename(call)
+    for call in _inner_first(tree, exp.Anonymous):
+        _compare(call)
     return tree
 
 
@@ -223,6 +239,11 @@ def _rename(call: exp.Anonymous) -> None:
         name = "oracle_" + str(call.this).lower()
         renamed = exp.func(name, exp.func("to_json", document.copy()), *(q.copy() for q in question))
         call.replace(_one_of(renamed, call.expressions[2].expressions) if len(call.expressions) > 2 else renamed)
+
+
+def _compare(call: exp.Anonymous) -> None:
+    if str(call.this).lower() == "similarity":
+        call.replace(exp.func("oracle_similarity", *(exp.func("to_json", text.copy()) for text in call.expressions)))
 
 
 def _one_of(answer: exp.Expr, options: list[exp.Expr]) -> exp.Expr:

@@ -83,7 +83,9 @@ def test_example(example: str) -> None:
     parameters = chosen.pop("parameters", [])
     link = chosen.pop("link", False)
     model: Any = "local" if link else FunctionModel(reply)
-    with almanaq.connect("sample:restaurants", model=model, cache=False, link=link, **chosen) as con:
+    with almanaq.connect(
+        "sample:restaurants", model=model, embedder="lexical", cache=False, link=link, **chosen
+    ) as con:
         result = con.sql(sql, parameters)
     assert result.rows
     assert any(value is not None for row in result.rows for value in row)

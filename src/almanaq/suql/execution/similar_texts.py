@@ -11,11 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from almanaq.errors import OperationalError
 from almanaq.suql.execution.text_vectors import Matrix, TextVectors, cosines
 from almanaq.suql.plan.stages import ROW, SimilarityCall
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 """Numbers of rows of one matrix and of the other, and their cosines."""
+MOST_PAIRS = 50_000_000
+"""Pairs of rows that a join may have: more hardly fit into memory."""
 _SLACK = 1e-5
 """What rounding may take from a bound; the query's own condition decides the pairs near it."""
 _SAMPLE = 1000
@@ -61,12 +64,20 @@ def similar_pairs(vectors: TextVectors, left: pa.Table, right: pa.Table, at_leas
     by_text = [_rows_by_text(first_numbers, len(first)), _rows_by_text(second_numbers, len(second))]
     counts = [np.diff(ends) for _, ends in by_text]
     times = counts[0][i] * counts[1][j]
+    _refuse_too_many(int(times.sum()))
     pair = np.repeat(np.arange(len(i)), times)
     nth = np.arange(len(pair)) - np.repeat(np.cumsum(times) - times, times)
     wide = counts[1][j][pair]
     l_rows = by_text[0][0][by_text[0][1][i[pair]] + nth // np.maximum(wide, 1)]
     r_rows = by_text[1][0][by_text[1][1][j[pair]] + nth % np.maximum(wide, 1)]
     return pa.table({"l": left.column(ROW).take(l_rows), "r": right.column(ROW).take(r_rows), "score": scores[pair]})
+
+
+def _refuse_too_many(pairs: int) -> None:
+    if pairs > MOST_PAIRS:
+        raise OperationalError(
+            f"more than {MOST_PAIRS:,} pairs of texts are so similar: ask for a higher similarity, or join fewer rows"
+        )
 
 
 def _rows_by_text(numbers: NDArray[np.int64], texts: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -86,6 +97,7 @@ def pairs_above(first: Matrix, second: Matrix, at_least: float) -> Pairs:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     lengths = [np.sqrt(np.einsum("ij,ij->i", side, side, dtype=np.float64)) for side in (first, second)]
     left, right = _turned(_units(first, lengths[0]), _units(second, lengths[1]), at_least)
+    so_far: list[int] = []
 
     def pairs_of(top: int) -> list[Pairs]:
         found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
@@ -94,6 +106,8 @@ def pairs_above(first: Matrix, second: Matrix, at_least: float) -> Pairs:
             scores = cosines(dots, lengths[0][i + top], lengths[1][j])
             kept = scores >= at_least - _SLACK
             found.append((i[kept] + top, j[kept], scores[kept]))
+            so_far.append(int(kept.sum()))
+            _refuse_too_many(sum(so_far))
         return found
 
     with ThreadPoolExecutor(os.cpu_count()) as workers:  # numpy works without the interpreter's lock
