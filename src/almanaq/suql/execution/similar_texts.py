@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from almanaq.errors import OperationalError
@@ -42,17 +41,14 @@ def similar_rows(vectors: TextVectors, rows: pa.Table, calls: Sequence[Similarit
 
 def _wanted(table: pa.Table, call: SimilarityCall) -> pa.Table:
     """Give the rows whose score of a call does not keep them from being wanted."""
-    scores = table.column(call.column)
+    scores = table.column(call.column).to_numpy()  # NULL is no number
     if call.at_least is not None:
-        table = table.filter(pc.greater_equal(scores, call.at_least))
-        scores = table.column(call.column)
-    if call.most is None or table.num_rows <= call.most:
-        return table
-    known = scores.drop_null().to_numpy()
+        return table.filter(pa.array(scores >= call.at_least))
+    known = scores[~np.isnan(scores)]
     if not call.most or len(known) <= call.most:
         return table
     last = np.partition(known, len(known) - call.most)[len(known) - call.most]
-    return table.filter(pc.fill_null(pc.greater_equal(scores, last), fill_value=True))
+    return table.filter(pa.array(np.isnan(scores) | (scores >= last)))
 
 
 def similar_pairs(vectors: TextVectors, left: pa.Table, right: pa.Table, at_least: float) -> pa.Table:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 Rows = NDArray[np.int64]
@@ -104,7 +103,7 @@ class TextVectors:
         wanted = {key: text for key, text in zip(keys, distinct, strict=True) if key is not None}
         self._learn({key: text for key, text in wanted.items() if key not in self._row_of})
         rows = np.array([NO_TEXT if key is None else self._row_of[key] for key in keys] + [NO_TEXT], np.int64)
-        codes = pc.fill_null(coded.indices, len(distinct)).to_numpy(zero_copy_only=False)
+        codes = coded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
         found: Rows = rows[codes]
         return found
 
