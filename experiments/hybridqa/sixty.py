@@ -65,7 +65,6 @@ def run_one(kind: str, suql: str, question: Question, relation: HybridRelation) 
     with almanaq.connect(open_relations([relation]), model=model, cache=False, order="table", speculation=1) as con:
         try:
             result = con.sql(query)
-            plan = str(con.explain(query))
         except AlmanaqError as error:
             told = {"error": f"{type(error).__name__}: {error}", "answer": "", "reached": False, "warnings": []}
             return {**record, **told, "calls": model.calls}
@@ -81,7 +80,6 @@ def run_one(kind: str, suql: str, question: Question, relation: HybridRelation) 
         "calls": model.calls,
         "table_rows": relation.arrow.num_rows,
         "warnings": list(result.trace.warnings),
-        "plan": plan.splitlines(),
     }
 
 
