@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from learn import FOLDS, KEPT_KIN, KINDS, asked_of, fold_of, hash_of
+from learn import FOLDS, KEPT_ASSOCIATION, KINDS, asked_of, fold_of, hash_of, read_record, write_record
 from sklearn.linear_model import LogisticRegression
 
 from almanaq.corpus.dataset import Question, open_dataset
@@ -33,13 +33,13 @@ from almanaq.models.vector_store import VectorStore, default_cache_folder
 from almanaq.retrieval.abstain import MORE_FIGURES
 from almanaq.retrieval.aspects import ROWS, Aspects
 from almanaq.retrieval.features import FEATURES
-from almanaq.retrieval.kinship import Kinship
 from almanaq.retrieval.rerank import Rerank, RerankIndex, Scored
 from almanaq.retrieval.sibling_tables import Databases, group_by_database
 from almanaq.retrieval.stored import build_index
 from almanaq.retrieval.stored_hybrid import StoredHybrid
 from almanaq.retrieval.stored_rerank import StoredRerank
 from almanaq.retrieval.weights import Styles, is_statement
+from almanaq.retrieval.word_association import WordAssociation
 
 REFUSED = {"stored-words": 0.01}
 """Share of the answerable that is refused, where it is not USUALLY: an index by words alone knows no synonyms."""
@@ -67,7 +67,7 @@ class Cases:
         self.fold.append(fold)
 
 
-Kept = dict[tuple[bool, int] | str, Kinship]  # words that go together, as learn.py keeps them
+Kept = dict[tuple[bool, int] | str, WordAssociation]  # words that go together, as learn.py keeps them
 
 
 def cases(data: Path, kind: str, sight: str, store: VectorStore, kept: Kept) -> dict[bool, Cases]:
@@ -100,10 +100,11 @@ class Indexed:
 
 def _unseen(weights: Styles, kept: Kept, fold: int) -> Styles:
     """Give weights with the words that go together learned without a fold, where they have such words."""
-    if weights.questions.kin is None:
+    if weights.questions.association is None:
         return weights
     questions, statements = (
-        replace(each, kin=kept[style, fold]) for style, each in enumerate((weights.questions, weights.statements))
+        replace(each, association=kept[style, fold])
+        for style, each in enumerate((weights.questions, weights.statements))
     )
     return Styles(questions, statements)
 
@@ -273,10 +274,10 @@ def main() -> None:
     options.add_argument("--sights", default="lexical,short,stored-words,stored")
     asked = options.parse_args()
     store = VectorStore(asked.cache, open_embedder("local"))
-    record = json.loads(asked.out.read_text())
+    record = read_record(asked.out)
     if "untitled" in asked.kinds.split(",") and not asked.keep:
         options.error("tables without titles need --keep: what learn.py kept of words that go together")
-    kept: Kept = pickle.loads((asked.keep / KEPT_KIN).read_bytes()) if asked.keep else {}
+    kept: Kept = pickle.loads((asked.keep / KEPT_ASSOCIATION).read_bytes()) if asked.keep else {}
     for kind in asked.kinds.split(","):
         for sight in asked.sights.split(","):
             for statements, made in cases(asked.data, kind, sight, store, kept).items():
@@ -288,7 +289,7 @@ def main() -> None:
                 record["provenance"].setdefault("doubt_measured", {})[name] = told
                 print(name, json.dumps(told), flush=True)
     record["provenance"]["doubt_refused"] = {"usually": USUALLY, **REFUSED}
-    asked.out.write_text(json.dumps(record, indent=1) + "\n")
+    write_record(asked.out, record)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import kin
+import associations
 import numpy as np
 from scipy.optimize import minimize
 
@@ -28,13 +28,14 @@ from almanaq.models.model_names import open_embedder
 from almanaq.models.vector_store import VectorStore, default_cache_folder
 from almanaq.retrieval.aspects import Aspects
 from almanaq.retrieval.features import FEATURES
-from almanaq.retrieval.kinship import Kinship
 from almanaq.retrieval.protocols import Hit
 from almanaq.retrieval.ranking import BATCH, route_databases, top_k
 from almanaq.retrieval.rerank import CANDIDATES, Rerank, fused, with_databases
 from almanaq.retrieval.sibling_tables import Databases
 from almanaq.retrieval.weights import Weights, is_statement
+from almanaq.retrieval.word_association import WordAssociation
 
+PROVENANCE = Path(__file__).parent / "results" / "weights.json"
 FOLDS = 5
 PENALTY = 5e-5
 MOST_QUESTIONS = 3000  # of a dataset: drawn by hash, so that one with many statements does not take all day
@@ -56,9 +57,9 @@ SIGHTS = {
     "stored-words": ("bm25", "company"),
     "stored": ("bm25", "company", "dense"),
 }
-KIN = FEATURES.index("kin")
-KEPT_KIN = "kin.pickle"
-KIN_SIGHT = "short"  # whose features are learned along with the words that go together
+ASSOCIATION = FEATURES.index("association")
+KEPT_ASSOCIATION = "association.pickle"
+ASSOCIATION_SIGHT = "short"  # whose features are learned along with the words that go together
 
 
 @dataclass
@@ -173,11 +174,11 @@ def fit(parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
             slope += np.tensordot(odds - right / share, x, 2) / len(x)
         total, slope = total / len(parts), slope / len(parts)
         slope += 2 * PENALTY * weights
-        slope[KIN] = 0  # its words were learned for it to count as it is
+        slope[ASSOCIATION] = 0  # its words were learned for it to count as it is
         return total + PENALTY * weights @ weights, slope
 
     start = np.zeros(parts[0][0].shape[2])
-    start[KIN] = any(x[..., KIN].any() for x, _ in parts)
+    start[ASSOCIATION] = any(x[..., ASSOCIATION].any() for x, _ in parts)
     return minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 300}).x
 
 
@@ -207,11 +208,11 @@ def _routed(databases: np.ndarray, scores: np.ndarray) -> int:
 
 
 @dataclass
-class Kin:
+class Associations:
     """What goes together, by what it was learned from: a style without a fold (-1: all), or all but one dataset."""
 
-    bags: kin.Bags
-    learned: dict[tuple[bool, int] | str, Kinship]
+    bags: associations.Bags
+    learned: dict[tuple[bool, int] | str, WordAssociation]
 
     def column(self, sets: list[Examples], number: int, learned: tuple[bool, int] | str) -> np.ndarray:
         """Give the feature for a dataset's questions and their candidates in a sight."""
@@ -219,17 +220,21 @@ class Kin:
         return self.bags.scores(number, every, known.asking @ known.naming.T, sets[number].tables)
 
 
-def learn_kin(folder: Path, sets: list[Examples], kept: dict[tuple[bool, int] | str, Kinship]) -> Kin:
+def learn_association(
+    folder: Path, sets: list[Examples], kept: dict[tuple[bool, int] | str, WordAssociation]
+) -> Associations:
     """Learn what goes together from everything, without each fold, and without each dataset; `kept` was learned."""
     opened = [(asked_of(folder, each.dataset), open_dataset(folder / each.dataset)) for each in sets]
-    made = Kin(kin.bags([(asked, list(dataset.corpus("validation"))) for asked, dataset in opened]), kept)
+    made = Associations(
+        associations.bags([(asked, list(dataset.corpus("validation"))) for asked, dataset in opened]), kept
+    )
     if kept:
         return made
 
-    def learned(chosen: list[np.ndarray]) -> Kinship:
+    def learned(chosen: list[np.ndarray]) -> WordAssociation:
         own = {n: np.flatnonzero(each & sets[n].gold.any(1)) for n, each in enumerate(chosen)}
         parts = {n: (own[n], sets[n].x, sets[n].gold, sets[n].tables) for n in own if len(own[n])}
-        return kin.cut(made.bags, kin.learn_pairs(made.bags, parts, PENALTY))
+        return associations.cut(made.bags, associations.learn_pairs(made.bags, parts, PENALTY))
 
     for statements in (False, True):
         of = [(each.statement == statements) for each in sets]
@@ -238,7 +243,7 @@ def learn_kin(folder: Path, sets: list[Examples], kept: dict[tuple[bool, int] | 
             made.learned[statements, fold] = learned(
                 [own & (each.folds != fold) for own, each in zip(of, sets, strict=True)]
             )
-            print("kin", statements, fold, flush=True)
+            print("association", statements, fold, flush=True)
     for each in sets:
         made.learned[each.dataset] = learned([np.full(len(o.gold), o is not each) for o in sets])
     return made
@@ -248,47 +253,53 @@ def _with(each: Examples, column: np.ndarray | None) -> np.ndarray:
     if column is None:
         return each.x
     x = each.x.copy()
-    x[..., KIN] = column
+    x[..., ASSOCIATION] = column
     return x
 
 
-def learn(sets: list[Examples], *, statements: bool, akin: Kin | None) -> tuple[np.ndarray, list[np.ndarray]]:
+def learn(
+    sets: list[Examples], *, statements: bool, learned_words: Associations | None
+) -> tuple[np.ndarray, list[np.ndarray]]:
     """Give the weights of a style learned from everything, and the scores of held-out questions of that style."""
     chosen = [each.statement == statements for each in sets]
     large = [n for n, own in enumerate(chosen) if own.sum() >= FEWEST_QUESTIONS]
     held = [np.full(each.gold.shape, np.nan, dtype=np.float32) for each in sets]
     for fold in range(FOLDS):
-        xs = seen_with(sets, akin, (statements, fold))
+        xs = seen_with(sets, learned_words, (statements, fold))
         out = [own & (sets[n].folds != fold) for n, own in enumerate(chosen)]
         weights = fit([(xs[n][out[n]], sets[n].gold[out[n]]) for n in large])
         for x, each, own, scores in zip(xs, sets, chosen, held, strict=True):
             mine = own & (each.folds == fold)
             scores[mine] = x[mine] @ weights.astype(np.float32)
-    xs = seen_with(sets, akin, (statements, -1))
+    xs = seen_with(sets, learned_words, (statements, -1))
     return fit([(xs[n][chosen[n]], sets[n].gold[chosen[n]]) for n in large]), held
 
 
-def seen_with(sets: list[Examples], akin: Kin | None, learned: tuple[bool, int] | str) -> list[np.ndarray]:
+def seen_with(
+    sets: list[Examples], learned_words: Associations | None, learned: tuple[bool, int] | str
+) -> list[np.ndarray]:
     """Give the features of each dataset, with what goes together where that is learned."""
-    return [_with(each, akin.column(sets, n, learned) if akin else None) for n, each in enumerate(sets)]
+    return [
+        _with(each, learned_words.column(sets, n, learned) if learned_words else None) for n, each in enumerate(sets)
+    ]
 
 
 def learn_kind(
-    kind: str, sight: str, sets: list[Examples], akin: Kin | None
+    kind: str, sight: str, sets: list[Examples], learned_words: Associations | None
 ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, object]]]:
     """Give the weights of a kind by name, and what held-out folds measure beside the untuned order and in-sample."""
     styles = (False, True) if any(each.statement.any() for each in sets) else (False,)
     learned, held = {}, [np.zeros(each.gold.shape, dtype=np.float32) for each in sets]
     seen = [np.zeros(each.gold.shape, dtype=np.float32) for each in sets]
     for statements in styles:
-        weights, scores = learn(sets, statements=statements, akin=akin)
+        weights, scores = learn(sets, statements=statements, learned_words=learned_words)
         learned[f"{kind}-statements-{sight}" if statements else f"{kind}-{sight}"] = weights
-        xs = seen_with(sets, akin, (statements, -1))
+        xs = seen_with(sets, learned_words, (statements, -1))
         for x, each, all_scores, own, in_sample in zip(xs, sets, held, scores, seen, strict=True):
             mine = each.statement == statements
             all_scores[mine] = own[mine]
             in_sample[mine] = x[mine] @ weights.astype(np.float32)
-    elsewhere = [_elsewhere(n, sets, akin) for n in range(len(sets))]
+    elsewhere = [_elsewhere(n, sets, learned_words) for n in range(len(sets))]
     untuned = [-np.tile(np.arange(each.gold.shape[1], dtype=np.float32), (len(each.gold), 1)) for each in sets]
     told = {
         each.dataset: {
@@ -303,11 +314,28 @@ def learn_kind(
     return learned, told
 
 
-def _elsewhere(number: int, sets: list[Examples], akin: Kin | None) -> np.ndarray:
+def _elsewhere(number: int, sets: list[Examples], learned_words: Associations | None) -> np.ndarray:
     """Give the scores of a dataset's questions by weights that were learned from the other datasets only."""
-    xs = seen_with(sets, akin, sets[number].dataset)
+    xs = seen_with(sets, learned_words, sets[number].dataset)
     weights = fit([(x, each.gold) for n, (x, each) in enumerate(zip(xs, sets, strict=True)) if n != number])
     return xs[number] @ weights.astype(np.float32)
+
+
+def read_record(file: Path) -> dict[str, dict[str, object]]:
+    """Return the weights of a file, and from what and how they were learned."""
+    record = json.loads(file.read_text()) if file.exists() else {"weights": {}}
+    record["provenance"] = json.loads(PROVENANCE.read_text()) if PROVENANCE.exists() else {"measured": {}}
+    return record
+
+
+def write_record(file: Path, record: dict[str, dict[str, object]]) -> None:
+    """Write weights, a set a line, and beside the benchmarks from what and how they were learned."""
+    PROVENANCE.write_text(json.dumps(record["provenance"], indent=1) + "\n")
+    parts = []
+    for part in ("weights", "doubt"):
+        rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(own)}" for name, own in record.get(part, {}).items())
+        parts.append(f" {json.dumps(part)}: {{\n{rows}\n }}")
+    file.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def _digest(folder: Path, name: str) -> dict[str, str]:
@@ -327,13 +355,13 @@ def _collected(folder: Path, name: str, fields: str, store: VectorStore, keep: P
     return made
 
 
-def _kin(asked: argparse.Namespace, sets: list[Examples]) -> Kin:
+def _association(asked: argparse.Namespace, sets: list[Examples]) -> Associations:
     """Give what goes together, learned unless it is kept, and write it beside the weights."""
-    file = asked.keep / KEPT_KIN if asked.keep else None
-    made = learn_kin(asked.data, sets, pickle.loads(file.read_bytes()) if file and file.exists() else {})
+    file = asked.keep / KEPT_ASSOCIATION if asked.keep else None
+    made = learn_association(asked.data, sets, pickle.loads(file.read_bytes()) if file and file.exists() else {})
     if file:
         file.write_bytes(pickle.dumps(made.learned))
-    kin.write(asked.out.with_name("kinship.npz"), made.learned[False, -1], made.learned[True, -1])
+    associations.write(asked.out.with_name("word_association.npz"), made.learned[False, -1], made.learned[True, -1])
     return made
 
 
@@ -349,13 +377,15 @@ def main() -> None:
     asked = options.parse_args()
     store = VectorStore(asked.cache, open_embedder("local"))
     file: Path = asked.out
-    record = json.loads(file.read_text()) if file.exists() else {"provenance": {"measured": {}}, "weights": {}}
+    record = read_record(file)
     for kind in asked.kinds.split(","):
         datasets, fields = KINDS[kind]
         collected = [_collected(asked.data, name, fields, store, asked.keep) for name in datasets]
-        akin = _kin(asked, [each[KIN_SIGHT] for each in collected]) if kind == "untitled" else None
+        learned_words = (
+            _association(asked, [each[ASSOCIATION_SIGHT] for each in collected]) if kind == "untitled" else None
+        )
         for sight in asked.sights.split(","):
-            learned, told = learn_kind(kind, sight, [each[sight] for each in collected], akin)
+            learned, told = learn_kind(kind, sight, [each[sight] for each in collected], learned_words)
             labels = (*FEATURES, *names_of(sight))
             for name, weights in learned.items():
                 named = zip(labels, map(float, weights), strict=True)
@@ -367,12 +397,17 @@ def main() -> None:
         "split": "validation",
         "folds": f"{FOLDS}, by gold table; by database where there are several",
         "penalty": PENALTY,
-        "kin": {"penalty": kin.PENALTY, "rank": kin.RANK, "questions": kin.FEWEST_ASKED, "headers": kin.FEWEST_NAMED},
+        "word_association": {
+            "penalty": associations.PENALTY,
+            "rank": associations.RANK,
+            "questions": associations.FEWEST_ASKED,
+            "headers": associations.FEWEST_NAMED,
+        },
         "most_questions_per_dataset": MOST_QUESTIONS,
         "embedder": store.embedder.name,
         "data": {name: _digest(asked.data, name) for name in (*PAGES, *SCHEMAS)},
     }
-    file.write_text(json.dumps(record, indent=1) + "\n")
+    write_record(file, record)
 
 
 if __name__ == "__main__":

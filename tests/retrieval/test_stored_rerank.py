@@ -10,11 +10,11 @@ from almanaq.errors import UsageError
 from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.abstain import find
 from almanaq.retrieval.features import Featurizer
-from almanaq.retrieval.kinship import kinship
 from almanaq.retrieval.stored import StoredIndex, build_index, open_index, update_index
 from almanaq.retrieval.stored_hybrid import StoredHybrid
 from almanaq.retrieval.stored_rerank import StoredRerank, candidate_streams
 from almanaq.retrieval.streams import StreamWriter
+from almanaq.retrieval.word_association import word_association
 from almanaq.text.index_terms import Analyzer
 
 FIELDS = "title,section,header,cells"
@@ -49,10 +49,12 @@ def test_candidates_have_the_figures_of_the_index_in_memory_in_one_segment_and_i
     assert not change.rebuilt
     assert len(index.segments) == 2
     chosen = np.array([62, 0, 3, 51, 17])
-    kin = kinship(statements=False)
-    mine = Featurizer(candidate_streams(index, chosen, question, kin.named))
+    association = word_association(statements=False)
+    mine = Featurizer(candidate_streams(index, chosen, question, association.named))
     np.testing.assert_allclose(
-        mine.features(question, range(len(chosen)), kin), memory.features(question, chosen.tolist(), kin), atol=1e-6
+        mine.features(question, range(len(chosen)), association),
+        memory.features(question, chosen.tolist(), association),
+        atol=1e-6,
     )
     assert mine.unknown(question) == memory.unknown(question)
 

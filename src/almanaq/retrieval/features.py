@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import Field
-from almanaq.retrieval.kinship import Kinship, asked_words
 from almanaq.retrieval.streams import CELL, FIELD_MARKS, FIRST_FIELD, LOWEST_MARK, ROW, TermStreams
+from almanaq.retrieval.word_association import WordAssociation, asked_words
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -42,7 +42,7 @@ FEATURES = (
     "values",  # as entities, cells of one word included
     "columns",  # share of the question's idf mass covered by column names that stand in it whole
     "size",  # logarithm of the table's length over 10
-    "kin",  # how well the question's words go with those of the header (`kinship`), below and above 0; 0 without it
+    "association",  # how well the question's words go with those of the header, below and above 0; 0 without it
 )
 
 _TITLE, _HEADER, _PROSE, _CELLS = range(4)
@@ -74,7 +74,7 @@ class Featurizer:
         # Marks are negative, so they index from the end: one slot for each of them, never a term.
         self._place = np.full(len(self._rarity) - LOWEST_MARK + 1, -1, dtype=np.int64)
 
-    def features(self, question: str, tables: Sequence[int], kin: Kinship | None = None) -> Floats:
+    def features(self, question: str, tables: Sequence[int], association: WordAssociation | None = None) -> Floats:
         """Give the features of the tables of these numbers, shape (tables, FEATURES)."""
         asked = self._asked(question)
         if asked is None or not len(tables):
@@ -82,18 +82,24 @@ class Featurizer:
         texts = _gather(self._streams, tables)
         with self._placed(asked.numbers):
             shared = _compare(asked, texts, self._place, self._rarity)
-        akin = np.zeros(len(tables)) if kin is None else self._kin(kin, question, texts, len(tables))
-        return np.column_stack([shared, akin]).astype(np.float32)
+        associated = (
+            np.zeros(len(tables))
+            if association is None
+            else self._association(association, question, texts, len(tables))
+        )
+        return np.column_stack([shared, associated]).astype(np.float32)
 
-    def _kin(self, kin: Kinship, question: str, texts: _Texts, size: int) -> Floats:
+    def _association(self, association: WordAssociation, question: str, texts: _Texts, size: int) -> Floats:
         known = self._streams.terms
-        held = [(number, column) for column, word in enumerate(kin.named) if (number := known.get(word)) is not None]
+        held = [
+            (number, column) for column, word in enumerate(association.named) if (number := known.get(word)) is not None
+        ]
         numbers, columns = np.array(held, dtype=np.int64).reshape(-1, 2).T
         with self._placed(numbers):
             names = np.flatnonzero((texts.groups == _HEADER) & (self._place[texts.tokens] >= 0))
-            headers = np.zeros((size, len(kin.named)), dtype=bool)
+            headers = np.zeros((size, len(association.named)), dtype=bool)
             headers[texts.tables[names], columns[self._place[texts.tokens[names]]]] = True
-        return kin.scores(asked_words(question, self._streams.analyzer), headers)
+        return association.scores(asked_words(question, self._streams.analyzer), headers)
 
     @contextmanager
     def _placed(self, numbers: Ints) -> Iterator[None]:

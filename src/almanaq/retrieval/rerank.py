@@ -165,7 +165,7 @@ class Weighed:
     def scored(self, question: str, tables: NDArray[np.intp], own: Mapping[str, Scores]) -> Scored:
         """Give the tables of these numbers by the linear score; `own` are their standardized scores by search."""
         worth = self.weights.worth
-        features = self.featurizer.features(question, [int(table) for table in tables], self.weights.kin)
+        features = self.featurizer.features(question, [int(table) for table in tables], self.weights.association)
         scores = features @ np.array([worth.get(name, 0.0) for name in FEATURES], dtype=np.float32)
         for name, each in own.items():
             scores = scores + worth.get(name, 0.0) * each

@@ -88,7 +88,9 @@ class StoredRerank:
             order = top_k(fused(own), max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
             chosen, rest = order[: self.candidates], order[self.candidates :]
             weights = self.weights.of(question)
-            streams = candidate_streams(self.index, places[chosen], question, weights.kin.named if weights.kin else ())
+            streams = candidate_streams(
+                self.index, places[chosen], question, weights.association.named if weights.association else ()
+            )
             among = Databases(databases.of[chosen], databases.order, databases.starts)
             weighed = Weighed(weights, Featurizer(streams), among)
             found = weighed.scored(question, np.arange(len(chosen)), {name: own[name][chosen] for name in own})

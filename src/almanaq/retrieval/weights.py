@@ -1,4 +1,8 @@
-"""The learned weights of the reranker: read from `weights.json`, which says from what and how they were learned."""
+"""The learned weights of the reranker, read from `weights.json`.
+
+`benchmarks/retrieval/learn.py` learns them; `benchmarks/retrieval/results/weights.json` says from what data, and what
+they give on held-out tables.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from typing import Any, Literal
 
 from almanaq.corpus.serialize import Field
 from almanaq.retrieval.abstain import Doubt
-from almanaq.retrieval.kinship import Kinship, kinship
+from almanaq.retrieval.word_association import WordAssociation, word_association
 
 Sight = Literal["lexical", "short", "rows", "stored-words", "stored"]
 """What takes part beside words: no vectors, those of short views of each table, or those of its rows too.
@@ -25,14 +29,14 @@ Of an index on disk: its words, without a search of titles apart, and one vector
 class Weights:
     """A linear score: the worth of each feature and of each search's standardized score, by name; absent is 0.
 
-    `doubt` tells from the best table whether any fits; None where that was not learned. `kin` makes the feature of
-    that name, for tables whose titles are hidden; None leaves it 0.
+    `doubt` tells from the best table whether any fits; None where that was not learned. `association`
+    makes the feature of that name, for tables whose titles are hidden; None leaves it 0.
     """
 
     name: str
     worth: Mapping[str, float]
     doubt: Doubt | None = None
-    kin: Kinship | None = None
+    association: WordAssociation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +79,13 @@ def is_statement(text: str) -> bool:
     return "?" not in text and not _ASKING.match(text) and len(text.split()) >= _SHORTEST_STATEMENT
 
 
-def provenance() -> Mapping[str, object]:
-    """Give how the weights were learned: data by hash, method, and measures of held-out tables."""
-    told: Mapping[str, object] = _learned()["provenance"]
-    return told
-
-
 def _weights(name: str) -> Weights:
     learned = _learned()
     doubt = learned["doubt"].get(name)
-    kin = kinship(statements="statements" in name) if "kin" in learned["weights"][name] else None
-    return Weights(name, learned["weights"][name], Doubt(**doubt) if doubt else None, kin)
+    association = (
+        word_association(statements="statements" in name) if "association" in learned["weights"][name] else None
+    )
+    return Weights(name, learned["weights"][name], Doubt(**doubt) if doubt else None, association)
 
 
 @lru_cache(maxsize=1)

@@ -2,6 +2,7 @@
 
 Two vectors of words, learned with the weights: of the common words of questions, and of the common words of column
 names. How well a question and a header go together is the product of the sums of their words' vectors.
+The vectors are kept as whole numbers, each direction with its scale.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ASKING = frozenset("who whom whose when where which what why how".split())
 
 
 @dataclass(frozen=True, eq=False)
-class Kinship:
+class WordAssociation:
     """Vectors of words: row `asked[word]` of `asking` for a question's, row `named[word]` of `naming` for a header's.
 
     Attributes:
@@ -51,16 +52,22 @@ def asked_words(question: str, analyzer: Analyzer) -> set[str]:
     return set(analyzer.terms(question)) | ASKING.intersection(words(question))
 
 
-def kinship(*, statements: bool) -> Kinship:
-    """Give the learned vectors, for questions or for statements that are to be checked."""
+def word_association(*, statements: bool) -> WordAssociation:
+    """Return the learned vectors, for questions or for statements that are to be checked."""
     style, arrays = ("statements" if statements else "questions"), _learned()
-    asked = {str(word): row for row, word in enumerate(arrays["asked"])}
-    named = tuple(map(str, arrays["named"]))
-    return Kinship(asked, named, *(arrays[f"{style}_{side}"].astype(np.float32) for side in ("asking", "naming")))
+    asked = {word.decode(): row for row, word in enumerate(arrays["asked"].tolist())}
+    named = tuple(word.decode() for word in arrays["named"].tolist())
+    return WordAssociation(asked, named, *(_vectors(f"{style}_{side}") for side in ("asking", "naming")))
+
+
+def _vectors(name: str) -> NDArray[np.float32]:
+    arrays = _learned()
+    made: NDArray[np.float32] = arrays[name].astype(np.float32) * arrays[f"{name}_scale"].astype(np.float32)
+    return made
 
 
 @lru_cache(maxsize=1)
 def _learned() -> Mapping[str, NDArray[np.generic]]:
-    kept = files("almanaq.retrieval").joinpath("kinship.npz").read_bytes()
+    kept = files("almanaq.retrieval").joinpath("word_association.npz").read_bytes()
     with np.load(BytesIO(kept), allow_pickle=False) as arrays:
         return dict(arrays)

@@ -1,4 +1,4 @@
-"""Learn which words of questions go with which words of headers (`almanaq.retrieval.kinship`), for `learn.py`.
+"""Learn which words of questions go with which words of headers (`almanaq.retrieval.word_association`), for `learn.py`.
 
 A matrix of the worth of each pair of words is learned together with the weights of the other features, by the same
 loss and folds, and then cut to the few directions that carry most of it.
@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Table
-from almanaq.retrieval.kinship import Kinship, asked_words
+from almanaq.retrieval.word_association import WordAssociation, asked_words
 from almanaq.text.index_terms import Analyzer
 
 FEWEST_ASKED = 8  # questions that have a word that is learned
@@ -86,20 +86,23 @@ def learn_pairs(bags: Bags, parts: dict[int, tuple[np.ndarray, np.ndarray, np.nd
     return minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x[width:].reshape(shape)
 
 
-def cut(bags: Bags, pairs: np.ndarray) -> Kinship:
+def cut(bags: Bags, pairs: np.ndarray) -> WordAssociation:
     """Give the vectors of words whose products come closest to the worth of pairs."""
     left, sizes, right = np.linalg.svd(pairs, full_matrices=False)
     root = np.sqrt(sizes[:RANK])
     # As they will be kept: in half precision.
     asking, naming = ((side * root).astype(np.float16).astype(np.float32) for side in (left[:, :RANK], right[:RANK].T))
-    return Kinship({word: row for row, word in enumerate(bags.asked)}, bags.named, asking, naming)
+    return WordAssociation({word: row for row, word in enumerate(bags.asked)}, bags.named, asking, naming)
 
 
-def write(file: Path, questions: Kinship, statements: Kinship) -> None:
-    """Write what `almanaq.retrieval.kinship` reads."""
-    arrays = {"asked": np.array(list(questions.asked)), "named": np.array(questions.named)}
-    for style, kin in (("questions", questions), ("statements", statements)):
-        arrays |= {f"{style}_asking": kin.asking.astype(np.float16), f"{style}_naming": kin.naming.astype(np.float16)}
+def write(file: Path, questions: WordAssociation, statements: WordAssociation) -> None:
+    """Write what `almanaq.retrieval.word_association` reads: each of the directions in steps of a 127th."""
+    arrays = {"asked": np.array(list(questions.asked)).astype("S"), "named": np.array(questions.named).astype("S")}
+    for style, made in (("questions", questions), ("statements", statements)):
+        for side, vectors in (("asking", made.asking), ("naming", made.naming)):
+            scale = np.abs(vectors).max(axis=0) / 127
+            arrays[f"{style}_{side}"] = np.round(vectors / scale).astype(np.int8)
+            arrays[f"{style}_{side}_scale"] = scale.astype(np.float32)
     np.savez_compressed(file, **arrays)
 
 
