@@ -1,9 +1,10 @@
 """What a turn over HTTP takes beyond its model: `python -m benchmarks.serve load|memory|start [--write]`.
 
-`load`: 50 conversations at once, of people who think for a while between turns; each turn is a question to a language
-model that takes 200 ms a call: it writes the query, reads 20 texts at once and words the reply, 600 ms in all. Own time
-is what a turn takes beyond these, sending and waiting included. Every reply is held against its question: none may be
-lost or crossed.
+`load`: 50 conversations at once; each turn is a question to a language model that takes 200 ms a call: it writes the
+query, reads 20 texts at once and words the reply, 600 ms in all. Own time is what a turn takes beyond these, sending
+and waiting included. At two paces: `people` read an answer and write the next question for 10 to 20 seconds;
+`saturated` asks the next question at once, so that turns wait for processors. The load is made on the same machine.
+Every reply is held against its question: none may be lost or crossed.
 
 `memory`: 5,000 turns in 250 conversations, 25 at once, with a model that replies at once, and what the server's process
 holds after every 500. Each turn has a query of its own.
@@ -28,8 +29,8 @@ from typing import Any
 import aiohttp
 
 CONVERSATIONS = 50
-TURNS = 6
-THINKING = (2.0, 8.0)
+TURNS = 5
+PACES = {"people": (10.0, 20.0), "saturated": (0.0, 0.0)}
 """Seconds between two turns of a conversation."""
 CALLS = 3
 """Calls of the model that a turn waits for, one after another."""
@@ -56,23 +57,31 @@ def main() -> None:
 
 
 def load() -> dict[str, Any]:
-    """Give the milliseconds of our own of each turn."""
+    """Give the milliseconds of our own of each turn, at each pace."""
     latency = 0.2
+    paces: dict[str, Any] = {}
     with Served("--latency", str(latency)) as server:
         asyncio.run(_converse(server.port, range(1000, 1004), 2, (0.0, 0.0)))  # what is done once is done
-        busy = server.processor()
-        began = time.perf_counter()
-        turns = asyncio.run(_converse(server.port, range(CONVERSATIONS), TURNS, THINKING))
-        seconds = time.perf_counter() - began
-        busy = server.processor() - busy
-    own = sorted(1000 * (taken - CALLS * latency) for taken in turns)
+        for part, (pace, thinking) in enumerate(PACES.items()):
+            numbers = range(CONVERSATIONS * part, CONVERSATIONS * (part + 1))
+            paces[pace] = {"thinking_s": list(thinking), **_at_pace(server, numbers, thinking, CALLS * latency)}
     return {
         "conversations": CONVERSATIONS,
+        "model_ms": round(1000 * CALLS * latency),
+        "bound_ms": BOUND_MS,
+        **paces,
+    }
+
+
+def _at_pace(server: Served, numbers: range, thinking: tuple[float, float], modelled: float) -> dict[str, Any]:
+    busy, began = server.processor(), time.perf_counter()
+    turns = asyncio.run(_converse(server.port, numbers, TURNS, thinking))
+    seconds, busy = time.perf_counter() - began, server.processor() - busy
+    own = sorted(1000 * (taken - modelled) for taken in turns)
+    return {
         "turns": len(own),
         "turns_a_second": round(len(own) / seconds, 1),
-        "model_ms": round(1000 * CALLS * latency),
         "own_ms": {name: round(own[int(share * (len(own) - 1))], 1) for name, share in SHARES.items()},
-        "bound_ms": BOUND_MS,
         "processor_ms_a_turn": round(1000 * busy / len(own), 1),
     }
 

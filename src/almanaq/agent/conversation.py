@@ -23,6 +23,7 @@ from almanaq.agent.misused import check_meant
 from almanaq.agent.parser import Failure, Parsed, SemanticParser
 from almanaq.agent.privacy import shows_private
 from almanaq.agent.prompted_parser import PromptedParser
+from almanaq.agent.query_tree import query_tree
 from almanaq.agent.relax import TRIES, LocalRelaxer, PromptedRelaxer, Query, Relaxer
 from almanaq.agent.responder import Found, LocalResponder, PromptedResponder, Responder
 from almanaq.agent.response import Response, failed
@@ -45,6 +46,7 @@ REPAIRS = 2
 """How often a query that does not bind is written anew."""
 
 _TURNS_TOLD = 6
+_QUERIES_KEPT = 100
 _LOCAL_TABLES = 200
 """Relations of one database that words are linked to at once, without a language model."""
 
@@ -95,6 +97,7 @@ class Agent:
     ) -> None:
         language = models.language
         self._engine, self._options = engine, options
+        self._with_keys: dict[str, Keyed] = {}
         self._tables = tables or _choose_tables()
         self._local = LocalDialogue(engine, examples=shots)
         local = self._local if options is None else self._local.with_confidence(options.confidence)
@@ -218,10 +221,21 @@ class Agent:
 
     def _keyed(self, suql: str) -> Keyed | None:
         """Give the query with keys; a query that cannot be parsed is the engine's to refuse."""
-        try:
-            return with_keys(suql, self._engine.catalog)
-        except SqlglotError:
-            return None
+        known = self._with_keys.get(suql)
+        if known is None:
+            try:
+                known = with_keys(suql, self._engine.catalog)
+            except SqlglotError:
+                return None
+            if known is not None:
+                self._keep(suql, known)
+        return known
+
+    def _keep(self, suql: str, keyed: Keyed) -> None:
+        """Keep a query with its keys: a turn looks for them several times."""
+        if len(self._with_keys) >= _QUERIES_KEPT:
+            self._with_keys.pop(next(iter(self._with_keys)), None)
+        self._with_keys[suql] = keyed
 
     def _relax(self, question: str, catalog: Catalog, ran: _Ran, history: History) -> Generator[Event, None, _Ran]:
         """Try the query without one of its conditions, then without another; give the first that finds rows."""
@@ -309,13 +323,12 @@ class Agent:
     def _total(self, suql: str, found: int) -> int | None:
         """Give how many rows there are where a LIMIT cut them and no text has to be read to count them; else None."""
         try:
-            tree = trees.read(suql)
+            # Few queries have a LIMIT, and only those are looked at.
+            tree = trees.read(suql) if query_tree(suql).args.get("limit") is not None else None
             counting = cut_off(tree, found) if tree is not None else None
-            return (
-                None
-                if counting is None
-                else int(self._engine.run(trees.write(counting), options=options_of_turn(self._options)).rows[0][0])
-            )
+            if counting is None:
+                return None
+            return int(self._engine.run(trees.write(counting), options=options_of_turn(self._options)).rows[0][0])
         except (AlmanaqError, SqlglotError):
             return None
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from almanaq.agent.history import Shown
+from almanaq.agent.query_tree import query_tree
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "is",
@@ -34,8 +35,8 @@ def describe(suql: str, shown: Sequence[Shown] = ()) -> str:
         shown: rows of earlier replies; a key that stands for one of them is described by its name.
     """
     try:
-        tree = sqlglot.parse_one(suql, read="postgres")
-    except sqlglot.errors.SqlglotError:
+        tree = query_tree(suql)
+    except SqlglotError:
         return suql
     if not isinstance(tree, exp.Select) or tree.args.get("with_"):
         return suql

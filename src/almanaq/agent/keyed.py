@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import sqlglot
 from sqlglot import exp
 
 from almanaq.agent.history import Shown, Value
+from almanaq.agent.query_tree import query_tree
 from almanaq.suql.catalog.relations import Catalog, Relation
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _sums(item: exp.Expr) -> list[exp.Expr]:
 
 def with_keys(suql: str, catalog: Catalog) -> Keyed | None:
     """Give the query with the key of each row added; None where its rows have none, or are rows of no relation."""
-    tree = sqlglot.parse_one(suql, read="postgres")
+    tree = query_tree(suql)
     relation = main_relation(tree, catalog)
     if relation is None or not relation.key or not isinstance(tree, exp.Select):
         return None
@@ -65,8 +65,9 @@ def with_keys(suql: str, catalog: Catalog) -> Keyed | None:
         )
         for i, name in enumerate(relation.key)
     ]
-    tree.set("expressions", [*tree.expressions, *added])
-    return Keyed(tree.sql("postgres", normalize_functions=False), relation.name, relation.key)
+    keyed = tree.copy()
+    keyed.set("expressions", [*keyed.expressions, *added])
+    return Keyed(keyed.sql("postgres", normalize_functions=False, copy=False), relation.name, relation.key)
 
 
 def without_keys(result: Result, keyed: Keyed, suql: str) -> tuple[Result, Shown]:
@@ -85,7 +86,7 @@ def _value(value: Any) -> Value:
 
 def named_rows(suql: str, result: Result, catalog: Catalog) -> Shown | None:
     """Give the rows of a relation without a key by their first column, when that is one of the relation's own."""
-    tree = sqlglot.parse_one(suql, read="postgres")
+    tree = query_tree(suql)
     relation = main_relation(tree, catalog)
     first = tree.expressions[0] if isinstance(tree, exp.Select) and tree.expressions else None
     if relation is None or not isinstance(first, exp.Column) or relation.column(first.name) is None:

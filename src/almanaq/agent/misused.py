@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from almanaq.agent.query_tree import query_tree
 from almanaq.errors import QueryTypeError
 from almanaq.suql.catalog.relations import Catalog, ColumnKind
 from almanaq.suql.syntax.text_functions import is_model_call
@@ -14,7 +14,7 @@ from almanaq.suql.syntax.text_functions import is_model_call
 def check_meant(suql: str, catalog: Catalog) -> None:
     """Raise QueryTypeError, with what to write instead, for a query that surely is not what was meant."""
     try:
-        tree = sqlglot.parse_one(suql, read="postgres")
+        tree = query_tree(suql)
     except SqlglotError:
         return  # the engine says what is wrong with it
     for call in tree.find_all(exp.Anonymous):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import sqlglot
 from sqlglot import exp
 
 from almanaq.agent.history import Turn
+from almanaq.agent.query_tree import query_tree
 from almanaq.suql.catalog.relations import Catalog, Relation
 
 ChooseTables = Callable[[str, Catalog], tuple[str, ...]]
@@ -63,7 +63,7 @@ def restrict(catalog: Catalog, names: Sequence[str]) -> Catalog:
 
 def tables_of(suql: str) -> tuple[str, ...]:
     """Give the names of the relations that a query reads, in the order of their first mention."""
-    tree = sqlglot.parse_one(suql, read="postgres")
+    tree = query_tree(suql)
     local = {cte.alias for cte in tree.find_all(exp.CTE)}
     tables = (".".join(p.name for p in t.parts) for t in tree.find_all(exp.Table))
     return tuple(dict.fromkeys(name for name in tables if name not in local))

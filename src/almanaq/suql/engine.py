@@ -54,6 +54,7 @@ _VALUES_SECONDS = 5.0
 class _Prepared:
     plan: Plan
     statements: Statements
+    bound: BoundQuery
 
 
 class Engine:
@@ -170,6 +171,9 @@ class Engine:
 
     def bound(self, query: str, parameters: Sequence[object] = ()) -> BoundQuery:
         """Give a query with its names resolved; runs nothing. Raises QueryError."""
+        known = self._plans.get(self._key(query, parameters, self._options))
+        if known is not None:
+            return known.bound
         with within_limits():
             return self._bind(query, parameters)
 
@@ -177,15 +181,22 @@ class Engine:
         """Give the plan of a query; asks neither the database nor a model."""
         return self._prepare(query, parameters, options or self._options).plan
 
+    @staticmethod
+    def _key(query: str, parameters: Sequence[object], options: Options) -> tuple[object, ...]:
+        """Give what a query's plan depends on."""
+        written = (literal(value).sql() for value in parameters)
+        return (query, *written, options.link, options.accuracy and options.accuracy.proxy)
+
     def _prepare(self, query: str, parameters: Sequence[object], options: Options) -> _Prepared:
         """Give a query's plan with what earlier runs of it wrote; the plan of a known text is kept."""
-        key = (query, *(literal(value).sql() for value in parameters), options.link)
-        key = (*key, options.accuracy and options.accuracy.proxy)
+        key = self._key(query, parameters, options)
         known = self._plans.get(key)
         if known is None:
             with within_limits():
-                plan = self._lowered(self.logical_plan(query, parameters, options=options), options)
-            known = _Prepared(plan, Statements(plan))
+                bound = self._bind(query, parameters)
+                kept = replace(bound, tree=bound.tree.copy())
+                plan = self._lowered(self._logical_plan(bound, options), options)
+            known = _Prepared(plan, Statements(plan), kept)
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.pop(next(iter(self._plans)), None)
             self._plans[key] = known
@@ -195,9 +206,11 @@ class Engine:
         self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None
     ) -> LogicalPlan:
         """Give the plan of a query before the optimizer's rules."""
-        bound = self._bind(query, parameters)
+        return self._logical_plan(self._bind(query, parameters), options or self._options)
+
+    def _logical_plan(self, bound: BoundQuery, options: Options) -> LogicalPlan:
         ordered, notes = order_enums(bound.tree, self.catalog)
-        tree, links = link_enums(cast_answers(ordered), self.catalog, link=(options or self._options).link)
+        tree, links = link_enums(cast_answers(ordered), self.catalog, link=options.link)
         private = private_columns_read(tree, links, self.catalog)
         compared = private_columns_compared(tree, self.catalog)
         tree = rewrite(tree, self._query_rules)
@@ -205,7 +218,7 @@ class Engine:
         plan = replace(plan, private_columns=private, private_compared=compared, notes=notes)
         check_compared(plan, vectors_are_remote=self._vectors.remote)
         check_privacy(plan, self._models, similarity_is_remote=getattr(self._similarity, "remote", False))
-        accuracy = (options or self._options).accuracy
+        accuracy = options.accuracy
         if accuracy is not None:
             proxy = self._proxy(accuracy.proxy)
             check_privacy(plan, proxy, similarity_is_remote=getattr(proxy.embedder, "remote", False))

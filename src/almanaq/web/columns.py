@@ -40,8 +40,12 @@ _NAMES = {
 
 
 def described(engine: Engine, suql: str, parameters: Sequence[Any], table: pa.Table) -> list[dict[str, str]]:
-    """Give name, type and kind of each column: `answer`, `free_text`, `enum` or `structured`."""
-    found = kinds(engine, suql, parameters)
+    """Give name, type and kind of each column: `answer`, `free_text`, `enum` or `structured`.
+
+    Args:
+        suql: the query that gave the table; its further columns are no concern of whoever sees the table.
+    """
+    found = kinds(engine, suql, parameters)[: table.num_columns]
     if len(found) != table.num_columns:
         found = ["structured"] * table.num_columns
     return [

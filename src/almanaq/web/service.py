@@ -183,7 +183,8 @@ class Service:
         """Keep a reply and give its record; one that failed is remembered, and ends the job with its error."""
         columns = []
         if response.table is not None and response.suql is not None:
-            columns = described(self.connection.engine, response.suql, (), response.table)
+            ran = self.connection.agent.as_run(response.suql)
+            columns = described(self.connection.engine, ran, (), response.table)
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
         record = for_clients(response_record(response), cited, columns) | named
         record["keys"] = _keys(response, len(record["rows"]))

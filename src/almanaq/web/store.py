@@ -12,6 +12,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from almanaq.web.answers import Answer, turn_from_json, turn_to_json
 
 VERSION = 1
 MOST_BYTES = 512_000_000
+_CELLS_AT_ONCE = 500
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answer (
   id TEXT PRIMARY KEY, source TEXT NOT NULL, conversation TEXT NOT NULL, kind TEXT NOT NULL, asked TEXT NOT NULL,
@@ -68,7 +70,10 @@ class AnswerStore:
         with self.writing() as connection:
             marks = ", ".join("?" * 11)
             connection.execute(f"INSERT INTO answer VALUES ({marks})", (*values, record, answer.rows, turn, size))
-            connection.executemany("INSERT OR REPLACE INTO cell VALUES (?, ?, ?, ?, ?, ?)", cells)
+            for start in range(0, len(cells), _CELLS_AT_ONCE):
+                part = cells[start : start + _CELLS_AT_ONCE]
+                marks = ", ".join("(?, ?, ?, ?, ?, ?)" for _ in part)
+                connection.execute(f"INSERT OR REPLACE INTO cell VALUES {marks}", tuple(chain(*part)))
             self._held += size
             if self._held > self._most:
                 self._make_room(connection, answer.id)

@@ -47,7 +47,7 @@ def _widen(node: exp.Expr, key: str) -> None:
 def _is_real(node: exp.Expr) -> bool:
     node = node.unnest()
     if isinstance(node, exp.Cast):
-        return bool(node.to.is_type("float"))
+        return bool(node.to.is_type(exp.DType.FLOAT))
     if isinstance(node, exp.Neg | exp.Abs | exp.Min | exp.Max):
         return _is_real(node.this)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div):
@@ -56,13 +56,13 @@ def _is_real(node: exp.Expr) -> bool:
         return _is_common([*(branch.args["true"] for branch in node.args["ifs"]), node.args.get("default")])
     if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least):
         return _is_common([node.this, *node.expressions])
-    return isinstance(node, exp.Column) and bool(node.is_type("float"))
+    return isinstance(node, exp.Column) and bool(node.is_type(exp.DType.FLOAT))
 
 
 def _is_common(parts: list[exp.Expr | None]) -> bool:
     """Say whether the type that branches have in common is real: one is, and none is a double."""
     known = [part for part in parts if part is not None]
-    return any(map(_is_real, known)) and not any(part.is_type("double") and _is_column(part) for part in known)
+    return any(map(_is_real, known)) and not any(part.is_type(exp.DType.DOUBLE) and _is_column(part) for part in known)
 
 
 def _is_column(node: exp.Expr) -> bool:

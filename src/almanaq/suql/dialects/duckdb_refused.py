@@ -10,7 +10,7 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.syntax.normal_forms import COMPARISONS
 
-_JSON = ("json", "jsonb")
+_JSON = (exp.DType.JSON, exp.DType.JSONB)  # names of types would be parsed at every node
 _FEWER = {"second", "seconds", "sec", "secs", "s", "millisecond", "milliseconds", "microsecond", "microseconds"}
 _PRECISE = 6
 

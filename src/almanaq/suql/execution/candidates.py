@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -86,8 +87,18 @@ class CandidateStream:
         self._session, self._sql, self._batch_rows, self._first_rows = session, sql, batch_rows, first_rows
         self._brought = brought
         self._batches: Any = None
+        self._ahead: deque[pa.RecordBatch] = deque()
         self._rows: Iterator[Candidate] = iter(())
         self._number = 0
+
+    def look_ahead(self) -> list[pa.RecordBatch] | None:
+        """Give all rows where one batch holds them, None where there are more; they are candidates still.
+
+        Blocks while the database looks for them.
+        """
+        while len(self._ahead) < 2 and (batch := self._fetched()) is not None:
+            self._ahead.append(batch)
+        return list(self._ahead) if len(self._ahead) < 2 else None
 
     def __aiter__(self) -> Self:
         return self
@@ -97,7 +108,7 @@ class CandidateStream:
             found = next(self._rows, None)
             if found is not None:
                 return found
-            batch = await in_thread(self._next_batch)
+            batch = self._ahead.popleft() if self._ahead else await in_thread(self._fetched)
             if batch is None:
                 raise StopAsyncIteration
             self._rows = _rows(batch, self._number, self._brought)
@@ -120,6 +131,9 @@ class CandidateStream:
                 await in_thread(close)
 
     def _next_batch(self) -> pa.RecordBatch | None:
+        return self._ahead.popleft() if self._ahead else self._fetched()
+
+    def _fetched(self) -> pa.RecordBatch | None:
         if self._batches is None:
             self._batches = self._session.stream(self._sql, self._batch_rows, self._first_rows)
         return next(self._batches, None)

@@ -10,12 +10,9 @@ from almanaq.errors import BudgetExceeded, RefusedQueryError
 from almanaq.models.budget import DEFAULT_MAX_CALLS
 from almanaq.models.protocols import Models
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.databases.protocols import Session
-from almanaq.suql.execution.render import Renderer
 from almanaq.suql.options import Options
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.estimate import estimate
-from almanaq.suql.plan.references import aliased, column, quoted
 from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
 
 
@@ -95,26 +92,6 @@ def expected_calls(
     if distinct is not None:
         calls[stage.name] = distinct
     return sum(calls.values())
-
-
-def count_distinct_texts(stage: TextStage, session: Session, renderer: Renderer) -> int:
-    """Let the database count the distinct texts that a text stage without a LIMIT will ask about."""
-    source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
-    counted = [
-        aliased(exp.Count(this=exp.Distinct(expressions=[column("_asked", item.document)])), f"n{i}")
-        for i, item in enumerate(stage.inputs)
-    ]
-    found = session.fetch(renderer.sql(exp.Select(expressions=counted, from_=exp.From(this=source))))
-    counts = [int(found.column(i)[0].as_py()) for i in range(len(counted))]
-    return sum(counts) if stage.predicate is None else max(counts)
-
-
-def count_rows(stage: TextStage, session: Session, renderer: Renderer) -> int:
-    """Let the database count the rows that a text stage has before it."""
-    source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
-    counted = aliased(exp.Count(this=exp.Star()), "n")
-    found = session.fetch(renderer.sql(exp.Select(expressions=[counted], from_=exp.From(this=source))))
-    return int(found.column(0)[0].as_py())
 
 
 def refuse_over_budget(total: int, budget: int) -> None:

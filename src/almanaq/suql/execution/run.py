@@ -30,11 +30,10 @@ from almanaq.suql.execution.candidates import (
     similar_candidates,
 )
 from almanaq.suql.execution.columns import id_column
+from almanaq.suql.execution.counted import counted
 from almanaq.suql.execution.evidence import EvidenceBook
 from almanaq.suql.execution.guards import (
     call_budget,
-    count_distinct_texts,
-    count_rows,
     expected_calls,
     refuse_over_budget,
 )
@@ -268,17 +267,14 @@ class Run:
 
     async def _batches(self, stage: TextStage, run: AnyRun) -> AsyncIterator[list[StageRow]]:
         """Yield the rows of a text stage as they pass; closing the iterator leaves nothing under way."""
-        if not self._asked and self._budget is not None and isinstance(run, StageRun):
-            distinct = None
-            if stage.stop_after is None:
-                distinct = await in_thread(count_distinct_texts, stage, self._session, self._renderer)
-            total = expected_calls(self._plan, stage, self._context.catalog, self.report.rows, distinct)
-            refuse_over_budget(total, self._budget)
-        self._asked = True
-        if watch := current_watch():
-            cut = stage.stop_after is not None
-            watch.total = None if cut else await in_thread(count_rows, stage, self._session, self._renderer)
-        candidates = await self._ordered(stage)
+        candidates = await self._ordered(stage) if self._comes_as_found(stage) else None
+        try:
+            await self._count(stage, run, candidates)
+        except BaseException:
+            if candidates is not None:
+                await candidates.aclose()
+            raise
+        candidates = candidates or await self._ordered(stage)
         batches = run.batches(candidates)
         try:
             async for rows in batches:
@@ -288,6 +284,25 @@ class Run:
             await candidates.aclose()
             self._candidates += run.counts.candidates
             self._sent.update(run.counts.cells)
+
+    async def _count(self, stage: TextStage, run: AnyRun, candidates: Candidates | None) -> None:
+        """Refuse what is expected to go beyond the budget, and tell who watches how many rows there are."""
+        watch, budget = current_watch(), self._budget
+        guarded = not self._asked and budget is not None and isinstance(run, StageRun)
+        self._asked = True
+        known = None
+        if stage.stop_after is None and (guarded or watch is not None):
+            known = await in_thread(counted, stage, candidates, self._session, self._renderer)
+        if guarded and budget is not None:
+            texts = None if known is None else known.texts
+            total = expected_calls(self._plan, stage, self._context.catalog, self.report.rows, texts)
+            refuse_over_budget(total, budget)
+        if watch is not None:
+            watch.total = None if known is None else known.rows
+
+    def _comes_as_found(self, stage: TextStage) -> bool:
+        """Say whether candidates are tried as the database finds them: finding them then spends nothing."""
+        return self._options.candidates is None and not tries_by_similarity(stage, self._options)
 
     def _stage_run(self, stage: TextStage) -> AnyRun:
         run = self._stage_runs.of(stage)

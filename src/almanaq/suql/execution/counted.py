@@ -1,0 +1,66 @@
+"""What a text stage without a LIMIT has before it: counted off its candidates where they are few, else by the database.
+
+Most stages have few rows before them: these are looked at before the first is asked about, and the database is not
+asked to go through them twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from almanaq.suql.databases.protocols import Session
+from almanaq.suql.execution.candidates import CandidateStream
+from almanaq.suql.execution.pair_order import Candidates
+from almanaq.suql.execution.render import Renderer
+from almanaq.suql.plan.references import aliased, column, quoted
+from almanaq.suql.plan.stages import TextStage
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Rows, and the distinct texts among them that will be asked about."""
+
+    rows: int
+    texts: int
+
+
+def counted(stage: TextStage, candidates: Candidates | None, session: Session, renderer: Renderer) -> Counted:
+    """Give what a stage has before it; blocks while the database looks for it.
+
+    Args:
+        candidates: the stage's; None where to look at them would spend something.
+    """
+    batches = candidates.look_ahead() if isinstance(candidates, CandidateStream) else None
+    if batches is None:
+        return _counted_there(stage, session, renderer)
+    texts = [len({found for batch in batches for found in _hashes(batch[item.document])}) for item in stage.inputs]
+    return Counted(sum(batch.num_rows for batch in batches), _together(stage, texts))
+
+
+def _hashes(texts: pa.Array) -> Iterator[int]:
+    """Yield what tells texts apart, and holds none of them; where there is no text nothing is asked."""
+    for text in texts:
+        value = text.as_py()
+        if value is not None:
+            yield hash(tuple(value) if isinstance(value, list) else value)
+
+
+def _counted_there(stage: TextStage, session: Session, renderer: Renderer) -> Counted:
+    source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
+    wanted = [
+        aliased(exp.Count(this=exp.Distinct(expressions=[column("_asked", item.document)])), f"n{i}")
+        for i, item in enumerate(stage.inputs)
+    ]
+    wanted.append(aliased(exp.Count(this=exp.Star()), "n"))
+    found = session.fetch(renderer.sql(exp.Select(expressions=wanted, from_=exp.From(this=source))))
+    *texts, rows = (int(values[0].as_py()) for values in found.columns)
+    return Counted(rows, _together(stage, texts))
+
+
+def _together(stage: TextStage, texts: Sequence[int]) -> int:
+    """Give the texts of all inputs: each is asked about in an output; in a filter often one decides."""
+    return sum(texts) if stage.predicate is None else max(texts)
