@@ -13,7 +13,7 @@ from almanaq.models.failure import FailedCall
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Prompt
-from almanaq.models.wrappers import RetryingModel
+from almanaq.models.retrying import RetryingModel
 from almanaq.testing import Faults, StandInServer
 
 REPLY = '{"value": "Yes", "quotes": []}'

@@ -19,8 +19,8 @@ from almanaq.models.metered import MeteredModel
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Message, Prompt
 from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.retrying import RetryingModel
 from almanaq.models.streaming import ChatStream, StreamedReply
-from almanaq.models.wrappers import RetryingModel
 from almanaq.testing import Faults, StandInServer
 
 PROMPT = Prompt("respond", "1", (Message("user", "Say it."),))

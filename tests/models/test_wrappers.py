@@ -13,6 +13,7 @@ import virtual_time
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
 from almanaq.models.budget import Budget
 from almanaq.models.cached import CachedModel
+from almanaq.models.concurrent import ConcurrentModel
 from almanaq.models.failure import FailedCall
 from almanaq.models.hedged import HedgedModel
 from almanaq.models.logged import LoggedModel
@@ -22,8 +23,9 @@ from almanaq.models.openai import OpenAIModel
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Completion, LanguageModel, Prompt
 from almanaq.models.rate import RateLimitedModel
+from almanaq.models.retrying import RetryingModel
 from almanaq.models.traced import TracedModel
-from almanaq.models.wrappers import WRAPPERS, ConcurrentModel, RetryingModel
+from almanaq.models.wrappers import WRAPPERS
 from almanaq.testing import Faults, ScriptedModel, StandInServer
 
 

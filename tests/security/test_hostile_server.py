@@ -24,7 +24,7 @@ from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.openai_errors import retry_after
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Completion, Message, Prompt
-from almanaq.models.wrappers import RetryingModel
+from almanaq.models.retrying import RetryingModel
 from almanaq.testing import Faults, StandInServer
 from almanaq.testing.hostile import HOSTILE
 

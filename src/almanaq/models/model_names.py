@@ -177,13 +177,14 @@ def wrapped(model: LanguageModel, settings: ModelSettings, cache: bool) -> Langu
 def _arguments(model: LanguageModel, settings: ModelSettings, cache: bool) -> dict[object, dict[str, object]]:
     """Give the wrappers that the settings ask for, each with its arguments."""
     from almanaq.models.cached import CachedModel
+    from almanaq.models.concurrent import ConcurrentModel
     from almanaq.models.hedged import HedgedModel
     from almanaq.models.logged import LoggedModel, debug_log_from_environment
     from almanaq.models.metered import MeteredModel
     from almanaq.models.rate import RateLimitedModel
     from almanaq.models.reply_cache import ReplyCache, default_cache_file
+    from almanaq.models.retrying import RetryingModel
     from almanaq.models.traced import TracedModel, traces_from_environment
-    from almanaq.models.wrappers import ConcurrentModel, RetryingModel
 
     file = (settings.cache_file or default_cache_file()) if cache else None
     most_output = getattr(model, "most_output_tokens", None)
