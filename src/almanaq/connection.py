@@ -118,7 +118,7 @@ def connect(
 
 def _engine(database: Database, models: Models, options: Options, *, by_vectors: bool, cache: bool) -> Engine:
     """Return the compiler over a database; `by_vectors`: the order of similarity is that of the models' embedder."""
-    from almanaq.models.model_names import open_models
+    from almanaq.models.model_names import ModelSettings, open_models
     from almanaq.models.vector_store import VectorStore, default_cache_folder
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.similarity import EmbedderSimilarity
@@ -132,7 +132,7 @@ def _engine(database: Database, models: Models, options: Options, *, by_vectors:
     vectors = TextVectors(store.vectors, remote=remote)
 
     def proxy_models(name: str) -> Models:
-        return open_models(name, embedder=models.embedder, cache=cache)
+        return open_models(name, embedder=models.embedder, cache=cache, settings=ModelSettings(chances=True))
 
     proxies = cached(proxy_models)
     return Engine(database, models, options=options, similarity=similarity, proxy_models=proxies, vectors=vectors)

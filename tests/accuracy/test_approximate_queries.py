@@ -8,7 +8,7 @@ import pytest
 import almanaq
 from almanaq import Accuracy, Options
 from almanaq.errors import BudgetExceeded, RefusedQueryError, UsageError
-from almanaq.testing import FunctionModel
+from almanaq.testing import FunctionModel, StandInServer
 
 ROWS = 400
 QUERY = "SELECT id FROM notes WHERE answer(text, 'is it good?') = 'Yes'"
@@ -225,3 +225,22 @@ def test_a_cheaper_model_is_a_proxy(monkeypatch):
     assert result.trace.inference.certificate.certified
     assert cheap.calls == ROWS
     assert reader.calls < 0.5 * ROWS
+
+
+@pytest.mark.parametrize(("refuses", "least", "most"), [((), 0.1, 0.5), (("logprobs",), 0.8, 1.0)])
+def test_how_likely_a_cheaper_model_finds_a_row_orders_it(refuses, least, most, monkeypatch, tmp_path):
+    """A model that says Yes to everything is of use only where its server tells how sure it is."""
+
+    def likely(request):
+        good_one = " good " in request["messages"][-1]["content"].split("<untrusted", 1)[1]
+        yes = 0.95 if good_one else 0.6
+        return {"Yes": yes, "No": 0.9 - yes * 0.9, "null": 0.1 - yes * 0.1}
+
+    monkeypatch.setenv("ALMANAQ_CACHE", str(tmp_path / "replies.sqlite"))
+    reader = model()
+    with StandInServer(lambda _: '{"value": "Yes", "quotes": []}', chances=likely, refuses=refuses) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with opened(reader) as connection:
+            result = connection.sql(QUERY, accuracy=Accuracy(proxy="openai:small", seed=1))
+    assert result.trace.inference.certificate.certified
+    assert least < reader.calls / ROWS <= most

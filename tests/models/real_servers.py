@@ -24,7 +24,7 @@ from almanaq.models.auto import choose
 from almanaq.models.http import JsonServer, Reply
 from almanaq.models.local_servers import models_at
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
-from almanaq.models.protocols import Message, Prompt
+from almanaq.models.protocols import VERDICTS, Message, Prompt
 
 PYTHON = os.environ.get("ALMANAQ_SERVERS_PYTHON", "")
 HERE = Path(__file__).parent
@@ -105,11 +105,16 @@ def test_a_stream_comes_in_pieces_and_is_the_reply(llama: str) -> None:
     assert "".join(pieces) == whole.text.strip()
 
 
-def test_it_tells_how_likely_its_words_are(llama: str) -> None:
-    body = post(llama, "/chat/completions", max_tokens=2, logprobs=True, top_logprobs=5).body
-    first = json.loads(body)["choices"][0]["logprobs"]["content"][0]
-    assert first["logprob"] <= 0
-    assert {"Yes", "No"} <= {other["token"].strip() for other in first["top_logprobs"]}
+def test_it_tells_how_likely_each_verdict_is(llama: str) -> None:
+    value = {"type": ["string", "null"], "enum": ["Yes", "No", None]}
+    schema = {"type": "object", "properties": {"value": value}, "required": ["value"], "additionalProperties": False}
+    asked = 'Reply with {"value": "Yes"}, {"value": "No"} or {"value": null}, nothing else. Is Paris in France?'
+    said = Message("user", asked)
+    prompt = Prompt("t", "1", (said,), schema, 32, verdict=True)
+    completion = asyncio.run(OpenAIModel("smollm2", llama, "none", timeout=120).complete(prompt))
+    assert completion.chances is not None
+    assert set(completion.chances) == set(VERDICTS)
+    assert abs(sum(completion.chances.values()) - 1) < 1e-6
 
 
 def test_embeddings_of_llama_cpp() -> None:

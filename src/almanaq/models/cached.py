@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import threading
 from concurrent.futures import Future
 from weakref import WeakKeyDictionary
@@ -28,7 +29,8 @@ def request_key(model: str, prompt: Prompt) -> bytes:
     schema = "null" if prompt.schema is None else quoted(written(prompt.schema, sort_keys=True))
     head = f"[{quoted(model)}, {quoted(prompt.name)}, {quoted(prompt.version)}, ["
     # As json.dumps writes lists: the keys of replies that earlier versions kept stay as they are.
-    return hashlib.sha256(f"{head}{said}], {schema}, {prompt.max_output_tokens}]".encode("ascii")).digest()
+    chances = ', "chances"' if prompt.verdict else ""
+    return hashlib.sha256(f"{head}{said}], {schema}, {prompt.max_output_tokens}{chances}]".encode("ascii")).digest()
 
 
 class CachedModel:
@@ -70,7 +72,7 @@ class CachedModel:
                 return await self._lead(key, prompt)
             shared = await asyncio.wrap_future(mine)
             if shared is not None:
-                return Completion(shared.text, _CACHED)
+                return Completion(shared.text, _CACHED, shared.chances)
 
     async def _lead(self, key: bytes, prompt: Prompt) -> Completion:
         completion: Completion | None = None
@@ -95,13 +97,13 @@ class CachedModel:
             waited += _POLL
             found = await turns.look(key)
         if isinstance(found, str):
-            return Completion(found, _CACHED)
+            return _kept(found, prompt)
         try:
             completion = await self._model.complete(prompt)
         except BaseException:
             self.cache.release(key)
             raise
-        await turns.keep(key, completion.text)
+        await turns.keep(key, _keeping(completion, prompt))
         return completion
 
     def _turns_of_loop(self) -> CacheTurns:
@@ -111,3 +113,15 @@ class CachedModel:
             with self._lock:
                 turns = self._turns.setdefault(loop, CacheTurns(self.cache, self.identity))
         return turns
+
+
+def _keeping(completion: Completion, prompt: Prompt) -> str:
+    """Give what is kept of a reply: its text, and its chances where they are part of what was asked."""
+    return json.dumps([completion.text, completion.chances]) if prompt.verdict else completion.text
+
+
+def _kept(text: str, prompt: Prompt) -> Completion:
+    chances = None
+    if prompt.verdict:
+        text, chances = json.loads(text)
+    return Completion(text, _CACHED, chances)

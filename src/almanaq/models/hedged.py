@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 from almanaq.models.failure import FailedCall
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
@@ -169,7 +170,7 @@ def _result(calls: Sequence[asyncio.Future[Completion]]) -> Completion:
             others += problem.usage if isinstance(problem, FailedCall) else Usage(calls=int(not call.done()))
     if good is not None:
         completion = good.result()
-        return Completion(completion.text, completion.usage + others)
+        return replace(completion, usage=completion.usage + others)
     failure = calls[0].exception()
     assert failure is not None
     if isinstance(failure, FailedCall):

@@ -39,6 +39,7 @@ class ModelSettings:
         budget: what may be spent; without one nothing but the count is kept.
         price: dollars for tokens; None looks in the user's prices file.
         rate: most requests and tokens in a minute; None: as fast as the server allows.
+        chances: ask how likely each verdict of a yes-or-no question is, where the server tells.
         hedge: make a call once more that takes far longer than others (see HedgedModel); `hedge_after` fixes the
             seconds, None learns them.
         batching: ask several things in one call, where that saves calls; None: never.
@@ -57,6 +58,7 @@ class ModelSettings:
     budget: Budget = field(default_factory=Budget)
     price: Price | None = None
     rate: Rate | None = None
+    chances: bool = False
     hedge: bool = True
     hedge_after: float | None = None
     batching: Batching | None = None
@@ -256,6 +258,6 @@ def _prompted_models(model: LanguageModel, embedder: Embedder, settings: ModelSe
     from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
     language = wrapped(model, settings, cache)
-    plain = PromptedReader(language, context_tokens=settings.context_tokens)
+    plain = PromptedReader(language, context_tokens=settings.context_tokens, chances=settings.chances)
     reader = _batched(plain, language, settings.batching)
     return Models(model.name, reader, PromptedLinker(language), embedder, language, settings.price)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,6 +30,7 @@ from almanaq.models.openai_errors import (
     status_failure,
     text_of,
 )
+from almanaq.models.openai_logprobs import verdict_chances
 from almanaq.models.openai_usage import hidden_tokens, known_tokens, most_tokens, stated_tokens
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Completion, Prompt, Usage
@@ -41,6 +43,8 @@ from almanaq.models.written import quoted, written
 OPENAI = "https://api.openai.com/v1"
 _REASONING_ROOM = 8192
 """Tokens added for hidden reasoning once a model has shown that it reasons: its limit counts them as output."""
+_ALTERNATIVES = 20
+"""Of each token, where chances are asked for: as many as OpenAI tells."""
 _VECTOR_BYTES = 2**19
 """Longest vector in a reply: 16,384 numbers, written out."""
 
@@ -109,7 +113,7 @@ class OpenAIModel:
         self._reasons = self._reasons or hidden_tokens(content) > 0
         completion = text_of(content, usage)
         self._served = True
-        return completion
+        return replace(completion, chances=verdict_chances(content)) if prompt.verdict else completion
 
     def _failure(self, reply: Reply, request: Mapping[str, Any]) -> ModelError:
         message = message_of(reply.body)
@@ -147,6 +151,8 @@ class OpenAIModel:
             request["reasoning_effort"] = self._effort
         if prompt.pieces is not None:
             request |= {"stream": True, "stream_options": {"include_usage": True}}
+        if prompt.verdict and "logprobs" not in self._refused:
+            request |= {"logprobs": True, "top_logprobs": _ALTERNATIVES}
         return {key: value for key, value in request.items() if key not in self._refused}
 
     def _usage(self, content: Mapping[str, Any], prompt: Prompt) -> Usage:

@@ -23,6 +23,7 @@ _NAMES_OF_FEATURES = {
     "reasoning_effort": ("reasoning_effort", "reasoning effort"),
     "dimensions": ("dimensions",),
     "input_type": ("input_type",),
+    "logprobs": ("logprobs", "log probabilities"),
     "stream_options": ("stream_options",),
     "stream": ("'stream'", '"stream"', "streaming"),
 }

@@ -14,6 +14,7 @@ from almanaq.models.parts import Piece, cut_into_parts
 from almanaq.models.prompts import Frame, prompt_file
 from almanaq.models.protocols import (
     AnswerType,
+    Completion,
     LanguageModel,
     LinkRequest,
     Message,
@@ -56,6 +57,7 @@ class PromptedReader:
     Args:
         context_tokens: what the model reads at once, prompt and reply included; longer documents are read in parts,
             all of them, and the answers combined.
+        chances: ask how likely each verdict of a yes-or-no question is; replies hold it where the server tells.
 
     Attributes:
         dropped_quotes: quotes that did not stand in the document.
@@ -66,8 +68,15 @@ class PromptedReader:
     remote = True
     paid = True
 
-    def __init__(self, model: LanguageModel, *, context_tokens: int = 32_000, max_output_tokens: int = 1024) -> None:
-        self.name = model.name
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        context_tokens: int = 32_000,
+        max_output_tokens: int = 1024,
+        chances: bool = False,
+    ) -> None:
+        self.name, self._chances = model.name, chances
         self._model = model
         self._max_output = max_output_tokens
         self.part_tokens = max(64, context_tokens - max_output_tokens - 700)
@@ -90,13 +99,15 @@ class PromptedReader:
         frame, schema = _frame(call.function, *asked, part, parts, len(pieces))
         shown = [piece.text for piece in pieces]
         prompt = frame.prompt(shown, schema=schema, max_output_tokens=self._max_output)
+        if self._chances and call.yes_or_no:
+            prompt = replace(prompt, verdict=True)
         parsed, usage = await self._ask(call, prompt)
         quotes, dropped = located(parsed.quotes, pieces)
         self.dropped_quotes += dropped
-        return TextReply(parsed.value, parsed.verdicts, quotes, usage)
+        return TextReply(parsed.value, parsed.verdicts, quotes, usage, chances=parsed.chances)
 
     async def _ask(self, call: TextCall, prompt: Prompt) -> tuple[ParsedReply, Usage]:
-        parsed, usage, repaired = await asked(self._model, prompt, lambda text: parse_reply(text, call))
+        parsed, usage, repaired = await _asked_whole(self._model, prompt, lambda reply: _parsed(reply, call))
         self.repairs += repaired
         return parsed, usage
 
@@ -155,6 +166,16 @@ def _frame(
     return file.frame({**asked_values(call), "part": part, "parts": parts}, count), reply_schema(call)
 
 
+def _parsed(completion: Completion, call: TextCall) -> ParsedReply:
+    """Give what a reply says, with how likely each literal is where the model's server told."""
+    parsed = parse_reply(completion.text, call)
+    told = completion.chances
+    if told is None or not call.yes_or_no:
+        return parsed
+    yes = canonical("Yes")
+    return replace(parsed, chances={c: told["Yes" if canonical(c) == yes else "No"] for c in call.compared})
+
+
 def asked_values(call: TextCall) -> dict[str, object]:
     """Give what a prompt says of a call, its document apart."""
     form = FORMS[call.type]
@@ -202,9 +223,13 @@ async def asked(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P])
     Raises:
         UnusableReply: the reply and its repair were both refused by `parse`.
     """
+    return await _asked_whole(model, prompt, lambda completion: parse(completion.text))
+
+
+async def _asked_whole(model: LanguageModel, prompt: Prompt, parse: Callable[[Completion], P]) -> tuple[P, Usage, int]:
     completion = await model.complete(prompt)
     try:
-        return parse(completion.text), completion.usage, 0
+        return parse(completion), completion.usage, 0
     except MalformedReply as problem:
         fault = problem
     repair = Message("user", prompt_file("repair").render_user(fault=str(fault)).strip())
@@ -213,7 +238,7 @@ async def asked(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P])
     again = await model.complete(second)
     usage = completion.usage + again.usage
     try:
-        return parse(again.text), usage, 1
+        return parse(again), usage, 1
     except MalformedReply as problem:
         # A call that failed is asked for anew another time: its replies must not be found in the cache.
         forget: Callable[[Prompt], None] = getattr(model, "forget", lambda _: None)

@@ -51,6 +51,10 @@ class Message:
     content: str
 
 
+VERDICTS = ("Yes", "No", "null")
+"""What a yes-or-no question may come to."""
+
+
 class PieceSink(Protocol):
     """Gets a reply while it is written."""
 
@@ -72,6 +76,7 @@ class Prompt:
             of the request's identity. Empty when nothing is fenced.
         pieces: gets the reply while it is written, where the server streams; it comes whole at the end all the same.
             No part of the request's identity either.
+        verdict: the reply's `value` is a verdict, and how likely each is, is wanted too, where the server tells.
     """
 
     name: str
@@ -81,14 +86,20 @@ class Prompt:
     max_output_tokens: int = 1024
     fence: str = ""
     pieces: PieceSink | None = field(default=None, compare=False, repr=False)
+    verdict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A language model's reply."""
+    """A language model's reply.
+
+    Attributes:
+        chances: how likely the model found each of VERDICTS, where that was asked and its server tells; else None.
+    """
 
     text: str
     usage: Usage = Usage()
+    chances: Mapping[str, float] | None = None
 
 
 @runtime_checkable
@@ -161,6 +172,7 @@ class TextReply:
 
     Attributes:
         confidence: how likely the value is right, from 0 to 1; None where the reader does not say.
+        chances: how likely each verdict is "yes", where the reader asks for that and the model's server tells.
     """
 
     value: str | None
@@ -168,6 +180,7 @@ class TextReply:
     quotes: tuple[Quote, ...] = ()
     usage: Usage = Usage()
     confidence: float | None = None
+    chances: Mapping[str, float] = field(default_factory=dict)
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from almanaq.models.prompts.schemas import QUOTES, one_of
 from almanaq.models.prompts.schemas import strict_object as _object
@@ -22,11 +22,15 @@ class MalformedReply(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """A reply in the form asked for; `quotes` are (passage number as shown, words), not yet checked."""
+    """A reply in the form asked for; `quotes` are (passage number as shown, words), not yet checked.
+
+    `chances` are how likely each compared literal is, where the model's server told.
+    """
 
     value: str | None
     verdicts: Mapping[str, bool | None]
     quotes: tuple[tuple[int, str], ...]
+    chances: Mapping[str, float] = field(default_factory=dict)
 
 
 def reply_schema(call: TextCall) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 
 from almanaq.errors import ModelCallError
 from almanaq.models.failure import LONGEST_WAIT, FailedCall
@@ -37,7 +38,7 @@ class RetryingModel:
         while True:
             try:
                 completion = await self._model.complete(prompt)
-                return Completion(completion.text, spent + completion.usage)
+                return replace(completion, usage=spent + completion.usage)
             except ModelCallError as failure:
                 known = failure if isinstance(failure, FailedCall) else FailedCall(str(failure))
                 spent += known.usage

@@ -17,18 +17,23 @@ from almanaq.values import canonical, option_of, parse_typed, writable
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a text call came to: `value` None is "no information"; `unknown` says that the call failed."""
+    """What a text call came to: `value` None is "no information"; `unknown` says that the call failed.
+
+    `chances` are how likely each verdict is "yes", where the reader says so.
+    """
 
     value: str | None = None
     verdicts: Mapping[str, bool | None] = field(default_factory=dict)
     quotes: tuple[Quote, ...] = ()
     unknown: bool = False
+    chances: Mapping[str, float] = field(default_factory=dict)
 
 
 MOST_WAITED = 1.0
 """Seconds that a query with all its rows waits for replies that only a later one needs."""
 
 _NONE: Mapping[str, bool | None] = {}
+_UNTOLD: Mapping[str, float] = {}
 NOTHING = Outcome()
 """The outcome for NULL, empty or blank text: no call is made."""
 
@@ -190,7 +195,7 @@ class TextCalls:
         if reply.value is not None and value is None and call.options:
             return Outcome(quotes=quotes)  # what is none of the options equals none of them
         verdicts = {literal: reply.verdicts.get(literal) for literal in call.compared} if call.compared else _NONE
-        return Outcome(value, verdicts, quotes)
+        return Outcome(value, verdicts, quotes, chances=reply.chances or _UNTOLD)
 
 
 def _read_as(call: TextCall, value: str) -> str | None:

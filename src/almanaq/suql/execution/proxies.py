@@ -17,8 +17,8 @@ from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import SiteInput
 
-Ask = Callable[[Sequence[Candidate]], Awaitable[set[int]]]
-"""Asks a model about rows; gives the numbers of those that pass."""
+Ask = Callable[[Sequence[Candidate]], Awaitable[Mapping[int, float]]]
+"""Asks a model about rows; gives by number how likely each passes, 1 or 0 where it does not say how likely."""
 
 PROXIES = ("local", "regression")
 _FOLDS = 10
@@ -108,9 +108,9 @@ class ModelProxy:
         self._ask = ask
 
     async def scores(self, candidates: Sequence[Candidate], _: Mapping[int, bool], /) -> Floats:
-        """Give 1 for rows that pass by the cheaper model, and 0 for others."""
-        passed = await self._ask(candidates)
-        return np.array([candidate.number in passed for candidate in candidates], np.float64)
+        """Give how likely each row passes by the cheaper model; 1 or 0 where its server does not tell."""
+        told = await self._ask(candidates)
+        return np.array([told[candidate.number] for candidate in candidates], np.float64)
 
 
 def open_proxy(name: str, inputs: Sequence[SiteInput], embedder: Embedder) -> Proxy:

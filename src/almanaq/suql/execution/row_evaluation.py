@@ -87,6 +87,13 @@ class RowEvaluation:
         values = {**self._candidate.values, **said}
         return await self._context.computed.evaluate(atom, values)
 
+    async def chance(self, verdict: Verdict) -> float | None:
+        """Give how likely a verdict is "yes" by the reader that is asked; None where it does not say."""
+        site = site_of(verdict.column)
+        compared = self._context.inputs[site].site.compared
+        literal = next(c for i, c in enumerate(compared) if f"{site}_{i}" == verdict.column)
+        return (await self.outcome(site)).chances.get(literal)
+
     async def outcome(self, site: str) -> Outcome:
         """Give the outcome of a site for the row, asking if need be."""
         if site not in self._outcomes:

@@ -75,7 +75,10 @@ class StageRuns:
         reader = self.proxy_models(name).reader
         calls = TextCalls(reader, sites, max_calls=None, strict=False, concurrency=self.options.concurrency)
 
-        async def ask(candidates: Sequence[Candidate]) -> set[int]:
-            return {row.number for row in await self._asking(stage, calls).ask(candidates)}
+        async def ask(candidates: Sequence[Candidate]) -> dict[int, float]:
+            run = self._asking(stage, calls)
+            passed = {row.number for row in await run.ask(candidates)}
+            sure = {candidate.number: float(candidate.number in passed) for candidate in candidates}
+            return sure | await run.chances(candidates)
 
         return ModelProxy(ask)

@@ -14,7 +14,7 @@ from almanaq.suql.execution.semi_join import SemiJoinQueue
 from almanaq.suql.execution.stage_rows import StageCounts, StageRow
 from almanaq.suql.execution.three_valued_logic import TRUE, Atom, choose, mask, possible
 from almanaq.suql.execution.watch import Watch
-from almanaq.suql.plan.predicates import Structured, atoms
+from almanaq.suql.plan.predicates import Not, Structured, Verdict, atoms
 from almanaq.suql.plan.stages import TextStage
 
 
@@ -151,6 +151,25 @@ class StageRun:
         async for _ in self.batches(Listed(candidates)):
             pass
         return self.kept()
+
+    async def chances(self, candidates: Sequence[Candidate]) -> dict[int, float]:
+        """Return how likely each row that was asked about passes, by its number.
+
+        Empty where more than one verdict decides, or the model's server does not tell.
+        """
+        predicate = self._stage.predicate
+        negated = isinstance(predicate, Not)
+        verdict = predicate.child if isinstance(predicate, Not) else predicate
+        if not isinstance(verdict, Verdict):
+            return {}
+        found = {}
+        for candidate in candidates:
+            row = RowEvaluation(self._context, candidate)
+            await row.select_passages()
+            chance = await row.chance(verdict)
+            if chance is not None:
+                found[candidate.number] = 1 - chance if negated else chance
+        return found
 
     def kept(self) -> list[StageRow]:
         """Give the rows that the run kept, in source order."""
