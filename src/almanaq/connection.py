@@ -83,6 +83,10 @@ def connect(
         SourceError: the source cannot be opened.
         UsageError: there is no such model or embedder, or an option is out of its range.
         MissingExtraError: the source or the model needs an optional dependency.
+
+    >>> with connect({"dogs": {"name": ["Rex", "Bella"], "age": [7, 3]}}) as con:
+    ...     print(con.sql("SELECT name FROM dogs WHERE age > ?", [5]).rows)
+    [('Rex',)]
     """
     from almanaq.agent.shots import find_examples, read_examples
     from almanaq.models.model_names import open_models
@@ -194,6 +198,16 @@ class Connection(ErrorsAsAttributes):
 
     Attributes:
         errorhandler: DB-API 2.0's, which cursors take over when they are opened; None: errors are raised.
+
+    >>> import almanaq
+    >>> dogs = {"name": ["Rex", "Bella"], "about": ["Rex is a friendly dog.", "Bella bites."]}
+    >>> con = almanaq.connect({"dogs": dogs})
+    >>> result = con.sql("SELECT name FROM dogs WHERE answer(about, 'is the dog friendly?') = 'Yes'")
+    >>> result.rows
+    [('Rex',)]
+    >>> [evidence.quote for row in result.evidence for evidence in row]
+    ['Rex is a friendly dog.']
+    >>> con.close()
     """
 
     errorhandler: ErrorHandler | None = None
@@ -275,7 +289,14 @@ class Connection(ErrorsAsAttributes):
     def explain(
         self, suql: str, params: Sequence[Any] = (), *, verbose: bool = False, options: Options | None = None
     ) -> Explanation:
-        """Give the plan with its predicted rows and calls; no model is called. `verbose` shows every rule's effect."""
+        """Give the plan with its predicted rows and calls; no model is called. `verbose` shows every rule's effect.
+
+        >>> import almanaq
+        >>> with almanaq.connect("sample:restaurants") as con:
+        ...     plan = con.explain("SELECT name FROM restaurants WHERE answer(reviews, 'is it quiet?') = 'Yes'")
+        >>> [line.stage for line in plan.stages]
+        ['text filter', 'output']
+        """
         return self.engine.explain(suql, params, verbose=verbose, options=self._targeted(suql, options))
 
     def analyze(self, suql: str, params: Sequence[Any] = (), *, options: Options | None = None) -> Explanation:
@@ -315,6 +336,13 @@ class Connection(ErrorsAsAttributes):
 
         Args:
             key: values of columns that name the row, as `{"id": 7}`.
+
+        >>> import almanaq
+        >>> dogs = {"name": ["Rex", "Bella"], "about": ["Rex is a friendly dog.", "Bella bites."]}
+        >>> query = "SELECT name FROM dogs WHERE answer(about, 'is the dog friendly?') = 'Yes'"
+        >>> with almanaq.connect({"dogs": dogs}) as con:
+        ...     print(con.why_not(query, {"name": "Bella"}))
+        no information  answer(about, 'is the dog friendly?') = 'Yes'
         """
         return self.engine.why_not(suql, key, params, options=options)
 

@@ -196,7 +196,13 @@ def is_engine_error(error: BaseException) -> bool:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Give the end of a message that offers the known names nearest to `name`, or lists a few of them."""
+    """Give the end of a message that offers the known names nearest to `name`, or lists a few of them.
+
+    >>> suggest("nmae", ["name", "age"])
+    "; did you mean 'name'?"
+    >>> suggest("colour", ["name", "age"])
+    '; known: age, name'
+    """
     names = sorted(set(known))
     near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.6)
     if near:

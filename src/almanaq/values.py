@@ -17,7 +17,11 @@ _LONGEST = 80
 
 
 def canonical(text: str) -> str:
-    """Give the form in which two replies that mean one value are equal (semantics 4): space and case folded."""
+    """Give the form in which two replies that mean one value are equal (semantics 4): space and case folded.
+
+    >>> canonical("  Yes. ")
+    'yes.'
+    """
     return _SPACE.sub(" ", text).strip().casefold()
 
 
@@ -85,6 +89,9 @@ def parse_quantity(text: str, decimal: str | None = None) -> tuple[Decimal, str]
     Understood: "1,234", "1 234", "1.234,5", "US$3m", "3.5 million", "12%", "(5)" (negative, as in accounts), "1e5".
     "12%" is 12 with the unit "%". "1,234" and "1.234" are read as in English. A bare "m" or "b" is a scale only after
     a currency or as a capital: "3 m" may be metres.
+
+    >>> parse_quantity("$1,234.50")
+    (Decimal('1234.50'), '$')
     """
     text = text.translate(_SPELLED_SPACES).strip()
     match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
@@ -103,7 +110,11 @@ def parse_quantity(text: str, decimal: str | None = None) -> tuple[Decimal, str]
 
 
 def parse_number(text: str) -> Decimal | None:
-    """Give the number that `text` writes, or None; "12%" is 12 (see `parse_quantity`)."""
+    """Give the number that `text` writes, or None; "12%" is 12 (see `parse_quantity`).
+
+    >>> parse_number("1,234.5")
+    Decimal('1234.5')
+    """
     quantity = parse_quantity(text)
     return None if quantity is None else quantity[0]
 
@@ -179,6 +190,9 @@ def parse_date(text: str, order: str | None = None) -> date | None:
 
     Understood: "1968-02-15", "15 February 1968", "Feb 15, 1968", "15.02.1968" (dots are day first), and "02/15/1968"
     where only one order is possible. A year or a month alone names no day; two-digit years name no year.
+
+    >>> parse_date("3 May 2024")
+    datetime.date(2024, 5, 3)
     """
     text = text.strip()
     if len(text) > _LONGEST or not any(c.isdigit() for c in text):
@@ -296,7 +310,11 @@ def parse_time(text: str) -> time | None:
 
 
 def parse_duration(text: str) -> timedelta | None:
-    """Give the length of time that `text` writes ("2:13.32" is minutes, "1:02:03", "1h 5m", "90 min"), or None."""
+    """Give the length of time that `text` writes ("2:13.32" is minutes, "1:02:03", "1h 5m", "90 min"), or None.
+
+    >>> parse_duration("1 h 30 min")
+    datetime.timedelta(seconds=5400)
+    """
     folded = canonical(text[: _LONGEST + 1])
     if len(folded) > _LONGEST:
         return None
@@ -332,7 +350,11 @@ _TRUTH = {"yes": True, "y": True, "true": True, "t": True, "1": True} | {
 
 
 def parse_boolean(text: str) -> bool | None:
-    """Give what "yes", "no", "true", "false", "y", "n", "t", "f", "1" and "0" mean, or None."""
+    """Give what "yes", "no", "true", "false", "y", "n", "t", "f", "1" and "0" mean, or None.
+
+    >>> parse_boolean("yes"), parse_boolean("perhaps")
+    (True, None)
+    """
     return _TRUTH.get(canonical(text).rstrip(".!"))
 
 

@@ -32,6 +32,9 @@ def parse_fields(names: str | Sequence[str]) -> tuple[Field, ...]:
 
     Raises:
         UsageError: a name is not a field, or none is named.
+
+    >>> parse_fields("title,header")
+    (<Field.TITLE: 'title'>, <Field.HEADER: 'header'>)
     """
     listed = names.split(",") if isinstance(names, str) else names
     chosen = {_parse(name) for name in listed if name.strip()}

@@ -67,7 +67,11 @@ def bleu_of(sums: Values) -> Values:
 
 
 def numbers(text: str) -> list[float]:
-    """Give the numbers in a text, thousands separated by commas or not."""
+    """Give the numbers in a text, thousands separated by commas or not.
+
+    >>> numbers("3 of 1,200 dogs")
+    [3.0, 1200.0]
+    """
     return [float(found.replace(",", "").replace("−", "-")) for found in _NUMBER.findall(text)]
 
 
@@ -77,7 +81,11 @@ def is_numeric(gold: str) -> bool:
 
 
 def numeric_match(answer: str, gold: str) -> bool:
-    """Tell whether an answer holds the number of the gold answer, and no other number."""
+    """Tell whether an answer holds the number of the gold answer, and no other number.
+
+    >>> numeric_match("about 1,200 dogs", "1200")
+    True
+    """
     wanted, given = numbers(gold), numbers(answer)
     return bool(given) and all(
         abs(one - other) <= _TOLERANCE * max(1.0, abs(other)) for one in given for other in wanted

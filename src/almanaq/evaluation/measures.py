@@ -59,7 +59,11 @@ class Measure:
 
 
 def parse_measure(text: str) -> Measure:
-    """Give the measure of a text form. Raises UsageError for a text that names none."""
+    """Give the measure of a text form. Raises UsageError for a text that names none.
+
+    >>> parse_measure("recall@10")
+    Measure(name='recall', k=10)
+    """
     found = re.fullmatch(r"([a-z_]+)@(\d+)", text.strip())
     if not found:
         raise UsageError(f"{text!r} is no measure: write NAME@K, such as recall@10{suggest(text, MEASURES)}")
@@ -67,7 +71,11 @@ def parse_measure(text: str) -> Measure:
 
 
 def ranks_of(gold: frozenset[Any], ranking: Sequence[Hashable]) -> list[int]:
-    """Give the ranks of gold items in a ranking; an item that is listed twice takes one place, its first."""
+    """Give the ranks of gold items in a ranking; an item that is listed twice takes one place, its first.
+
+    >>> ranks_of(frozenset({"b"}), ["a", "b", "c"])
+    [2]
+    """
     order = list(dict.fromkeys(ranking))
     return sorted(order.index(item) + 1 for item in gold.intersection(order))
 

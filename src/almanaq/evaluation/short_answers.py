@@ -35,17 +35,29 @@ class ShortAnswerScores:
 
 
 def normalized(answer: str) -> str:
-    """Give the form in which answers are compared."""
+    """Give the form in which answers are compared.
+
+    >>> normalized("The Eiffel Tower!")
+    'eiffel tower'
+    """
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
 
 
 def exact_match(answer: str, gold: str) -> bool:
-    """Tell whether two answers are the same."""
+    """Tell whether two answers are the same.
+
+    >>> exact_match("the Eiffel tower", "Eiffel Tower")
+    True
+    """
     return normalized(answer) == normalized(gold)
 
 
 def f1(answer: str, gold: str) -> float:
-    """Give the harmonic mean of precision and recall over words; where one has none: whether neither has."""
+    """Give the harmonic mean of precision and recall over words; where one has none: whether neither has.
+
+    >>> f1("Eiffel", "Eiffel Tower")
+    0.6666666666666666
+    """
     given, wanted = normalized(answer).split(), normalized(gold).split()
     if not given or not wanted:
         return float(given == wanted)
@@ -54,7 +66,11 @@ def f1(answer: str, gold: str) -> float:
 
 
 def mutual_substring(answer: str, gold: str) -> bool:
-    """Tell whether one answer is part of the other; no answer is part of nothing."""
+    """Tell whether one answer is part of the other; no answer is part of nothing.
+
+    >>> mutual_substring("Paris, France", "Paris")
+    True
+    """
     given, wanted = normalized(answer), normalized(gold)
     return bool(given and wanted) and (given in wanted or wanted in given)
 
@@ -63,6 +79,9 @@ def same_number(answer: str, gold: str) -> bool:
     """Tell whether two answers are one number, each in digits or in words ("twenty-one" and "21").
 
     Exact match, as published, does not know this; it is told apart so that such answers can be counted.
+
+    >>> same_number("1,200", "1200.0")
+    True
     """
     given, wanted = _number(answer), _number(gold)
     return given is not None and given == wanted

@@ -15,7 +15,11 @@ def trigrams(text: str) -> frozenset[str]:
 
 
 def similarity(one: str, other: str) -> float:
-    """Give how alike two short texts look, from 0 to 2: shared stems, and shared groups of letters."""
+    """Give how alike two short texts look, from 0 to 2: shared stems, and shared groups of letters.
+
+    >>> similarity("Italian", "italian food") > similarity("Italian", "Thai")
+    True
+    """
     a, b = trigrams(one), trigrams(other)
     words_a, words_b = set(stems(one)), set(stems(other))
     letters = len(a & b) / len(a | b)
@@ -23,7 +27,11 @@ def similarity(one: str, other: str) -> float:
 
 
 def most_similar(literal: str, values: Sequence[str], most: int) -> tuple[str, ...]:
-    """Give at most `most` of the values, those that look most like the literal, in their own order."""
+    """Give at most `most` of the values, those that look most like the literal, in their own order.
+
+    >>> most_similar("italian", ["Thai", "Italian", "Korean"], 1)
+    ('Italian',)
+    """
     if len(values) <= most:
         return tuple(values)
     best = heapq.nlargest(most, range(len(values)), key=lambda i: (similarity(literal, values[i]), -i))

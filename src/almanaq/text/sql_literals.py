@@ -18,12 +18,20 @@ _RESERVED = frozenset(
 
 
 def quote(*names: str) -> str:
-    """Give a qualified name of quoted identifiers."""
+    """Give a qualified name of quoted identifiers.
+
+    >>> quote("main", "my table")
+    '"main"."my table"'
+    """
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 def string_literal(value: object) -> str:
-    """Give a value's text as a string of standard SQL."""
+    """Give a value's text as a string of standard SQL.
+
+    >>> string_literal("it's")
+    "'it''s'"
+    """
     return "'" + str(value).replace("'", "''") + "'"
 
 
@@ -33,7 +41,11 @@ def is_plain(identifier: str) -> bool:
 
 
 def identifier(name: str) -> str:
-    """Give an identifier as SUQL writes it, quoted where it must be."""
+    """Give an identifier as SUQL writes it, quoted where it must be.
+
+    >>> identifier("price"), identifier("Home team")
+    ('price', '"Home team"')
+    """
     if is_plain(name):
         return name
     return quote(name)

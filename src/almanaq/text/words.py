@@ -14,13 +14,21 @@ _stemmers = threading.local()
 
 
 def words(text: str) -> list[str]:
-    """Give the words of a text, case folded, in order."""
+    """Give the words of a text, case folded, in order.
+
+    >>> words("The Dogs, and a bowl")
+    ['the', 'dogs', 'and', 'a', 'bowl']
+    """
     return [match[0].casefold().replace("\u2019", "'") for match in _WORD.finditer(text)]
 
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Give the stem of an English word (Porter 2): "dogs" and "dog" are one."""
+    """Give the stem of an English word (Porter 2): "dogs" and "dog" are one.
+
+    >>> stem("dogs"), stem("walking")
+    ('dog', 'walk')
+    """
     stemmer: Any = getattr(_stemmers, "english", None)
     if stemmer is None:
         import Stemmer
@@ -31,5 +39,9 @@ def stem(word: str) -> str:
 
 
 def stems(text: str) -> list[str]:
-    """Give the stems of the words of a text that carry meaning, in order."""
+    """Give the stems of the words of a text that carry meaning, in order.
+
+    >>> stems("Which dogs are walking?")
+    ['dog', 'walk']
+    """
     return [stem(word) for word in words(text) if word not in STOPWORDS]

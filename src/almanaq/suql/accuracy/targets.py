@@ -45,6 +45,9 @@ def read_accuracy(text: str) -> Accuracy:
 
     Raises:
         UsageError: a part is no `name=value`, its name is unknown, or its value is none for it.
+
+    >>> read_accuracy("recall=0.9")
+    Accuracy(recall=0.9, precision=0.9, delta=0.1, proxy='local', seed=0)
     """
     known: dict[str, type] = {"recall": float, "precision": float, "delta": float, "proxy": str, "seed": int}
     given: dict[str, Any] = {}
@@ -63,7 +66,11 @@ def read_accuracy(text: str) -> Accuracy:
 
 
 def hinted(query: str) -> Accuracy | None:
-    """Give the targets of a hint that stands behind a query's first word: `SELECT /*+ accuracy(recall=0.9) */ …`."""
+    """Give the targets of a hint that stands behind a query's first word: `SELECT /*+ accuracy(recall=0.9) */ …`.
+
+    >>> hinted("SELECT /*+ accuracy(recall=0.8) */ name FROM dogs")
+    Accuracy(recall=0.8, precision=0.9, delta=0.1, proxy='local', seed=0)
+    """
     found = _HINT.match(query)
     return None if found is None else read_accuracy(found[1])
 
