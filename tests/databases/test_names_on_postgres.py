@@ -252,7 +252,7 @@ class Froms:
 def test_drawn(servers: Servers) -> None:
     """Errors of the server's are passed over: FULL JOIN wants a condition that it can merge or hash on."""
     refused = 0
-    for seed in range(100):
+    for seed in range(50):
         sql = Froms(seed).query()
         try:
             servers.plain.execute(sql)
@@ -260,7 +260,7 @@ def test_drawn(servers: Servers) -> None:
             refused += 1
             continue
         assert_same(servers, sql)
-    assert refused < 10
+    assert refused < 5
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import islice
 
 import duckdb
 import pyarrow as pa
@@ -31,7 +32,7 @@ from .oracle import Oracle
 from .run import run
 from .world import FREE, TYPES, Model, Relation, World, make_world
 
-QUICK, FULL, EACH_RULE = 100, 200, 25
+QUICK, FULL, EACH_RULE = 80, 140, 25
 RARE_RULES = (7_000_068, 7_000_189, 7_000_196)
 """Seeds of cases that rules change which change few."""
 
@@ -73,7 +74,7 @@ def test_each_rule_on_top_of_those_before_it_gives_the_same_rows() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("order", "speculation"), [("similarity", 2.0), ("similarity", 1), ("table", 3.5)])
 def test_neither_order_nor_speculation_changes_rows(order: str, speculation: float) -> None:
-    report = run(2_000_000, 30, order=order, speculation=speculation)
+    report = run(2_000_000, 20, order=order, speculation=speculation)
     assert not report.failures, told(report.failures)
 
 
@@ -83,10 +84,10 @@ def test_calls_are_fewer_than_naive_in_all() -> None:
 
 
 def test_a_query_without_text_functions_asks_nothing() -> None:
-    prepared = [found for found in map(prepare, range(400, 500)) if isinstance(found, Ready)]
-    structured = [ready for ready in prepared if "answer(" not in ready.case.sql]
-    structured = [r for r in structured if "summary(" not in r.case.sql]
-    assert len(structured) >= 5
+    prepared = (found for found in map(prepare, range(400, 500)) if isinstance(found, Ready))
+    asking_nothing = (r for r in prepared if "answer(" not in r.case.sql and "summary(" not in r.case.sql)
+    structured = list(islice(asking_nothing, 5))
+    assert len(structured) == 5
     for ready in structured:
         failure, observed = check(ready)
         assert failure is None, str(failure)

@@ -62,8 +62,8 @@ def found(mutation: Mutation) -> Iterator[str]:
 
 @functools.cache
 def prepared() -> list[Ready]:
-    """Give the first cases."""
-    return list(cases(0, 300))
+    """Return cases among which each way of being wrong shows."""
+    return list(cases(200, 150))
 
 
 def without(clause: str) -> Mutation:

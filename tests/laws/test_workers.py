@@ -26,12 +26,12 @@ def deadly(seed: int) -> Outcome:
 
 @pytest.mark.slow
 def test_a_seed_that_ends_or_holds_its_process_is_told_and_the_rest_go_on() -> None:
-    with contextlib.closing(outcomes(deadly, 0, 2, patience=5)) as found:
+    with contextlib.closing(outcomes(deadly, 0, 2, patience=2)) as found:
         first = list(itertools.islice(found, 25))
     assert [outcome.seed for outcome in first] == list(range(25))
     failed = {f.seed: (f.kind, f.message) for outcome in first if (f := outcome.failure) is not None}
     assert failed == {
         2: (DIED, "SIGKILL (perhaps out of memory)"),
-        5: (DIED, "it said nothing for 5 s"),
+        5: (DIED, "it said nothing for 2 s"),
         7: ("the referee failed", "LookupError: no such thing"),
     }
