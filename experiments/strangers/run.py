@@ -1,6 +1,6 @@
 """How often `ask` with `local` is right, declines, or is wrong on tables and questions of strangers.
 
-    python -m experiments.strangers.run DIR [--half open|kept] [--source NAME] [--out FILE] [--show]
+    python -m experiments.strangers.run DIR [--half open|kept|fresh] [--source NAME] [--out FILE] [--show]
 
 The tables come from public packages (`sources.py` fetches them into DIR). The questions of a source and the SQL that
 answers each were written by someone who saw its tables and nothing of the parser. A reply is right where some of its
@@ -36,7 +36,7 @@ DECLINED = ("clarify", "no_query", "failed")
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("folder", type=Path)
-    arguments.add_argument("--half", choices=("open", "kept"), default="open")
+    arguments.add_argument("--half", choices=("open", "kept", "fresh"), default="open")
     arguments.add_argument("--source", choices=[source.name for source in SOURCES])
     arguments.add_argument("--out", type=Path)
     arguments.add_argument("--show", action="store_true")
