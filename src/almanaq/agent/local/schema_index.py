@@ -21,6 +21,8 @@ Values = Callable[[str, str, int], Sequence[str]]
 """(relation, column, limit) → distinct values, the most frequent first."""
 
 MOST_VALUES = 5000
+MOST_NAMES = 20_000
+"""Most values that are known of a column of names: what people ask for by name is any of them."""
 MISSING = ("na", "n/a", "nan", "null", "none", "unknown", "-", "?")
 """Texts that say there is no value."""
 _LONGEST_VALUE = 10
@@ -164,7 +166,7 @@ class SchemaIndex:
         """Make a column's values findable; give the column with what they tell of its kind."""
         if one.kind != "text" or one.column.private or (one.identifier and one.column.kind is not ColumnKind.ENUM):
             return one
-        listed = one.column.values or tuple(values(one.relation.name, one.column.name, MOST_VALUES))
+        listed = one.column.values or tuple(values(one.relation.name, one.column.name, MOST_NAMES if "name" in one.roles else MOST_VALUES))
         affirms = next((v for v in listed if v.casefold() in _AFFIRMING), None)
         if affirms is not None and {v.casefold() for v in listed} <= _AFFIRMING | _DENYING:
             return replace(one, kind="boolean", affirms=affirms)

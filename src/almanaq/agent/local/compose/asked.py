@@ -82,6 +82,48 @@ def ranked(state: State, match: re.Match[str]) -> bool:
     return True
 
 
+def ranked_by(state: State, match: re.Match[str]) -> bool:
+    """ "Top 3 makers by average price"."""
+    told, named, function = state.one(match, "s"), state.one(match, "a"), state.one(match, "f")
+    assert told is not None
+    assert named is not None
+    detail, _, amount = told.data
+    place = state.place(named, numeric=True)
+    if detail not in ("top", "bottom") or function is None or place.kind != "number" or place.identifier:
+        return False
+    state.superlative = Superlative(detail == "top", amount, place, function=function.data)
+    for group in ("s", "f", "a"):
+        state.use(match, group)
+    state.kinds[match.end("n")] = "w"
+    return True
+
+
+def ranked_by_count(state: State, match: re.Match[str]) -> bool:
+    """ "Top 5 customers by number of orders"."""
+    told, counted = state.one(match, "s"), state.one(match, "r")
+    assert told is not None
+    assert counted is not None
+    detail, _, amount = told.data
+    if detail not in ("top", "bottom") or counted.kind != "R":
+        return False
+    state.superlative = Superlative(detail == "top", amount, counts=True)
+    state.mention(counted.data)
+    state.counted_relation = state.one_of(counted.data)
+    for group in ("s", "h", "r"):
+        state.use(match, group)
+    state.kinds[match.end("n")] = "w"
+    return True
+
+
+def counted_column(state: State, match: re.Match[str]) -> bool:
+    """ "Per number of cylinders": the numbers of a column, and nothing is counted."""
+    place = state.place(state.spans[match.end()])
+    if place.kind != "number" or place.identifier:
+        return False
+    state.use(match, "h")
+    return True
+
+
 def ranked_by_verb(state: State, match: re.Match[str]) -> bool:
     """ "Who earns the least", "who was hired last": the verb says by what."""
     named, told = state.one(match, "a"), state.one(match, "s")
@@ -164,7 +206,8 @@ def how_many(state: State, match: re.Match[str]) -> bool:
             state.aggregates.append(("SUM", place))
             state.use(match)
             return True
-        if dict(named.data)[place] < 1:
+        told_apart = any(span.kind == "U" for span in state.spans) and len(named.data) == 1
+        if dict(named.data)[place] < 1 and not told_apart:
             raise NotUnderstood(f"whether values of {place.column.name} are counted")
         state.counted = replace(named, data=(place,))
     state.counts = True

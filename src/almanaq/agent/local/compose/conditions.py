@@ -13,10 +13,13 @@ from almanaq.agent.local.compose.state import NotUnderstood, State
 from almanaq.agent.local.frame import Member, Term, Test
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
-from almanaq.agent.local.words import stem
+from almanaq.agent.local.words import roots, stem
 
 _EQUATING = {"is", "are", "was", "were", "of", "be", "equals", "=", ":", "number", "the", "has", "have", "a", "level"}
 """Words between a column and the number that it is to be; "in" says something else."""
+
+
+_WHEN = {"year", "founded", "built", "born", "birth", "since", "released", "date", "season", "opened"}
 
 
 def average_reference(state: State, match: re.Match[str]) -> bool:
@@ -205,7 +208,8 @@ def none_of(state: State, match: re.Match[str]) -> bool:
         state.use(match)
         return True
     if place.kind == "number":
-        state.frame.tests.append(Test(Term("", place), "{} = 0"))
+        noughts = any(re.fullmatch(r"0(\.0+)?", sample) for sample in place.column.samples)
+        state.frame.tests.append(Test(Term("", place), "{} = 0" if noughts else "({} IS NULL OR {} = 0)"))
     elif place.kind in ("text", "date"):
         state.frame.tests.append(Test(Term("", place), "{} IS NULL"))
     else:
@@ -283,7 +287,7 @@ def days(state: State, match: re.Match[str]) -> bool:
     assert span is not None
     named = state.one(match, "a")
     place = state.place(named) if named is not None else None
-    if place is None or place.kind not in ("date", "number"):
+    if place is None or not _says_when(place):
         place = state.time_column(state.rows_before(match.start("d")))
         state.use(match, "d")
     else:
@@ -296,6 +300,14 @@ def days(state: State, match: re.Match[str]) -> bool:
         raise NotUnderstood("two dates")
     state.frame.tests.append(Test(Term("", place), _days_test(place, operator, start, after)))
     return True
+
+
+def _says_when(place: Place) -> bool:
+    """Say whether a column holds days or years."""
+    if place.kind != "number":
+        return place.kind == "date"
+    years = [s for s in place.column.samples if re.fullmatch(r"1\d{3}|2[01]\d{2}", s)]
+    return bool(_WHEN & set(place.stems)) or (bool(years) and len(years) == len(place.column.samples))
 
 
 def of_column(state: State, match: re.Match[str]) -> bool:
@@ -378,6 +390,22 @@ def holding(state: State, match: re.Match[str]) -> bool:
 def author(state: State, match: re.Match[str]) -> bool:
     """ "By Peter Vance": the value says in which column it stands."""
     state.kinds[match.start()] = "w"
+    return True
+
+
+def told_by_verb(state: State, match: re.Match[str]) -> bool:
+    """A verb before a value tells in which column it stands: "directed by Ozu", "rated PG-13"."""
+    at = match.start("v")
+    said = {root for root in roots(state.said[match.start()] or str(state.spans[match.start()].data)) if len(root) > 3}
+    value = state.spans[at]
+    meant = tuple(m for m in value.data if any(said & roots(part) for part in m[0].stems))
+    if not meant:
+        return False
+    state.spans[at] = replace(value, data=meant)
+    for i in range(match.start(), at):
+        state.kinds[i] = "w"
+    if state.spans[match.start()].kind == "r":
+        state.kin = [names for names in state.kin if meant[0][0].relation.name not in names]
     return True
 
 

@@ -9,12 +9,13 @@ from almanaq.agent.local import sql
 from almanaq.agent.local.compose.conditions import list_test
 from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
 from almanaq.agent.local.frame import Member, Term, Test
-from almanaq.agent.local.recognize.spans import COMPUTED, Span
+from almanaq.agent.local.recognize.spans import COMPUTED, HOW, Span
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.targets import facts
 from almanaq.suql.catalog.relations import Relation
 
 _ASKING = ("what", "when", "where", "how", "why", "whose", "is", "are", "does", "do", "did", "was", "were")
+_EXTREMES = {"highest", "lowest", "greatest", "largest", "biggest", "smallest", "maximal", "minimal"}
 _BOUND = re.compile(r"\{\} ([<>]=?) '?(-?[\d.]+)'?")
 
 
@@ -37,6 +38,7 @@ def finish(state: State) -> None:
     columns = [state.place(span) for span, kind in left if kind == "C"]
     _check_asked(state, columns)
     _check_bounds(state)
+    _check_how(state)
     columns = columns or _asked_by_who(state) or _asked_by_wh(state)
     if any(place.kind == "prose" for place in columns):
         raise NotUnderstood("prose")
@@ -70,6 +72,12 @@ def _check_asked(state: State, columns: Sequence[Place]) -> None:
         raise NotUnderstood(f"whether {first.data[0].name} or {columns[0].column.name} is asked for")
 
 
+def _opens(state: State, place: Place) -> bool:
+    """Say whether a column is the first thing that a question names."""
+    first = next((span for span in state.spans if span.kind not in "w&U"), None)
+    return first is not None and first.kind == "C" and any(named is place for named, _ in first.data)
+
+
 def _leading(state: State) -> list[Relation]:
     """Give the relations with which a question begins: "the race and alignment of"."""
     kinds = "".join(span.kind for span in state.spans)
@@ -89,6 +97,15 @@ def _check_bounds(state: State) -> None:
     for term in above.keys() & below.keys():
         if above[term] >= below[term]:
             raise NotUnderstood("whether one row is to be both above and below")
+
+
+def _check_how(state: State) -> None:
+    """Raise NotUnderstood where "how tall" is asked of no row, or beside other numbers."""
+    if not any(span.said == HOW and span.kind == "C" for span in state.spans):
+        return
+    left = [s for s, kind in zip(state.spans, state.kinds, strict=True) if kind == "C" and s.said != HOW]
+    if left or not (_asks_of_one(state) or state.aggregates or state.superlative):
+        raise NotUnderstood("of what it is asked how much")
 
 
 def _asked_by_who(state: State) -> list[Place]:
@@ -225,6 +242,9 @@ def _is_predicate(state: State) -> bool:
 def _rows(state: State, columns: list[Place]) -> None:
     """Show rows: the columns asked for, or what names a row."""
     frame = state.frame
+    if frame.groups and not columns and _begins_with_group(state):
+        frame.wanted.append(Term("COUNT", None))  # "inspections per year"
+        return
     if frame.groups:
         raise NotUnderstood("what is shown of each group")
     if columns and _is_predicate(state):
@@ -263,6 +283,12 @@ def _rows(state: State, columns: list[Place]) -> None:
         frame.wanted += [Term("", state.name_of([relation])) for relation in asked]
         return
     frame.wanted += _shown(state, frame.nouns[0])
+
+
+def _begins_with_group(state: State) -> bool:
+    """Say whether a question is of rows and groups alone: "orders per year"."""
+    said = "".join(span.kind for span in state.spans if span.kind not in "w&")
+    return bool(re.fullmatch(r"U?RB[CYR][VDB]*", said)) and not state.frame.tests
 
 
 def _check_computed(state: State) -> None:
@@ -310,7 +336,16 @@ def _rank_groups(
     term = Term("COUNT", None) if told.place is None else Term(function, told.place)
     frame.groups, frame.wanted = [Term("", place) for place in groups], [term]
     frame.tests += [Test(Term("", place), "{} IS NOT NULL") for place in groups]
+    frame.tests += [Test(Term("", place), "{} <> ''") for place in groups if "" in place.column.samples]
     frame.order, frame.limit = [(term, told.down)], told.amount or 1
+
+
+def _is_extreme(state: State, told: Superlative) -> bool:
+    """Say whether a superlative speaks of one number, whatever it is of: "the model with the highest price"; where
+    numbers make a sum, the highest may be of that.
+    """
+    said = {str(span.said).split()[-1:][0] for span in state.spans if span.kind == "S" and span.said}
+    return told.place is not None and not state.adds_up(told.place) and bool(told.adjective or said & _EXTREMES)
 
 
 def _ranked_outputs(state: State, columns: list[Place]) -> None:
@@ -318,6 +353,8 @@ def _ranked_outputs(state: State, columns: list[Place]) -> None:
     assert told is not None
     function = told.function or (state.aggregates[0][0] if state.aggregates else "")
     texts = [place for place in columns if place.kind in ("text", "date", "boolean") or place.identifier]
+    if function and not texts and not frame.groups:
+        texts = [place for place in columns[:1] if _opens(state, place)]  # "which year had the highest average score"
     numbers = [place for place in columns if place not in texts]
     kinds = [term.place for term in frame.groups] + texts
     frame.distinct = False
@@ -329,7 +366,7 @@ def _ranked_outputs(state: State, columns: list[Place]) -> None:
     if told.place is None or state.counts or state.aggregates or frame.groups or frame.having:
         raise NotUnderstood("what is ranked")
     own = [place for place in texts if not frame.nouns and not state.tells_rows(place)]
-    if own:
+    if own and not _is_extreme(state, told):
         raise NotUnderstood(f"whether single rows or each {own[0].column.name} is ranked")
     if told.adjective and not frame.nouns:
         frame.nouns.append(told.place.relation)

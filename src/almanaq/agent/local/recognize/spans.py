@@ -54,9 +54,13 @@ class Span:
 
 COMPUTED = "="
 """What `Span.said` holds for a column called after how it is computed: `average_temperature`."""
+HOW = "how"
+"""What `Span.said` holds for a column that "how tall" asks for."""
 _NAMING = "CRVN?"
 """Kinds of spans that may be made of a name: what stands in quotation marks is no word of the question."""
 _TIMED = "before after since until last first recently latest earliest".split()
+_BOUNDS = "above below over under".split()
+_PERIODS = "day week month quarter half decade".split()
 _ENDS = "?.,;!"
 _MARKS = ('"', "“", "”", "`", "'")
 
@@ -186,6 +190,8 @@ def _phrases(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         elif kind == "extreme":
             yield from _extreme(tokens, first, last, detail)
         elif kind == "superlative":
+            if last < len(tokens) and tokens[last].folded in _PERIODS:
+                continue  # "in the first week of 2018"
             yield Span(first, last, "S", ("measured", detail, _amount(tokens, last)), 1.05 * size)
         elif kind == "period" and not (first and tokens[first - 1].folded in ("per", "by", "each", "every", "and")):
             continue
@@ -229,7 +235,8 @@ def _verbs(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         if places and (
             timed
             or any(
-                t.number is not None or t.folded in ("more", "less", "most", "least", "than", "average") for t in near
+                t.number is not None or t.folded in ("more", "less", "most", "least", "than", "average", *_BOUNDS)
+                for t in near
             )
         ):
             yield Span(i, i + 1, "C", places, 0.95, token.folded)
@@ -256,16 +263,19 @@ def _extreme(tokens: Sequence[Token], first: int, last: int, detail: str) -> Ite
     after = _amount(tokens, last)
     before = _amount(tokens, first - 1) if first else None
     meant = next((words().measured(t.folded) for t in tokens[first:last] if words().measured(t.folded)), None)
+    said = " ".join(t.folded for t in tokens[first:last])
     if after is not None:
-        yield Span(first, last + 1, "S", (detail, meant, after), 1.0 * (last + 1 - first) + 0.05)
+        yield Span(first, last + 1, "S", (detail, meant, after), 1.0 * (last + 1 - first) + 0.05, said)
     elif before is not None:
-        yield Span(first - 1, last, "S", (detail, meant, before), 1.0 * (last - first + 1) + 0.05)
-    yield Span(first, last, "S", (detail, meant, None), 1.0 * (last - first) + 0.02)
+        yield Span(first - 1, last, "S", (detail, meant, before), 1.0 * (last - first + 1) + 0.05, said)
+    yield Span(first, last, "S", (detail, meant, None), 1.0 * (last - first) + 0.02, said)
 
 
 def _superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
     """Recognize superlatives and comparatives of adjectives that measure something."""
     for i, token in enumerate(tokens):
+        if token.folded == "how" and i + 1 < len(tokens):
+            yield from _asked_measure(tokens, i, vocabulary)
         meant = words().measured(token.folded)
         if meant is None:
             continue
@@ -277,6 +287,16 @@ def _superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[S
             up = ">" if meant[0][1] else "<"
             yield from _comparison(tokens, vocabulary, i, i + 2, up, meant)
             yield Span(i, i + 2, "Z", (up, meant), 1.1)
+
+
+def _asked_measure(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize what "how tall" and "how long" ask for: a column."""
+    meant = words().measures.get(tokens[at + 1].folded)
+    relations = [relation.name for relation in vocabulary.index.catalog.relations] if meant else []
+    found = [vocabulary.measured_by(meant, {name}) for name in relations] if meant else []
+    places = tuple((each[0], OWN) for each in found if each is not None)
+    if places:
+        yield Span(at, at + 2, "C", places, 2.0, HOW)
 
 
 def _numbers(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.recognize.facts import facts, shared_codes
 from almanaq.agent.local.recognize.words import words
-from almanaq.agent.local.schema_index import MISSING, Meaning, Place, SchemaIndex
+from almanaq.agent.local.schema_index import MISSING, MOST_VALUES, Meaning, Place, SchemaIndex
 from almanaq.agent.local.spoken import also_called, relation_stems
 from almanaq.agent.local.words import PAST, identifier_stems, roots, stem, stems
 from almanaq.suql.catalog.relations import Relation
 
 _PARENTHESES = re.compile(r"\(([^)]*)\)")
 _TIMES = ("year", "date", "founded", "released")
+_HEADS = ("wt", "amt", "qty", "pct", "num", "cnt", "name", "score", "price", "code")
+"""What the last piece of a name without any sign between its words may be."""
+_WHOLES = ("total", "overall", "body")
+"""Of several columns that one word means, the one of the whole."""
 _FEW = 60
 """Most values of a column of which a part, as "Gentoo" of a longer name, is taken for the whole."""
 _CODE = 4
@@ -117,6 +121,9 @@ class Vocabulary:
             ]
             if len(fit) == 1:
                 return fit[0], up
+            whole = [n.place for n in self._by_word.get(word, ()) if n.place in fit and whole_of(n.parts)]
+            if len(whole) == 1:
+                return whole[0], up
             exact = [place for place in fit if place.stems[-1:] == (word,)]
             if len(exact) == 1:
                 return exact[0], up
@@ -203,6 +210,10 @@ class Vocabulary:
         """Give the columns that a verb speaks of: a salary of "earns"; where a time follows, the date of "hired"."""
         meant = words().verbs.get(word, frozenset())
         found = [n.place for n in self.columns if n.place.kind == "number" and any(meant & part for part in n.parts)]
+        if not found and not timed and _is_told(word):
+            told = {root for root in roots(word) if len(root) > 3}
+            found = [n.place for n in self.columns if _is_amount(n.place) and told & {*n.place.stems}]
+            found = found if len(found) == 1 else []  # "scored below 70"
         if not found and timed and (word.endswith("ed") or word in PAST or word == "born"):
             said = roots(word) | ({"birth"} if word == "born" else set())
             dated = [n.place for n in self.columns if n.place.kind == "date" or "year" in n.place.stems]
@@ -235,7 +246,7 @@ class Vocabulary:
         items = [(m, 1.0) for m in self._items.get(said, ())]
         held = [m for m in self.index.meanings(said) if (m[0].relation.name, m[0].column.name) not in self._keys]
         whole = [m for m in held if not self.is_list(m[0])]
-        exact = items + [(m, 1.0) for m in whole if not self._is_foreign_code(m, text)]
+        exact = items + [(m, 1.0) for m in whole if not (self._is_foreign_code(m, text) or self._is_chance(m, text))]
         as_written = [(m, quality) for m, quality in exact if m[1] == text]
         if exact:
             return tuple(as_written if len(as_written) < len(exact) and text != text.lower() else exact) or tuple(exact)
@@ -245,6 +256,10 @@ class Vocabulary:
         """Say whether a value is a short code that only capitals tell from a word: SEA of "below sea level"."""
         value = meaning[1]
         return len(value) <= _CODE and value.isupper() and text != value and not self._few(meaning[0])
+
+    def _is_chance(self, meaning: Meaning, text: str) -> bool:
+        """Say whether one word may be one of so many names by chance: "Western" of "westerns"."""
+        return meaning[1] != text and " " not in text and self.distinct(meaning[0]) >= MOST_VALUES
 
     def distinct(self, place: Place) -> int:
         """Give how many values of a text column are known."""
@@ -338,13 +353,32 @@ class Vocabulary:
         return found
 
 
+def _is_amount(place: Place) -> bool:
+    return place.kind == "number" and not place.identifier
+
+
+def _is_told(word: str) -> bool:
+    return word.endswith("ed") or word in PAST
+
+
+def whole_of(parts: Iterable[frozenset[str]]) -> bool:
+    """Say whether a name speaks of the whole: the total sleep, the weight of the body."""
+    return any(word in part for part in parts for word in _WHOLES)
+
+
 def _named(place: Place) -> Named:
     """Give what a column is called: `Body Mass (g)` of body and mass, in g; `dep_delay` of departure and delay."""
     unit = frozenset(w.casefold() for m in _PARENTHESES.findall(place.column.name) for w in re.findall(r"[^\s,;/]+", m))
     bare = _PARENTHESES.sub(" ", place.column.name)
     names = identifier_stems(bare) if not place.coded else place.stems
-    names = tuple(part for name in names for part in words().compounds.get(name, (name,)))
+    names = tuple(part for name in names for part in words().compounds.get(name) or _pieces(name))
     return Named(place, tuple(_meant(part) for part in names or identifier_stems(place.column.name)), unit)
+
+
+def _pieces(name: str) -> tuple[str, ...]:
+    """Cut a name in one piece before what it holds: `bodywt` is a body's weight."""
+    ending = next((e for e in _HEADS if name.endswith(e) and len(name) >= len(e) + 4), "")
+    return (name.removesuffix(ending), ending) if ending else (name,)
 
 
 def _means(word: str, part: frozenset[str]) -> bool:
