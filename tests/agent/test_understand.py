@@ -68,6 +68,16 @@ UNDERSTOOD = {
     "ferries whose harbor starts with B": "harbor ILIKE 'B%'",
     "ferries with err in the name": "\"Ferry Name\" ILIKE '%err%'",
     "ferries built before 1965 or after 1990": "(built < 1965 OR built > 1990)",
+    "how fast is Ferry C": 'SELECT "top_speed (kn)" FROM ferries WHERE "Ferry Name" = \'Ferry C\'',
+    "top 2 harbors by average crew size": "GROUP BY harbor ORDER BY AVG(crew_size) DESC LIMIT 2",
+    "top 2 harbors by number of ferries": "GROUP BY harbor ORDER BY COUNT(*) DESC LIMIT 2",
+    "ferries per harbor": "SELECT harbor, COUNT(*) FROM ferries GROUP BY harbor",
+    "how many trips are not from 2024": "WHERE NOT ((sailed >= '2024-01-01' AND sailed < '2025-01-01'))",
+    "trips in March 2025 or May 2025": " OR (sailed >= '2025-05-01' AND sailed < '2025-06-01'))",
+    "how many trips had 45 passengers": "WHERE passengers = 45",
+    "ferries built between 1965 and 1980": "built BETWEEN 1965 AND 1980",
+    "the total count of ferries": "SELECT COUNT(*) FROM ferries",
+    "the 3 ferries with the highest ticket price": "ORDER BY ticket_price DESC LIMIT 3",
     "total passengers above 1 thousand by harbor": "",
     "ferries with less than a hundred passengers": "",
     "ferries without trips in May 2025": "ferry_id NOT IN (SELECT ferry_id FROM trips WHERE (sailed >= '2025-05-01'",
@@ -94,6 +104,9 @@ DECLINED = {
     "average crew size of ferries by ferry": "",
     "ferries both in Oslo and in Turku": "both",
     "ferries built before 1960 and after 1990": "both above and below",
+    "how fast are ferries in Oslo": "how much",
+    "trips in the first week of 2025": "first",
+    "trips in both March 2025 and May 2025": "two dates",
 }
 
 

@@ -166,7 +166,9 @@ class SchemaIndex:
         """Make a column's values findable; give the column with what they tell of its kind."""
         if one.kind != "text" or one.column.private or (one.identifier and one.column.kind is not ColumnKind.ENUM):
             return one
-        listed = one.column.values or tuple(values(one.relation.name, one.column.name, MOST_NAMES if "name" in one.roles else MOST_VALUES))
+        listed = one.column.values or tuple(
+            values(one.relation.name, one.column.name, MOST_NAMES if "name" in one.roles else MOST_VALUES)
+        )
         affirms = next((v for v in listed if v.casefold() in _AFFIRMING), None)
         if affirms is not None and {v.casefold() for v in listed} <= _AFFIRMING | _DENYING:
             return replace(one, kind="boolean", affirms=affirms)

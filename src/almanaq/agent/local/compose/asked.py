@@ -10,6 +10,8 @@ from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.recognize.spans import COMPUTED, Span
 
+_UPWARD = ("most", "greatest", "largest", "highest", "maximum", "biggest")
+
 
 def grouped(state: State, match: re.Match[str]) -> bool:
     """ "By region and category", "per year", "for each species"."""
@@ -68,6 +70,9 @@ def ranked(state: State, match: re.Match[str]) -> bool:
         if place.kind not in ("number", "date"):
             return _ranked_text(state, match, detail, measured, amount, down)
         state.superlative = Superlative(down, amount, place, function=function.data if function else "")
+    elif noun is not None and told.said.endswith((" number of", " amount of")):
+        state.superlative = Superlative(down or told.said.startswith(_UPWARD), amount, counts=True)
+        state.counted_relation = state.one_of(noun.data)
     elif measured is not None and (found := state.vocabulary.measured_by(measured, state.names)):
         up = found[1] if detail == "measured" else down
         state.superlative = Superlative(up, amount, found[0], False, False, function.data if function else "", True)
@@ -112,6 +117,37 @@ def ranked_by_count(state: State, match: re.Match[str]) -> bool:
     for group in ("s", "h", "r"):
         state.use(match, group)
     state.kinds[match.end("n")] = "w"
+    return True
+
+
+def total_count(state: State, match: re.Match[str]) -> bool:
+    """ "The total count of teachers" is their number."""
+    if state.spans[match.start()].data != "SUM":
+        return False
+    state.use(match)
+    return True
+
+
+def amount_before(state: State, match: re.Match[str]) -> bool:
+    """ "The 3 countries with the fewest people"."""
+    number = state.one(match, "n")
+    at = state.kinds.index("S", match.end())
+    assert number is not None
+    amount, unit = number.data
+    detail, meant, told = state.spans[at].data
+    if unit is not None or told is not None or amount != int(amount) or not 0 < amount <= 1000:
+        return False
+    state.spans[at] = replace(state.spans[at], data=(detail, meant, int(amount)))
+    state.use(match)
+    return True
+
+
+def passive(state: State, match: re.Match[str]) -> bool:
+    """ "Used by the most documents": those who use it, and no groups."""
+    at = match.start()
+    if state.spans[at].data != "by" or not (at and (state.is_agent(at) or state.spans[at - 1].data == "used")):
+        return False
+    state.kinds[at] = "w"
     return True
 
 

@@ -46,6 +46,7 @@ def compared(state: State, match: re.Match[str]) -> bool:
     function = state.one(match, "f") if "f" in parts else None
     named = next((span for name in "ab" if name in parts and (span := state.one(match, name)) is not None), None)
     in_years = function is None and operator != "between" and _is_year(numbers)
+    between_years = function is None and operator == "between" and all(_is_year([number]) for number in numbers)
     if named is not None:
         place = state.place(named, numeric=True)
     elif not (measured or unit) and (before := _compared_before(state, match.start("o"))):
@@ -54,7 +55,7 @@ def compared(state: State, match: re.Match[str]) -> bool:
         place, operator = _measured_place(state, measured, operator)
     elif unit:
         place = _place_in_unit(state, unit)
-    elif in_years:
+    elif in_years or between_years:
         place = state.time_column()
     elif aged := _aged(state, operator, numbers):
         place = aged
@@ -63,6 +64,9 @@ def compared(state: State, match: re.Match[str]) -> bool:
     if place.kind == "date" and in_years:
         year = int(numbers[0])
         test = Test(Term("", place), _days_test(place, operator, date(year, 1, 1), date(year + 1, 1, 1)))
+    elif place.kind == "date" and between_years:
+        first, last = (int(number) for number in numbers)
+        test = Test(Term("", place), _days_test(place, "=", date(first, 1, 1), date(last + 1, 1, 1)))
     elif place.kind == "number":
         values = [_in_unit_of(state, place, number, unit) for number in numbers]
         test = Test(Term(function.data if function else "", place), _comparison(operator, values))
@@ -180,6 +184,20 @@ def equal(state: State, match: re.Match[str]) -> bool:
     return True
 
 
+def equal_before(state: State, match: re.Match[str]) -> bool:
+    """ "With 4 cylinders", "8 cylinder cars"."""
+    number, named = state.one(match, "n"), state.one(match, "a")
+    assert number is not None
+    assert named is not None
+    amount, unit = number.data
+    place = state.place(named, numeric=True)
+    if place.kind != "number" or place.identifier or unit is not None or "S" in state.kinds:
+        return False
+    state.frame.tests.append(Test(Term("", place), f"{{}} = {sql.number(amount)}"))
+    state.use(match)
+    return True
+
+
 def missing(state: State, match: re.Match[str]) -> bool:
     named = state.one(match, "a")
     assert named is not None
@@ -275,9 +293,23 @@ def absent(state: State, match: re.Match[str]) -> bool:
     """ "Stadiums without any concert"."""
     noun = state.one(match, "r")
     assert noun is not None
-    if len(noun.data) != 1 or state.kinds.count("R") < 2:
+    others = {p.relation for s in state.spans if s.kind == "C" for p, quality in s.data[:1] if quality == 1}
+    if len(noun.data) != 1 or (state.kinds.count("R") < 2 and not others - {noun.data[0]}):
         return False
     state.frame.absent.append(noun.data[0])
+    state.use(match)
+    return True
+
+
+def other_days(state: State, match: re.Match[str]) -> bool:
+    """ "Not from 1999"."""
+    span = state.one(match, "d")
+    assert span is not None
+    operator, (start, after), yearless = span.data
+    place = state.time_column(state.rows_before(match.start("x")))
+    if operator not in ("=", "from") or yearless is not None:
+        return False
+    state.frame.tests.append(Test(Term("", place), f"NOT ({_days_test(place, '=', start, after)})"))
     state.use(match)
     return True
 
@@ -296,9 +328,16 @@ def days(state: State, match: re.Match[str]) -> bool:
     if yearless is not None:
         index = state.vocabulary.index
         start, after = yearless.nearest(min(filter(None, (index.latest(place), index.today()))))
-    if any(test.term.place is place for test in state.frame.tests) and operator == "=":
-        raise NotUnderstood("two dates")
-    state.frame.tests.append(Test(Term("", place), _days_test(place, operator, start, after)))
+    test = Test(Term("", place), _days_test(place, operator, start, after))
+    other = next((each for each in state.frame.tests if each.term == test.term), None)
+    if other is not None and operator == "=":
+        between = "".join(s.kind for s in state.spans[: match.start("d")]).rsplit("D", 1)
+        if len(between) != 2 or set(between[1]) - set("w|") or "|" not in between[1]:
+            raise NotUnderstood("two dates")
+        state.frame.tests.remove(other)
+        state.kinds = ["w" if kind == "|" else kind for kind in state.kinds]
+        test = Test(test.term, f"({other.template} OR {test.template})")  # "in 2014 or 2015"
+    state.frame.tests.append(test)
     return True
 
 
@@ -396,7 +435,7 @@ def author(state: State, match: re.Match[str]) -> bool:
 def told_by_verb(state: State, match: re.Match[str]) -> bool:
     """A verb before a value tells in which column it stands: "directed by Ozu", "rated PG-13"."""
     at = match.start("v")
-    said = {root for root in roots(state.said[match.start()] or str(state.spans[match.start()].data)) if len(root) > 3}
+    said = {root for root in roots(state.said[match.start()] or str(state.spans[match.start()].data)) if len(root) > 2}
     value = state.spans[at]
     meant = tuple(m for m in value.data if any(said & roots(part) for part in m[0].stems))
     if not meant:

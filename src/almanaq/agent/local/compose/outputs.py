@@ -188,6 +188,12 @@ def _outputs(state: State, columns: list[Place]) -> None:
         place = state.counted.data[0] if state.counted is not None else None
         frame.wanted.append(Term("COUNT DISTINCT" if place is not None else "COUNT", place))
         frame.distinct = False
+        counted = state.counted_relation
+        if columns and not frame.groups and counted is not None and _listed_beside(state):
+            if any(p.relation == counted for p in columns) or state.aggregates or not state.tells_rows(columns[0]):
+                raise NotUnderstood("what is counted")
+            frame.groups += [Term("", p) for p in columns]  # "names of teachers and the number of their courses"
+            columns = []
         if columns and not frame.groups:
             raise NotUnderstood("what is counted")
     frame.wanted += [Term(function, place) for function, place in state.aggregates]
@@ -341,11 +347,14 @@ def _rank_groups(
 
 
 def _is_extreme(state: State, told: Superlative) -> bool:
-    """Say whether a superlative speaks of one number, whatever it is of: "the model with the highest price"; where
-    numbers make a sum, the highest may be of that.
+    """Say whether a superlative speaks of one number, whatever it is of: "the lowest price and its shop"; where
+    a shop is asked for, its average may be meant, and where numbers make a sum, that.
     """
-    said = {str(span.said).split()[-1:][0] for span in state.spans if span.kind == "S" and span.said}
-    return told.place is not None and not state.adds_up(told.place) and bool(told.adjective or said & _EXTREMES)
+    said = "".join(span.kind for span in state.spans if span.kind not in "wU")
+    extreme = any(
+        span.kind == "S" and span.said.split()[-1:] and span.said.split()[-1] in _EXTREMES for span in state.spans
+    )
+    return told.place is not None and not state.adds_up(told.place) and said.startswith("SC&") and extreme
 
 
 def _ranked_outputs(state: State, columns: list[Place]) -> None:

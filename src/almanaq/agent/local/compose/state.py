@@ -85,6 +85,8 @@ class State:
     def place(self, span: Span, *, numeric: bool = False) -> Place:
         """Give the one column that a span means among the relations spoken of."""
         known: tuple[tuple[Place, float], ...] = span.data
+        if (general := self.of_general(span, known)) is not None:
+            return general
         within = [(p, quality) for p, quality in known if p.relation.name in self.names]
         if not within and any(s.kind == "R" for s in (*self.named_after(span), *self.named_before(span))):
             raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
@@ -109,6 +111,16 @@ class State:
         if len({(p.relation.name, p.column.name) for p in near}) != 1:
             raise NotUnderstood(f"which of {', '.join(sorted({p.column.name for p in near})[:4])} is meant")
         return near[0]
+
+    def of_general(self, span: Span, known: Sequence[tuple[Place, float]]) -> Place | None:
+        """Give a column of what rows are in general: the name of a poker player, of whom another table has numbers."""
+        for relation in {r.name: r for s in self.named_after(span) for r in s.data}.values():
+            own = self.vocabulary.index.places[relation.name]
+            bare = not any(p.kind in ("text", "prose") for p in own)
+            fit = [p for p, quality in known if quality >= OWN and self.is_single(relation, p.relation)] if bare else []
+            if len(fit) == 1 and fit[0].relation != relation and not any(p in own for p, _ in known):
+                return fit[0]
+        return None
 
     def nearest(self, span: Span, places: list[Place]) -> list[Place]:
         """Give the columns of the relation that is named beside a column: "names of singers", "stadium names"."""

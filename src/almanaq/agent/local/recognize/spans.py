@@ -192,7 +192,9 @@ def _phrases(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         elif kind == "superlative":
             if last < len(tokens) and tokens[last].folded in _PERIODS:
                 continue  # "in the first week of 2018"
-            yield Span(first, last, "S", ("measured", detail, _amount(tokens, last)), 1.05 * size)
+            ahead = _amount(tokens, first - 1) if first else None
+            wide = first - 1 if ahead is not None else first
+            yield Span(wide, last, "S", ("measured", detail, ahead or _amount(tokens, last)), 1.05 * (last - wide))
         elif kind == "period" and not (first and tokens[first - 1].folded in ("per", "by", "each", "every", "and")):
             continue
         elif kind in _KINDS:
