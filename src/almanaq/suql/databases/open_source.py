@@ -15,7 +15,7 @@ from almanaq.corpus.files.named import as_list, named_files
 from almanaq.corpus.readers import DUCKDB
 from almanaq.corpus.sqlite import SQLITE, is_sqlite, sqlite_files
 from almanaq.corpus.tabular import find_path
-from almanaq.errors import SourceError, UnsupportedError, UsageError
+from almanaq.errors import SourceError, UsageError
 from almanaq.suql.catalog.schema_file import Schema, read_schema, schema_path
 from almanaq.suql.databases.connections import (
     adbc_tables,
@@ -147,7 +147,9 @@ def _open_url(url: str, schema: Schema | None) -> Database:
 
         return PostgresDatabase(scheme + url[len(scheme) :], schema=schema)  # libpq knows it in lower case only
     if scheme in ("spark+sc", "sc"):
-        raise UnsupportedError("Spark sources cannot be opened yet: export the tables to Parquet and name their folder")
+        from almanaq.suql.databases.spark import SparkDatabase
+
+        return SparkDatabase(url, schema=schema)
     if scheme in ("duckdb", "sqlite"):
         return _open_text(str(path_of_url(url)), schema, None, keep=True)
     if (added := _added(scheme, url, schema)) is not None:

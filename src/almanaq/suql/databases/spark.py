@@ -1,0 +1,78 @@
+"""A Spark cluster as a Database, by its Connect server: the cluster filters, joins and sorts, the client calls models.
+
+No code, no key and no question goes to the cluster; texts that a query has to read stream out of it, and answers go
+back as a relation (docs/spark.md).
+"""
+
+from __future__ import annotations
+
+import threading
+
+from almanaq.errors import SourceError, first_line
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
+from almanaq.suql.databases.spark_allowed import Allowed
+from almanaq.suql.databases.spark_catalog import SparkCatalogReader
+from almanaq.suql.databases.spark_driver import Remote, is_fault
+from almanaq.suql.databases.spark_folder import sweep
+from almanaq.suql.databases.spark_session import SparkQuerySession
+from almanaq.suql.databases.spark_url import SparkURL, read_spark_url
+
+
+class SparkDatabase:
+    """A Database on a Spark Connect server; sessions read, and write to the folder that the address names alone.
+
+    Args:
+        url: `sc://host:15002/;catalog=…;schema=…;folder=…`.
+        schema: what a schema file says, applied over what the cluster says; its keys are checked.
+    """
+
+    dialect = "spark"
+    typed = True
+    collation: str | None = None
+
+    def __init__(self, url: str, *, schema: Schema | None = None) -> None:
+        self._url, self._schema = read_spark_url(url), schema or Schema()
+        self._lock = threading.Lock()
+        self._catalog: Catalog | None = None
+        self.name = self._url.schemas[0] if self._url.schemas else "spark"
+        self._remote = Remote(self._url)
+        if self._url.folder:
+            try:
+                sweep(self._remote, self._url.folder, "almanaq-sweep")
+            except Exception as error:
+                raise self._source_error("look through the folder", error) from None
+
+    def catalog(self) -> Catalog:
+        """Give the tables that the session sees, read once; raises SourceError when the schema file does not fit."""
+        with self._lock:
+            if self._catalog is None:
+                self._catalog = self._read(SparkCatalogReader(self._remote, self._url))
+            return self._catalog
+
+    def session(self, deadline: float | None = None) -> SparkQuerySession:
+        """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
+        places = frozenset(
+            tuple(part.lower() for part in relation.location[start:])
+            for relation in self.catalog().relations
+            for start in range(3)
+        )
+        return SparkQuerySession(self._remote, Allowed(places), self._url.folder, deadline)
+
+    def close(self) -> None:
+        """End the session on the server, and with it everything that it holds for this client."""
+        self._remote.close()
+
+    def _read(self, reader: SparkCatalogReader) -> Catalog:
+        try:
+            catalog = apply_schema(reader.read(), self._schema)
+            check_keys(catalog, self._schema, reader.key_holds)
+            return Catalog(tuple(reader.completed(relation) for relation in catalog.relations))
+        except Exception as error:
+            raise self._source_error("read the catalog", error) from None
+
+    def _source_error(self, purpose: str, error: Exception) -> Exception:
+        if not is_fault(error) or isinstance(error, SourceError):
+            return error
+        said = self._url.hide(first_line(error))
+        return SourceError(f"cannot {purpose} of {self._url.shown}: {said[:300]}")

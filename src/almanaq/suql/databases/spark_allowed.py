@@ -1,0 +1,115 @@
+"""What a text may hold that is sent to Spark: one SELECT over known tables, with functions that only compute.
+
+It is read again as Spark would read it. Functions are allowed by name; tables are those of the catalog, the session's
+own, and members of WITH: a path (parquet.`/folder`) is none of these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+
+from almanaq.errors import NotSupportedError, ProgrammingError, RefusedQueryError, first_line
+from almanaq.suql.syntax.dialect import MISREAD
+from almanaq.suql.syntax.functions import CLASSES
+from almanaq.suql.syntax.nodes import nodes_of
+
+Place = tuple[str, ...]
+OWN = frozenset(
+    """
+    array_append array_contains array_distinct array_except array_intersect array_join array_max array_min
+    array_position array_prepend array_size array_sort arrays_overlap array_compact
+    any_value array array_agg bool_and bool_or ceil char_length collect_list concat concat_ws count_if
+    date_format date_trunc date_add day dayofweek dayofyear element_at every exists explode explode_outer extract
+    filter forall format_number from_json get get_json_object hex if initcap instr isnan json_array_length
+    last_day left length listagg lpad ltrim make_date make_dt_interval make_interval make_timestamp
+    make_timestamp_ntz map_from_arrays md5 months_between named_struct nullif octet_length pmod posexplode
+    percentile percentile_cont percentile_disc quarter range regexp_count regexp_extract regexp_extract_all
+    regexp_like regexp_replace repeat replace reverse right rint round rpad rtrim sequence sha2 shiftleft shiftright
+    signum size slice sort_array split split_part string_agg struct substr substring sum to_date to_json
+    to_timestamp to_timestamp_ntz transform translate trim trunc try_divide try_element_at unhex unix_date
+    unix_micros weekday weekofyear width_bucket xxhash64 zip_with
+    """.split()
+)
+"""Functions of Spark that the emitter writes under names that sqlglot has no class for."""
+_CLASSES = frozenset(
+    """
+    And Or Xor Not Case If Cast TryCast Coalesce Exists Explode ExplodeOuter Posexplode Transform Filter ArrayFilter
+    Hex Unhex Lower Upper SortArray ArraySort CollectList ArrayUniqueAgg JSONExtract JSONExtractScalar Struct
+    StarMap TimeToStr StrToTime TsOrDsToDate DateAdd DateDiff TsOrDsAdd Pad RegexpExtract RegexpExtractAll
+    GroupConcat RegexpILike RegexpLike RegexpReplace ArrayContains ArrayToString Split IntDiv ArraySize ToChar
+    GenerateSeries Round Trunc DateTrunc TimestampTrunc Extract AtTimeZone Anonymous AnonymousAggFunc
+    Interval CurrentTimestamp CurrentDate TimestampAdd Flatten JSONFormat Reduce ParameterizedAgg Quantile
+    PercentileCont PercentileDisc ApproxQuantile Array Length Count CountIf Sum Avg Min Max Stddev Variance
+    Unnest Nullif Concat ConcatWs StrPosition Substring Trim Left Right Repeat Replace Reverse MD5 SHA2 Rand
+    Format Initcap UnixToTime Year Month Day Quarter WeekOfYear DayOfWeek DayOfYear LastDay
+    """.split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What a text may name.
+
+    Attributes:
+        places: where the tables of the catalog are, in lower case.
+    """
+
+    places: frozenset[Place]
+
+
+def check_text(sql: str, allowed: Allowed, prefix: str) -> frozenset[Place]:
+    """Give the tables of the catalog that a text reads.
+
+    Raises:
+        ProgrammingError, NotSupportedError: it is not one SELECT.
+        RefusedQueryError: it names something else, or a function that is not allowed.
+    """
+    places, others = _read(sql.replace(prefix, "session_"))
+    for place in others:
+        if tuple(part.lower() for part in place) not in allowed.places:
+            raise RefusedQueryError(f"{'.'.join(place)} is no table of this source, and nothing else is read")
+    return places
+
+
+@lru_cache(maxsize=256)
+def _read(sql: str) -> tuple[frozenset[Place], frozenset[Place]]:
+    tree = _parsed(sql)
+    members = {cte.alias.lower() for cte in nodes_of(tree, exp.CTE)}
+    found = set()
+    for table in nodes_of(tree, exp.Table):
+        if isinstance(table.this, exp.Func):
+            continue  # its name is looked at below
+        place = tuple(part.name for part in table.parts)
+        if len(place) > 1 or (place[0].lower() not in members and not place[0].startswith("session_")):
+            found.add(place)
+    for node in nodes_of(tree, exp.Func):
+        _check_function(node)
+    return frozenset(found), frozenset(found)
+
+
+def _parsed(sql: str) -> exp.Query:
+    try:
+        trees = [tree for tree in sqlglot.parse(sql, read="spark") if tree is not None]
+    except (sqlglot.errors.SqlglotError, *MISREAD) as error:
+        raise ProgrammingError(f"not a query: {first_line(error)}") from error
+    effects = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock, exp.DDL, exp.Command)
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Query) or any(isinstance(n, effects) and not isinstance(n, exp.Query) for n in tree.walk()):
+        raise NotSupportedError("only a single SELECT is run here")
+    if tree.find(exp.QueryTransform) is not None:
+        raise RefusedQueryError("TRANSFORM runs a program, and is not sent to a cluster")
+    return tree
+
+
+def _check_function(node: exp.Expr) -> None:
+    kind = type(node).__name__
+    if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
+        if node.name.lower() in OWN:
+            return
+        raise RefusedQueryError(f"the function {node.name.lower()!r} is not sent to a cluster")
+    if kind not in CLASSES and kind not in _CLASSES and not isinstance(node, exp.Connector):
+        raise RefusedQueryError(f"the function {node.sql_name().lower()!r} is not sent to a cluster")

@@ -1,0 +1,157 @@
+"""The one module that imports pyspark: a Spark Connect server as few calls, its errors named as ours.
+
+pyspark keeps the tags of a thread's operations; each piece of work gets one of its own, by which it is interrupted.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from almanaq.errors import MissingExtraError, SourceError, first_line
+from almanaq.suql.databases.spark_url import SparkURL
+
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.runSQLOnFiles": "false",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.files.maxPartitionBytes": "16m",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "8m",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.session.localRelationCacheThreshold": "1048576",
+}
+"""How a server has to be set up for a query to mean the same on each. What one task reads is one task's result, which
+an executor holds whole: the parts of files are small."""
+_RETRIES, _MOST_BACKOFF = 6, 4000
+
+
+class Remote:
+    """A session on a Spark Connect server, shared by the threads of one database."""
+
+    def __init__(self, url: SparkURL) -> None:
+        self._session = _connect(url)
+        self.client = self._session.client
+        self.session_id = str(self._session.session_id)
+
+    def batches(self, sql: str, tag: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a SELECT as the server sends them; the first item has the columns and may have no rows."""
+        from pyspark.sql.connect.plan import SQL
+
+        with self._tagged(tag):
+            found = self.client.to_table_as_iterator(SQL(sql).to_proto(self.client), {})
+            first = next(found, None)
+        while first is not None:
+            if isinstance(first, pa.Table):
+                yield from first.to_batches()
+            with self._tagged(tag):
+                first = next(found, None)
+
+    def table(self, sql: str, tag: str) -> pa.Table:
+        """Give all rows of a SELECT."""
+        from pyspark.sql.connect.plan import SQL
+
+        with self._tagged(tag):
+            found, _schema, *_ = self.client.to_table(SQL(sql).to_proto(self.client), {})
+        return found
+
+    def command(self, sql: str, tag: str) -> None:
+        """Run a statement of our own that changes something of ours."""
+        with self._tagged(tag):
+            self._session.sql(sql)
+
+    def view(self, name: str, table: pa.Table, tag: str) -> None:
+        """Make a temporary view of a few rows, which the server holds."""
+        with self._tagged(tag):
+            self._session.createDataFrame(table).createOrReplaceTempView(name)
+
+    def append(self, place: str, table: pa.Table, tag: str) -> None:
+        """Add rows to a table of ours."""
+        with self._tagged(tag):
+            self._session.createDataFrame(table).write.mode("append").format("parquet").saveAsTable(place)
+
+    def drop_view(self, name: str) -> None:
+        """Drop a temporary view."""
+        self._session.catalog.dropTempView(name)
+
+    def schema(self, place: str) -> Any:
+        """Give the columns of a table as pyspark describes them."""
+        return self._session.table(place).schema
+
+    def files(self, place: str) -> list[str]:
+        """Give the files that a table is read from; none of a table that is not read from files."""
+        return list(self._session.table(place).inputFiles())
+
+    def listing(self, paths: list[str], tag: str) -> list[tuple[str, int, int]]:
+        """Give path, time of change and length of files, which are not opened."""
+        with self._tagged(tag):
+            found = self._session.read.format("binaryFile").load(paths)
+            table = found.select("path", "modificationTime", "length").toArrow()
+        changed = table.column("modificationTime").cast(pa.int64()).to_pylist()
+        return sorted(zip(table.column("path").to_pylist(), changed, table.column("length").to_pylist(), strict=True))
+
+    def refresh(self, place: str) -> None:
+        """Let the server look anew for the files of a table."""
+        self._session.catalog.refreshTable(place)
+
+    def interrupt(self, tag: str) -> None:
+        """Stop what runs under a tag."""
+        self.client.interrupt_tag(tag)
+
+    def close(self) -> None:
+        """End the session, and with it its views."""
+        self._session.stop()
+
+    @contextmanager
+    def _tagged(self, tag: str) -> Iterator[None]:
+        self.client.add_tag(tag)
+        try:
+            yield
+        finally:
+            self.client.remove_tag(tag)
+
+
+def is_fault(error: BaseException) -> bool:
+    """Tell whether an error is one that Spark, its client or the connection raises."""
+    import grpc
+    from pyspark.errors import PySparkException
+
+    return isinstance(error, PySparkException | grpc.RpcError | pa.ArrowException | ValueError | OverflowError)
+
+
+def is_lost(error: BaseException) -> bool:
+    """Tell whether an error says that the server is gone, or has forgotten the session."""
+    said = str(error)
+    names = ("UNAVAILABLE", "INVALID_HANDLE", "SESSION_CLOSED", "SESSION_CHANGED", "NO_ACTIVE_SESSION", "RetriesExceed")
+    return any(name in said or name in type(error).__name__ for name in names)
+
+
+def _connect(url: SparkURL) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from pyspark.sql.connect.client.retries import DefaultPolicy
+            from pyspark.sql.connect.session import SparkSession
+    except ImportError as error:
+        raise MissingExtraError("pyspark-client", "spark", "a source on a Spark cluster") from error
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # its errors are told as ours
+    try:
+        session = SparkSession(connection=url.server)
+        session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_MOST_BACKOFF)])
+        for name, value in SETTINGS.items():
+            session.conf.set(name, value)
+        return session
+    except Exception as error:
+        if not is_fault(error):
+            raise
+        raise SourceError(f"cannot connect to Spark at {url.shown}: {url.hide(first_line(error))}") from None

@@ -1,0 +1,312 @@
+"""One query's dealings with a Spark cluster: SELECTs that are looked at before they are sent, and tables of its own.
+
+What a step makes for the next is Parquet in the session's schema (`spark_folder.py`), or, where the address names no
+folder, rows that the server holds; both are read again as they were written, whatever executor is lost. Every piece of
+work has a tag, by which it is interrupted. Tables are watched: one that changed between two steps is an error.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Self
+
+import pyarrow as pa
+
+from almanaq.errors import (
+    DatabaseError,
+    DeadlineExceeded,
+    OperationalError,
+    ProgrammingError,
+    UnsupportedError,
+    engine_error,
+    first_line,
+)
+from almanaq.suql.databases.leaving import end
+from almanaq.suql.databases.spark_allowed import Allowed, check_text
+from almanaq.suql.databases.spark_driver import Remote, is_fault, is_lost
+from almanaq.suql.databases.spark_folder import create_schema, drop_schema, named, session_name
+from almanaq.suql.databases.spark_types import to_plain, to_spark
+from almanaq.suql.databases.spark_watch import Watch
+
+_HELD_BYTES = 4_000_000
+"""Rows that the server holds by themselves; more are written to the folder."""
+_MOST_HELD_BYTES = 64_000_000
+"""The most where there is no folder."""
+_CHUNK_BYTES = 16_000_000
+_INSIST_SECONDS = 0.05
+_ENDED = "the query ran longer than its deadline and was stopped"
+
+
+@dataclass(eq=False, slots=True)
+class _Work:
+    """One statement or stream under way; the tag tells the server which."""
+
+    tag: str = field(default_factory=lambda: f"almanaq-{uuid.uuid4().hex}")
+    stopped: bool = False
+
+
+class SparkQuerySession:
+    """A Session on a Spark Connect server.
+
+    Args:
+        remote: the connection, shared with other sessions.
+        allowed: what a text may name.
+        folder: where tables between steps go; "" where the address names none.
+    """
+
+    def __init__(self, remote: Remote, allowed: Allowed, folder: str, deadline: float | None = None) -> None:
+        self._remote, self._allowed, self._folder = remote, allowed, folder
+        self._prefix = f"t{uuid.uuid4().hex[:12]}_"
+        self._schema = ""
+        self._watch = Watch(remote)
+        self._state = threading.RLock()  # guards the five below
+        self._active: set[_Work] = set()
+        self._views: list[str] = []
+        self._closed = False
+        self._insisting = False
+        self._making = threading.Lock()
+        self._ends = None if deadline is None else time.monotonic() + deadline
+        self._timer: threading.Timer | None = None
+        if deadline is not None:
+            self._timer = threading.Timer(deadline, self._stop_all)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a SELECT as the cluster finds them; closing the iterator stops its job."""
+        places = check_text(sql, self._allowed, self._prefix)
+        work = self._begin()
+        try:
+            with self._named_errors(work):
+                self._watch.before(places, work.tag)
+                found = self._remote.batches(sql, work.tag)
+                first = next(found, None)
+        except BaseException:
+            self._forget(work)
+            raise
+        return self._batches(work, found, first, batch_rows, places)
+
+    def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
+        """Give all rows of a SELECT, or a little more than `most_bytes` of them."""
+        places = check_text(sql, self._allowed, self._prefix)
+        with self._work() as work:
+            self._watch.before(places, work.tag)
+            batches, held = [], 0
+            found = self._remote.batches(sql, work.tag)
+            for batch in found:
+                batches.append(to_plain(batch))
+                held += batch.nbytes
+                if most_bytes is not None and held > most_bytes:
+                    self._remote.interrupt(work.tag)
+                    break
+            if not batches:
+                return to_plain(self._remote.table(sql, work.tag))
+            self._watch.after(places, work.tag)
+            return pa.Table.from_batches(batches)
+
+    def create(self, name: str, sql: str) -> int:
+        """Make the temporary table `name` from a SELECT; give its number of rows."""
+        places = check_text(sql, self._allowed, self._prefix)
+        self._refuse_again(name)
+        if not self._folder:
+            table = self.fetch(sql, _MOST_HELD_BYTES)
+            self.store(name, table)
+            return int(table.num_rows)
+        with self._work() as work:
+            self._watch.before(places, work.tag)
+            place = named(self._own_schema(work), self._prefix + name)
+            self._remote.command(f"CREATE TABLE {place} USING parquet AS {sql.strip().rstrip(';')}", work.tag)
+            self._watch.after(places, work.tag)
+            self._show(name, place, work)
+            counted = self._remote.table(f"SELECT count(*) AS n FROM {place}", work.tag)
+            return int(counted.column(0)[0].as_py())
+
+    def store(self, name: str, table: pa.Table) -> None:
+        """Make the temporary table `name` from Arrow data: held by the server where it is small, else Parquet."""
+        self._refuse_again(name)
+        written = to_spark(table)
+        if written.nbytes > _MOST_HELD_BYTES and not self._folder:
+            raise UnsupportedError(
+                f"{written.nbytes / 1e6:.0f} MB would have to be kept between two steps: name a folder that the "
+                "cluster shares in the address (sc://host:15002/;folder=…)"
+            )
+        with self._work() as work:
+            if written.nbytes <= _HELD_BYTES or not self._folder:
+                self._remote.view(self._prefix + name, written, work.tag)
+                self._views.append(name)
+                return
+            place = named(self._own_schema(work), self._prefix + name)
+            rows = max(1, int(written.num_rows * _CHUNK_BYTES / written.nbytes))
+            for start in range(0, written.num_rows, rows):
+                self._remote.append(place, written.slice(start, rows), work.tag)
+            self._show(name, place, work)
+
+    def locate(self, name: str) -> tuple[str, ...]:
+        """Give the name of the temporary table `name`: a view that this session alone has."""
+        return (self._prefix + name,)
+
+    def interrupt(self) -> None:
+        """Stop whatever runs; safe from any thread and when nothing runs."""
+        with self._state:
+            for work in self._active:
+                work.stopped = True
+        self._insist()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Drop every temporary table of this session and end its streams."""
+        with self._state:
+            self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.interrupt()
+        end(self._finish, [self._making])
+
+    def _finish(self) -> None:
+        with suppress(Exception):  # the server is gone, and what it held; the folder is swept by the next session
+            for name in self._views:
+                self._remote.drop_view(self._prefix + name)
+            if self._schema:
+                drop_schema(self._remote, self._schema, "almanaq-end")
+
+    # --- tables of the session
+
+    def _own_schema(self, work: _Work) -> str:
+        with self._making:
+            if not self._schema:
+                name = session_name()
+                create_schema(self._remote, name, self._folder, work.tag)
+                self._schema = name
+            return self._schema
+
+    def _show(self, name: str, place: str, work: _Work) -> None:
+        """Let SQL name a table of the session's schema as it names what the server holds."""
+        view = named(self._prefix + name)
+        self._remote.command(f"CREATE TEMPORARY VIEW {view} AS SELECT * FROM {place}", work.tag)
+        self._views.append(name)
+
+    def _refuse_again(self, name: str) -> None:
+        if name in self._views:
+            raise ProgrammingError(f'there is a temporary table "{name}" already')
+
+    # --- streams
+
+    def _batches(
+        self,
+        work: _Work,
+        found: Iterator[pa.RecordBatch],
+        batch: pa.RecordBatch | None,
+        most: int,
+        places: frozenset[tuple[str, ...]],
+    ) -> Iterator[pa.RecordBatch]:
+        done = False
+        try:
+            while batch is not None:
+                plain = to_plain(batch)
+                for start in range(0, plain.num_rows, most):
+                    self._refuse_if_stopped(work)
+                    yield plain.slice(start, most)
+                with self._named_errors(work):
+                    batch = next(found, None)
+            done = True
+            with self._named_errors(work):
+                self._watch.after(places, work.tag)
+        finally:
+            self._forget(work)
+            if not done:
+                with suppress(Exception):  # the server is gone, or the stream is another thread's
+                    self._remote.interrupt(work.tag)
+                    found.close()  # type: ignore[attr-defined]
+
+    # --- work, deadlines, errors
+
+    @contextmanager
+    def _work(self) -> Iterator[_Work]:
+        work = self._begin()
+        try:
+            with self._named_errors(work):
+                yield work
+        finally:
+            self._forget(work)
+
+    def _begin(self) -> _Work:
+        with self._state:
+            work = _Work()
+            self._refuse_if_stopped(work)
+            self._active.add(work)
+            return work
+
+    def _forget(self, work: _Work) -> None:
+        with self._state:
+            self._active.discard(work)
+
+    def _refuse_if_stopped(self, work: _Work) -> None:
+        if self._closed:
+            raise OperationalError("the session is closed")
+        if self._over():
+            raise DeadlineExceeded(_ENDED)
+        if work.stopped:
+            raise OperationalError("the query was interrupted")
+
+    def _over(self) -> bool:
+        return self._ends is not None and time.monotonic() >= self._ends
+
+    def _stop_all(self) -> None:
+        with self._state:
+            for work in self._active:
+                work.stopped = True
+        self._insist()
+
+    def _insist(self) -> None:
+        """Interrupt what is to stop until it has: a request may reach the server before the work does."""
+        with self._state:
+            if self._insisting or not any(work.stopped for work in self._active):
+                return
+            self._insisting = True
+        threading.Thread(target=self._insisted, daemon=True).start()
+
+    def _insisted(self) -> None:
+        while True:
+            with self._state:
+                tags = [work.tag for work in self._active if work.stopped]
+                if not tags:
+                    self._insisting = False
+                    return
+            for tag in tags:
+                with suppress(Exception):  # the server is gone, and the work with it
+                    self._remote.interrupt(tag)
+            time.sleep(_INSIST_SECONDS)
+
+    @contextmanager
+    def _named_errors(self, work: _Work) -> Iterator[None]:
+        """Give what Spark says against the block our names."""
+        try:
+            self._refuse_if_stopped(work)
+            yield
+        except DatabaseError:
+            raise
+        except Exception as error:
+            if not is_fault(error):
+                raise
+            raise self._named(error, work) from error
+
+    def _named(self, error: Exception, work: _Work) -> DatabaseError:
+        if self._over():
+            return DeadlineExceeded(_ENDED)
+        if work.stopped:
+            return OperationalError("the query was interrupted")
+        said = first_line(error).replace(self._prefix, "")
+        if is_lost(error):
+            return OperationalError(f"the connection to the Spark cluster was lost while the query ran: {said[:300]}")
+        if "FILE_NOT_EXIST" in said or "does not exist" in said and "file" in said.lower():
+            return OperationalError(f"a table changed while the query ran: {said[:300]}; run it again")
+        return engine_error(said[:600], type(error))
+
+
