@@ -24,6 +24,7 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.driver.maxResultSize": "0",
+    "spark.sql.shuffle.partitions": "4",
     "spark.worker.timeout": "10",
     "spark.executor.heartbeatInterval": "2s",
     "spark.network.timeout": "20s",

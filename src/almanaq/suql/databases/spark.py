@@ -16,7 +16,7 @@ from almanaq.suql.databases.spark_catalog import SparkCatalogReader
 from almanaq.suql.databases.spark_driver import Remote, is_fault
 from almanaq.suql.databases.spark_folder import sweep
 from almanaq.suql.databases.spark_session import SparkQuerySession
-from almanaq.suql.databases.spark_url import SparkURL, read_spark_url
+from almanaq.suql.databases.spark_url import read_spark_url
 
 
 class SparkDatabase:

@@ -72,12 +72,19 @@ class Remote:
     def view(self, name: str, table: pa.Table, tag: str) -> None:
         """Make a temporary view of a few rows, which the server holds."""
         with self._tagged(tag):
-            self._session.createDataFrame(table).createOrReplaceTempView(name)
+            self._frame(table).createOrReplaceTempView(name)
 
     def append(self, place: str, table: pa.Table, tag: str) -> None:
         """Add rows to a table of ours."""
         with self._tagged(tag):
-            self._session.createDataFrame(table).write.mode("append").format("parquet").saveAsTable(place)
+            self._frame(table).write.mode("append").format("parquet").saveAsTable(place)
+
+    def _frame(self, table: pa.Table) -> Any:
+        if table.num_rows:
+            return self._session.createDataFrame(table)
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return self._session.createDataFrame([], from_arrow_schema(table.schema))
 
     def drop_view(self, name: str) -> None:
         """Drop a temporary view."""
@@ -125,7 +132,8 @@ def is_fault(error: BaseException) -> bool:
     import grpc
     from pyspark.errors import PySparkException
 
-    return isinstance(error, PySparkException | grpc.RpcError | pa.ArrowException | ValueError | OverflowError)
+    unread = (pa.ArrowException, ValueError, OverflowError, KeyError)  # a type that the client has no name for
+    return isinstance(error, (PySparkException, grpc.RpcError, *unread))
 
 
 def is_lost(error: BaseException) -> bool:

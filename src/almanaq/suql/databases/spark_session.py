@@ -8,25 +8,23 @@ work has a tag, by which it is interrupted. Tables are watched: one that changed
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Self
 
 import pyarrow as pa
 
 from almanaq.errors import (
     DatabaseError,
-    DeadlineExceeded,
     OperationalError,
     ProgrammingError,
     UnsupportedError,
     engine_error,
     first_line,
 )
-from almanaq.suql.databases.leaving import end
+from almanaq.suql.databases.interruptible import InterruptibleSession
+from almanaq.suql.databases.leaving import Lock
 from almanaq.suql.databases.spark_allowed import Allowed, check_text
 from almanaq.suql.databases.spark_driver import Remote, is_fault, is_lost
 from almanaq.suql.databases.spark_folder import create_schema, drop_schema, named, session_name
@@ -38,8 +36,8 @@ _HELD_BYTES = 4_000_000
 _MOST_HELD_BYTES = 64_000_000
 """The most where there is no folder."""
 _CHUNK_BYTES = 16_000_000
-_INSIST_SECONDS = 0.05
-_ENDED = "the query ran longer than its deadline and was stopped"
+_UNSUPPORTED = ("[UNSUPPORTED", "[UNRESOLVED_COLUMN", "[NOT_SUPPORTED", "[SCALAR_SUBQUERY_IS_IN", "[CORRELATED")
+"""What Spark says of subqueries that it cannot take apart: names were looked up before a text was sent."""
 
 
 @dataclass(eq=False, slots=True)
@@ -50,7 +48,7 @@ class _Work:
     stopped: bool = False
 
 
-class SparkQuerySession:
+class SparkQuerySession(InterruptibleSession):
     """A Session on a Spark Connect server.
 
     Args:
@@ -60,24 +58,21 @@ class SparkQuerySession:
     """
 
     def __init__(self, remote: Remote, allowed: Allowed, folder: str, deadline: float | None = None) -> None:
+        super().__init__()
         self._remote, self._allowed, self._folder = remote, allowed, folder
-        self._prefix = f"t{uuid.uuid4().hex[:12]}_"
         self._schema = ""
         self._watch = Watch(remote)
-        self._state = threading.RLock()  # guards the five below
         self._active: set[_Work] = set()
         self._views: list[str] = []
-        self._closed = False
-        self._insisting = False
         self._making = threading.Lock()
-        self._ends = None if deadline is None else time.monotonic() + deadline
-        self._timer: threading.Timer | None = None
-        if deadline is not None:
-            self._timer = threading.Timer(deadline, self._stop_all)
-            self._timer.daemon = True
-            self._timer.start()
+        self._end_after(deadline, timed=True)
 
-    def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+    def stream(
+        self,
+        sql: str,
+        batch_rows: int = 2048,
+        first_rows: int | None = None,  # noqa: ARG002
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT as the cluster finds them; closing the iterator stops its job."""
         places = check_text(sql, self._allowed, self._prefix)
         work = self._begin()
@@ -150,25 +145,6 @@ class SparkQuerySession:
         """Give the name of the temporary table `name`: a view that this session alone has."""
         return (self._prefix + name,)
 
-    def interrupt(self) -> None:
-        """Stop whatever runs; safe from any thread and when nothing runs."""
-        with self._state:
-            for work in self._active:
-                work.stopped = True
-        self._insist()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        """Drop every temporary table of this session and end its streams."""
-        with self._state:
-            self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self.interrupt()
-        end(self._finish, [self._making])
-
     def _finish(self) -> None:
         with suppress(Exception):  # the server is gone, and what it held; the folder is swept by the next session
             for name in self._views:
@@ -238,8 +214,8 @@ class SparkQuerySession:
 
     def _begin(self) -> _Work:
         with self._state:
+            self._refuse_if_over()
             work = _Work()
-            self._refuse_if_stopped(work)
             self._active.add(work)
             return work
 
@@ -248,41 +224,25 @@ class SparkQuerySession:
             self._active.discard(work)
 
     def _refuse_if_stopped(self, work: _Work) -> None:
-        if self._closed:
-            raise OperationalError("the session is closed")
-        if self._over():
-            raise DeadlineExceeded(_ENDED)
+        self._refuse_if_over()
         if work.stopped:
-            raise OperationalError("the query was interrupted")
+            raise self._stopped()
 
-    def _over(self) -> bool:
-        return self._ends is not None and time.monotonic() >= self._ends
+    def _mark_stopped(self) -> None:
+        for work in self._active:
+            work.stopped = True
 
-    def _stop_all(self) -> None:
+    def _cancel_stopped(self) -> bool:
+        """Interrupt what is to stop: a request may reach the server before the work does."""
         with self._state:
-            for work in self._active:
-                work.stopped = True
-        self._insist()
+            tags = [work.tag for work in self._active if work.stopped]
+        for tag in tags:
+            with suppress(Exception):  # the server is gone, and the work with it
+                self._remote.interrupt(tag)
+        return bool(tags)
 
-    def _insist(self) -> None:
-        """Interrupt what is to stop until it has: a request may reach the server before the work does."""
-        with self._state:
-            if self._insisting or not any(work.stopped for work in self._active):
-                return
-            self._insisting = True
-        threading.Thread(target=self._insisted, daemon=True).start()
-
-    def _insisted(self) -> None:
-        while True:
-            with self._state:
-                tags = [work.tag for work in self._active if work.stopped]
-                if not tags:
-                    self._insisting = False
-                    return
-            for tag in tags:
-                with suppress(Exception):  # the server is gone, and the work with it
-                    self._remote.interrupt(tag)
-            time.sleep(_INSIST_SECONDS)
+    def _locks(self) -> list[Lock]:
+        return [self._making]
 
     @contextmanager
     def _named_errors(self, work: _Work) -> Iterator[None]:
@@ -298,15 +258,15 @@ class SparkQuerySession:
             raise self._named(error, work) from error
 
     def _named(self, error: Exception, work: _Work) -> DatabaseError:
-        if self._over():
-            return DeadlineExceeded(_ENDED)
-        if work.stopped:
-            return OperationalError("the query was interrupted")
+        if self._is_late() or work.stopped:
+            return self._stopped()
         said = first_line(error).replace(self._prefix, "")
         if is_lost(error):
             return OperationalError(f"the connection to the Spark cluster was lost while the query ran: {said[:300]}")
-        if "FILE_NOT_EXIST" in said or "does not exist" in said and "file" in said.lower():
+        if "FILE_NOT_EXIST" in said or ("does not exist" in said and "file" in said.lower()):
             return OperationalError(f"a table changed while the query ran: {said[:300]}; run it again")
+        if said.startswith(_UNSUPPORTED):
+            return UnsupportedError(f"spark cannot do what the query asks: {said[:400]}")
+        if isinstance(error, KeyError):
+            return DatabaseError("a value has a type that cannot be read here: cast it to text")
         return engine_error(said[:600], type(error))
-
-

@@ -48,7 +48,9 @@ def to_plain(data: Any) -> Any:
     if not any(_is_nested(field.type) for field in data.schema):
         return data
     columns = [
-        pa.array([None if v is None else json.dumps(_jsonable(v), default=str) for v in column.to_pylist()], pa.string())
+        pa.array(
+            [None if v is None else json.dumps(_jsonable(v), default=str) for v in column.to_pylist()], pa.string()
+        )
         if _is_nested(column.type)
         else column
         for column in data.columns

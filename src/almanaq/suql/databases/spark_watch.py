@@ -24,6 +24,7 @@ class Watch:
         self._remote = remote
         self._lock = threading.Lock()
         self._seen: dict[Place, object] = {}
+        self._read: set[Place] = set()
 
     def before(self, places: Iterable[Place], tag: str) -> None:
         """Remember the files of tables that are read for the first time."""
@@ -34,10 +35,15 @@ class Watch:
                     self._seen[place] = self._files(place, tag)
 
     def after(self, places: Iterable[Place], tag: str) -> None:
-        """Raise OperationalError when a table's files are no longer those that were remembered."""
+        """Raise OperationalError when a table that was read before is no longer what it was.
+
+        What changes while the first statement reads is found here after the next one.
+        """
         for place in sorted(places):
-            seen = self._seen[place]
-            if seen and self._files(place, tag) != seen:
+            with self._lock:
+                seen, again = self._seen[place], place in self._read
+                self._read.add(place)
+            if again and seen and self._files(place, tag) != seen:
                 raise OperationalError(f"the table {place[-1]} changed while the query ran; run it again")
 
     def _files(self, place: Place, tag: str) -> object:

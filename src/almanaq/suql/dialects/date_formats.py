@@ -85,6 +85,30 @@ def _parts(node: exp.Expr) -> list[str | tuple[str, str]]:
     return found
 
 
+FIELDS_OF_JAVA = {
+    **{"YYYY": "yyyy", "YY": "yy", "MM": "MM", "DDD": "DDD", "DD": "dd", "HH24": "HH", "HH12": "hh", "HH": "hh"},
+    **{"MI": "mm", "SS": "ss", "MS": "SSS", "US": "SSSSSS", "AM": "a", "PM": "a", "Mon": "MMM", "Dy": "E"},
+    **{"FMMM": "M", "FMDD": "d", "FMDDD": "D", "FMHH24": "H", "FMHH12": "h", "FMHH": "h", "FMMI": "m", "FMSS": "s"},
+    **{"FMMonth": "MMMM", "FMDay": "EEEE", "TMMonth": "MMMM", "TMMon": "MMM", "TMDay": "EEEE", "TMDy": "E", "Q": "q"},
+}
+"""Fields that Java's templates, which Spark has, write the same."""
+FIELDS_OF_JAVA |= {name: FIELDS_OF_JAVA[name.upper()] for name in _ANY_CASE if name.upper() in FIELDS_OF_JAVA}
+
+
+def template_parts(node: exp.Expr) -> list[tuple[str | None, str]]:
+    """Give the fields of a template that is written out, and the text between them, which has no field."""
+    template = node.args.get("format")
+    if not isinstance(template, exp.Literal):
+        raise UnsupportedError("the template of a date has to be written out here: to_char(day, 'YYYY-MM-DD')")
+    found: list[tuple[str | None, str]] = []
+    for match in _PARTS.finditer(template.name):
+        if match["other"]:
+            raise UnsupportedError(f"the template {template.name!r} has {match[0]!r}, which is not supported here")
+        quoted = match["quoted"]
+        found.append((match["field"], quoted if quoted is not None else match[0]))
+    return found
+
+
 def _written(node: exp.Expr, template: str) -> exp.Expr:
     return exp.Anonymous(this="strftime", expressions=[node.this.copy(), exp.Literal.string(template)])
 

@@ -15,16 +15,16 @@ _BACKSLASH_IN_NAMES = ("bigquery", "clickhouse")
 def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
     r"""Give a tree, which is changed, with its texts safe to print: the last step before it is.
 
-    In PostgreSQL `'a\b'` depends on a setting of the session, `e'a\\b'` does not. Databricks puts the value of a
-    setting, or of a variable of the server's environment, into `${…}` wherever it stands, in a text too. Other engines
-    have no such setting, or it is made at the start of a session.
+    In PostgreSQL `'a\b'` depends on a setting of the session, `e'a\\b'` does not. Databricks and Spark put the value of
+    a setting, or of a variable of the server's environment, into `${…}` wherever it stands, in a text too. Other
+    engines have no such setting, or it is made at the start of a session.
 
     Raises:
         UnsupportedError: a name that the engine has no way to write.
     """
     if dialect == "postgres":
         return _escaped(tree)
-    if dialect == "databricks":
+    if dialect in ("databricks", "spark"):
         return without_variables(tree)
     if dialect in _BACKSLASH_IN_NAMES:
         for name in nodes_of(tree, exp.Identifier):

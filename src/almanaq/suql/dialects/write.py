@@ -12,6 +12,7 @@ from almanaq.suql.dialects.duckdb import write_for_duckdb
 from almanaq.suql.dialects.json_paths import write_path
 from almanaq.suql.dialects.others import write_for_others
 from almanaq.suql.dialects.patterns import refuse_backspace
+from almanaq.suql.dialects.spark import write_for_spark
 from almanaq.suql.syntax.normal_forms import COMPARISONS, rewritten
 from almanaq.suql.syntax.recursion import with_written_clauses
 from almanaq.suql.syntax.respelling import MISREAD
@@ -26,7 +27,7 @@ def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
     Raises:
         UnsupportedError: the engine has nothing that means the same.
     """
-    own = {"postgres": _for_postgres, "duckdb": write_for_duckdb}.get(dialect)
+    own = {"postgres": _for_postgres, "duckdb": write_for_duckdb, "spark": write_for_spark}.get(dialect)
     write = own or partial(write_for_others, dialect=dialect)
 
     def portable(node: exp.Expr) -> exp.Expr:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from almanaq.errors import RefusedQueryError
 from almanaq.suql.syntax.nodes import nodes_of
 
-_BACKSLASHES = ("mysql", "clickhouse", "snowflake", "bigquery", "databricks")
+_BACKSLASHES = ("mysql", "clickhouse", "snowflake", "bigquery", "databricks", "spark")
 """Engines in whose texts a backslash is an escape."""
 _STANDARD = r"""(?<!\w)[eE]'(?:[^'\\]|''|\\.)*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`"""
 _ESCAPED = r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*"|`(?:[^`]|``)*`"""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-ENGINES = ("duckdb", "postgres", "mysql", "trino", "clickhouse", "snowflake", "bigquery", "databricks")
+ENGINES = ("duckdb", "postgres", "mysql", "trino", "clickhouse", "snowflake", "bigquery", "databricks", "spark")
 """sqlglot's names of the dialects of the engines that a query may run on."""
 
 _ALLOWED = {
