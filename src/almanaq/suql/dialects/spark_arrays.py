@@ -189,7 +189,7 @@ def write_source(node: exp.Expr) -> exp.Expr:
         return node
     series = node.this
     if isinstance(series, exp.GenerateSeries) and series.args["start"].is_type(*exp.DataType.INTEGER_TYPES):
-        start, end, step = (series.args.get(key) for key in ("start", "end", "step"))
+        start, end, step = series.args["start"], series.args["end"], series.args.get("step")
         if step is None or (isinstance(step, exp.Literal) and step.is_int):
             some = exp.LTE(this=start.copy(), expression=end.copy())
             numbers = _call("sequence", start, end, *([step] if step is not None else []))

@@ -4,7 +4,33 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from almanaq.errors import UnsupportedError
+from almanaq.suql.syntax.nodes import nodes_of
+
 _NUMBER = "_first"
+
+
+def merge_members(tree: exp.Expr) -> exp.Expr:
+    """Give a tree, which is changed, in which no member of WITH is defined twice: sqlglot moves all to the top.
+
+    Raises:
+        UnsupportedError: two members that differ have one name.
+    """
+    known: dict[str, exp.Expr] = {}
+    for with_ in nodes_of(tree, exp.With):
+        kept = []
+        for member in with_.expressions:
+            name = member.alias.lower()
+            if name not in known:
+                known[name] = member.copy()
+                kept.append(member)
+            elif known[name] != member:
+                raise UnsupportedError(f"spark cannot have two members of WITH named {name!r}: rename one")
+        if kept:
+            with_.set("expressions", kept)
+        else:
+            with_.pop()
+    return tree
 
 
 def write_select(node: exp.Expr) -> exp.Expr:
@@ -73,9 +99,11 @@ def _resolved(key: exp.Expr, select: exp.Select) -> exp.Expr:
 def _output(node: exp.Expr, select: exp.Select) -> exp.Expr:
     """Give what an ordinal or the name of an output stands for."""
     if isinstance(node, exp.Literal) and node.is_int:
-        return select.selects[int(node.name) - 1].unalias().copy()
+        chosen: exp.Expr = select.selects[int(node.name) - 1].unalias().copy()
+        return chosen
     if isinstance(node, exp.Column) and not node.table:
         for item in select.selects:
             if isinstance(item, exp.Alias) and item.alias == node.name:
-                return item.this.copy()
+                named: exp.Expr = item.this.copy()
+                return named
     return node.copy()

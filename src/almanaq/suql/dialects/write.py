@@ -13,6 +13,7 @@ from almanaq.suql.dialects.json_paths import write_path
 from almanaq.suql.dialects.others import write_for_others
 from almanaq.suql.dialects.patterns import refuse_backspace
 from almanaq.suql.dialects.spark import write_for_spark
+from almanaq.suql.dialects.spark_select import merge_members
 from almanaq.suql.syntax.normal_forms import COMPARISONS, rewritten
 from almanaq.suql.syntax.recursion import with_written_clauses
 from almanaq.suql.syntax.respelling import MISREAD
@@ -42,7 +43,8 @@ def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
             return write_path(node, dialect)
         return write(node if dialect == "postgres" else _hexadecimal(node))
 
-    return rewritten(tree, portable)
+    written = rewritten(tree, portable)
+    return merge_members(written) if dialect == "spark" else written
 
 
 def _refuse_dropped(node: exp.Expr, dialect: str) -> None:

@@ -1,0 +1,113 @@
+"""A cluster gives DuckDB's rows for as many calls: the language's document, two samples, generated queries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from test_same_as_duckdb import RESTAURANTS, TASK, connect, odd, task
+from tests.laws.compare import difference, expect
+from tests.laws.oracle import Oracle
+from tests.queries.test_language_doc import EXAMPLES, choices, filled, ordered, reply
+
+import almanaq
+from almanaq import sample
+from almanaq.errors import UnsupportedError
+from almanaq.suql.catalog.schema_file import read_schema
+from almanaq.suql.databases.spark import SparkDatabase
+from almanaq.testing import FunctionModel
+from laws.check import Ready, check, connect_exactly, prepare
+
+from .tables import Tables
+
+LAWS = int(os.environ.get("ALMANAQ_CLUSTER_LAWS", "12"))
+FIRST = int(os.environ.get("ALMANAQ_CLUSTER_FIRST_LAW", "0"))
+
+
+@pytest.fixture(scope="module")
+def places(tables: Tables) -> str:
+    return tables.source({**sample.load("restaurants").tables, **task(), **odd()})
+
+
+@pytest.fixture(scope="module")
+def both(places: str) -> Iterator[tuple[Any, Any]]:
+    first = connect({**sample.load("restaurants").tables, **task(), **odd()})[0]
+    second = connect(SparkDatabase(places))[0]
+    yield first, second
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize("sql", [*RESTAURANTS, *TASK])
+def test_same_rows_and_calls(both: tuple[Any, Any], sql: str) -> None:
+    results = [con.sql(sql) for con in both]
+    rows = [[tuple(float(v) if hasattr(v, "as_tuple") else v for v in row) for row in r.rows] for r in results]
+    assert rows[0]
+    assert rows[1] == rows[0]
+    assert results[0].trace.text_calls == results[1].trace.text_calls > 0
+
+
+def test_a_limit_stops_the_job_and_the_calls(places: str) -> None:
+    model = FunctionModel(lambda text, question: "Yes")
+    with almanaq.connect(SparkDatabase(places), model=model, cache=False, speculation=2) as con:
+        assert len(con.sql("SELECT id FROM task WHERE answer(body, 'is it calm?') = 'Yes' LIMIT 3").rows) == 3
+    assert model.calls <= 2 * 3
+
+
+def test_the_examples_of_the_document(tables: Tables) -> None:
+    restaurants = {"restaurants": ordered(sample.load("restaurants").tables["restaurants"])}
+    said = read_schema(sample.schema_path("restaurants"))
+    database = SparkDatabase(tables.source(restaurants), schema=said)
+    wrong, refused = [], []
+    for example in EXAMPLES:
+        sql, chosen = choices(example)
+        parameters = chosen.pop("parameters", [])
+        if chosen:
+            continue  # what is approximate, or linked, is no matter of the database
+        with almanaq.connect(database, model=FunctionModel(reply), cache=False, link=False) as con:
+            try:
+                result = con.sql(sql, parameters)
+                columns, rows = list(result.columns), list(result.rows)
+            except UnsupportedError as error:
+                refused.append((sql, str(error)))
+                continue
+        oracle = Oracle(restaurants, reply)
+        try:
+            found = difference(expect(oracle, filled(sql, parameters)), columns, rows)
+        finally:
+            oracle.close()
+        wrong += [(sql, found)] if found else []
+    print(f"{len(EXAMPLES)} examples, {len(wrong)} differ, {len(refused)} refused by name")
+    for sql, said_of_it in refused:
+        print("refused:", said_of_it.split("\n")[0][:110], "|", sql[:90].replace("\n", " "))
+    assert not wrong
+    assert len(refused) <= 3
+
+
+def test_generated_queries(tables: Tables) -> None:
+    compared, refused, failures, seed = 0, [], [], FIRST
+    while compared < LAWS:
+        ready, seed = prepare(seed), seed + 1
+        if not isinstance(ready, Ready):
+            continue
+        seen: list[int] = []
+
+        def on_cluster(source: Any, model: Any, at: int = seed, **options: Any) -> Any:
+            return connect_exactly(tables.database(source, files=at % 10 == 0), model, **options)  # type: ignore[arg-type]
+
+        failure, observed = check(ready, connect=on_cluster)
+        if failure is not None and failure.kind.startswith("UnsupportedError"):
+            refused.append(failure.seed)
+            continue
+        compared += 1
+        seen += [observed.calls] if observed is not None else []
+        failures += [failure] if failure is not None else []
+        right = check(ready)[1]
+        if observed is not None and right is not None and observed.calls != right.calls:
+            failures.append(f"seed {ready.case.seed}: {observed.calls} calls, DuckDB {right.calls}")  # type: ignore[arg-type]
+        if compared % 25 == 0:
+            print(f"{compared} compared, {len(refused)} refused by name, {len(failures)} differ", flush=True)
+    print(f"{compared} compared (seeds {FIRST} to {seed - 1}), {len(refused)} refused by name, {len(failures)} differ")
+    assert not failures, "\n".join(map(str, failures))
