@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import almanaq
-from almanaq.errors import AlmanaqError, SourceError, UnsupportedError, UsageError
+from almanaq.errors import AlmanaqError, SourceError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.databases.files import read_table
 from almanaq.suql.databases.open_source import open_database
@@ -122,8 +122,8 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
         open_database(tmp_path / "void")
     with pytest.raises(SourceError, match="no folder"):
         open_database(tmp_path / "nowhere" / "x.csv")
-    with pytest.raises(UnsupportedError, match="Spark"):
-        open_database("spark+sc://localhost:1")
+    with pytest.raises(AlmanaqError, match="no parameter 'shema'; did you mean 'schema'"):
+        open_database("spark+sc://localhost:1/;shema=town")
     with pytest.raises(AlmanaqError, match="did you mean"):
         open_database("postgersql://localhost/x")
     with pytest.raises(UsageError, match="int is no source"):

@@ -45,6 +45,13 @@ def index(
     language: Annotated[
         str | None, typer.Option("--language", help="Stem words by its rules; default english; none: keep them whole.")
     ] = None,
+    spark: Annotated[
+        str | None,
+        typer.Option(
+            "--spark", metavar="URL", help="Let a Spark cluster write it: sc://host:15002, see docs/spark.md."
+        ),
+    ] = None,
+    shards: Annotated[int, typer.Option("--shards", metavar="N", help="With --spark: into so many parts.")] = 8,
     allow_http: AllowHttp = False,
 ) -> None:
     """Index the tables of a corpus on disk, for `almanaq find --index DIR`."""
@@ -55,6 +62,17 @@ def index(
     if update and (fields, language) != (None, None):
         raise UsageError("--fields and --language do not go with --update: they were chosen at the start")
     tables = read_tables(corpus, allow_http=allow_http)
+    if spark is not None:
+        if update or embedder:
+            raise UsageError("--spark writes an index of words anew: leave out --update and --embedder")
+        from almanaq.cluster_index import index_on_cluster
+
+        stemmed = None if language == "none" else language or "english"
+        made = index_on_cluster(
+            tables, out, fields or DEFAULT_FIELDS, url=spark, shards=shards, language=stemmed, say=say
+        )
+        say(f"{len(made)} tables indexed in {out}, in {len(made.segments)} shards")
+        return
     if update:
         named = open_index(out).recipe.embedder
         if embedder not in (None, named):

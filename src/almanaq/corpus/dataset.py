@@ -159,7 +159,7 @@ class ParquetCorpus:
                 _require(file, ("header", "rows"))
             for row in _records(file):
                 if self.split is None or row.get("split") == self.split:
-                    yield _table(row, file)
+                    yield table_of_row(row, file)
 
 
 def is_dataset_folder(path: Path) -> bool:
@@ -222,7 +222,8 @@ def _count_splits(files: Sequence[Path]) -> Counter[str]:
 _QUESTION_COLUMNS = frozenset({"query_id", "query", "database_id", "table_id", "answer"})
 
 
-def _table(row: Mapping[str, Any], file: Path) -> Table:
+def table_of_row(row: Mapping[str, Any], file: Path) -> Table:
+    """Give the table that a row of a corpus is. Raises SourceError where it is none; `file` is for the message."""
     table_id = TableId(str(row["database_id"]), str(row["table_id"]))
     header, rows = _grid(row)
     ragged = next((number for number, cells in enumerate(rows, 1) if len(cells) != len(header)), None)

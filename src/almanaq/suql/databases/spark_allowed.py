@@ -6,6 +6,7 @@ own, and members of WITH: a path (parquet.`/folder`) is none of these.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,6 +18,8 @@ from almanaq.suql.syntax.dialect import MISREAD
 from almanaq.suql.syntax.functions import CLASSES
 from almanaq.suql.syntax.nodes import nodes_of
 
+ROW = "_row"
+"""The column that numbers the rows of what one step makes for the next (`plan/stages.py`)."""
 Place = tuple[str, ...]
 OWN = frozenset(
     """
@@ -75,6 +78,16 @@ def check_text(sql: str, allowed: Allowed, prefix: str) -> frozenset[Place]:
         if tuple(part.lower() for part in place) not in allowed.places:
             raise RefusedQueryError(f"{'.'.join(place)} is no table of this source, and nothing else is read")
     return places
+
+
+def reads_numbered(sql: str, tables: Collection[str]) -> bool:
+    """Tell whether a text gives the numbered rows of one of these tables, in no order."""
+    tree = _parsed(sql)
+    if not isinstance(tree, exp.Select) or any(tree.args.get(part) for part in ("order", "limit", "group", "distinct")):
+        return False
+    source = tree.args.get("from_")
+    plain = source is not None and isinstance(source.this, exp.Table) and source.this.name in tables
+    return plain and any(item.alias_or_name == ROW for item in tree.selects)
 
 
 @lru_cache(maxsize=256)

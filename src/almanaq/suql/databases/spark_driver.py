@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -114,6 +114,30 @@ class Remote:
     def refresh(self, place: str) -> None:
         """Let the server look anew for the files of a table."""
         self._session.catalog.refreshTable(place)
+
+    def mapped(
+        self,
+        files: list[str],
+        work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        columns: str,
+        *,
+        parts: int = 0,
+        number: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]] | None = None,
+    ) -> list[Any]:
+        """Let the workers run a function over the rows of Parquet files; give the one column of what it gives.
+
+        Args:
+            parts: how many tasks share the rows, each with those of its own numbers; 0: one for each part of a file.
+            number: adds the column `_shard`, by which rows are shared out.
+        """
+        frame = self._session.read.parquet(*files)
+        if number is not None:
+            from pyspark.sql.types import IntegerType
+
+            frame = frame.mapInArrow(number, frame.schema.add("_shard", IntegerType()))
+            frame = frame.repartition(parts, "_shard")
+        found = frame.mapInArrow(work, columns).toArrow()
+        return list(found.column(0).to_pylist())
 
     def interrupt(self, tag: str) -> None:
         """Stop what runs under a tag."""

@@ -25,7 +25,7 @@ from almanaq.errors import (
 )
 from almanaq.suql.databases.interruptible import InterruptibleSession
 from almanaq.suql.databases.leaving import Lock
-from almanaq.suql.databases.spark_allowed import Allowed, check_text
+from almanaq.suql.databases.spark_allowed import ROW, Allowed, check_text, reads_numbered
 from almanaq.suql.databases.spark_driver import Remote, is_fault, is_lost
 from almanaq.suql.databases.spark_folder import create_schema, drop_schema, named, session_name
 from almanaq.suql.databases.spark_types import to_plain, to_spark
@@ -36,6 +36,9 @@ _HELD_BYTES = 4_000_000
 _MOST_HELD_BYTES = 64_000_000
 """The most where there is no folder."""
 _CHUNK_BYTES = 16_000_000
+_MOST_ORDERED = 100_000
+"""Rows of a table in several files that are read in the order in which they were numbered; of more, files come as they
+lie. Elsewhere that order is the table's."""
 _UNSUPPORTED = ("[UNSUPPORTED", "[UNRESOLVED_COLUMN", "[NOT_SUPPORTED", "[SCALAR_SUBQUERY_IS_IN", "[CORRELATED")
 """What Spark says of subqueries that it cannot take apart: names were looked up before a text was sent."""
 
@@ -64,6 +67,7 @@ class SparkQuerySession(InterruptibleSession):
         self._watch = Watch(remote)
         self._active: set[_Work] = set()
         self._views: list[str] = []
+        self._scattered: set[str] = set()
         self._making = threading.Lock()
         self._end_after(deadline, timed=True)
 
@@ -75,6 +79,8 @@ class SparkQuerySession(InterruptibleSession):
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT as the cluster finds them; closing the iterator stops its job."""
         places = check_text(sql, self._allowed, self._prefix)
+        if self._scattered and reads_numbered(sql, self._scattered):
+            sql = f"{sql.strip().rstrip(';')} ORDER BY {named(ROW)}"
         work = self._begin()
         try:
             with self._named_errors(work):
@@ -118,8 +124,12 @@ class SparkQuerySession(InterruptibleSession):
             self._write(place, sql.strip().rstrip(";"), work)
             self._watch.after(places, work.tag)
             self._show(name, place, work)
-            counted = self._remote.table(f"SELECT count(*) AS n FROM {place}", work.tag)
-            return int(counted.column(0)[0].as_py())
+            file = "_metadata.file_path"
+            asked = f"SELECT count(*) AS n, min({file}) < max({file}) AS several FROM {place}"
+            number, several = (column[0].as_py() for column in self._remote.table(asked, work.tag).columns)
+            if several and number <= _MOST_ORDERED:
+                self._scattered.add(self._prefix + name)
+            return int(number)
 
     def store(self, name: str, table: pa.Table) -> None:
         """Make the temporary table `name` from Arrow data: held by the server where it is small, else Parquet."""

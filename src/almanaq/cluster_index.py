@@ -1,0 +1,130 @@
+"""`almanaq index --spark`: the tasks of a Spark cluster count and write the shards, this process commits them.
+
+The workers need almanaq in their Python, and the corpus and the index in folders that all processes share. Nothing
+here asks a model: no key is on the cluster. Two jobs run over the corpus, one row of its Parquet files a table.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from almanaq.corpus.dataset import ParquetCorpus, table_of_row
+from almanaq.corpus.serialize import parse_fields
+from almanaq.corpus.table import TableId
+from almanaq.errors import SourceError, UsageError, first_line
+from almanaq.retrieval.shards import Lengths, Shard, check_shards, commit, count_lengths, shard_of, write_shard
+from almanaq.retrieval.stored import Recipe, StoredIndex
+from almanaq.retrieval.writing import alone
+from almanaq.suql.databases.spark_driver import Remote, is_fault
+from almanaq.suql.databases.spark_url import read_spark_url
+
+_TOLD = "told string"
+Batches = Iterator[pa.RecordBatch]
+
+
+def index_on_cluster(
+    corpus: object,
+    folder: Path,
+    fields: str,
+    *,
+    url: str,
+    shards: int,
+    language: str | None = "english",
+    say: Callable[[str], None] = lambda _: None,
+) -> StoredIndex:
+    """Index a corpus of Parquet files by the tasks of a cluster, in so many shards.
+
+    Raises:
+        UsageError: the corpus is no dataset of Parquet files.
+        SourceError: the cluster, or a task of it, fails; the index is then what it was.
+    """
+    if not isinstance(corpus, ParquetCorpus) or corpus.split is not None:
+        raise UsageError("--spark takes a dataset folder of Parquet files, which the workers can read as well")
+    folder = folder.absolute()
+    check_shards(folder, shards)
+    recipe = Recipe(parse_fields(fields), language)
+    remote = Remote(read_spark_url(url))
+    files = [str(file.absolute()) for file in corpus.files]
+    try:
+        with alone(folder):
+            lengths = _count(remote, files, recipe)
+            say(f"{lengths.tables} tables counted")
+            written = _write(remote, files, folder, recipe, lengths.means(), shards)
+            found = sum(shard.tables for shard in written)
+            if found != lengths.tables:
+                raise SourceError(f"the corpus changed: {lengths.tables} tables were counted, {found} written")
+            return commit(folder, written, recipe, lengths.means())
+    except Exception as error:
+        if not is_fault(error):
+            raise
+        said = read_spark_url(url).hide(first_line(error))
+        raise SourceError(f"the cluster did not write the index: {said[:400]}") from error
+    finally:
+        remote.close()
+
+
+def _count(remote: Remote, files: list[str], recipe: Recipe) -> Lengths:
+    told = recipe.told()
+
+    def count(batches: Batches) -> Batches:
+        found = count_lengths((table for batch in batches for table in _tables(batch)), _recipe(told))
+        yield _row(asdict(found))
+
+    total = Lengths({})
+    for line in remote.mapped(files, count, _TOLD):
+        each = json.loads(line)
+        total += Lengths({name: tuple(pair) for name, pair in each["sums"].items()}, each["tables"])
+    return total
+
+
+def _write(
+    remote: Remote, files: list[str], folder: Path, recipe: Recipe, means: Mapping[str, float], shards: int
+) -> list[Shard]:
+    told, where, build = recipe.told(), str(folder), uuid.uuid4().hex
+
+    def write(batches: Batches) -> Batches:
+        held: dict[int, list[Any]] = {}
+        for batch in batches:
+            for table in _tables(batch):
+                held.setdefault(shard_of(table.id, shards), []).append(table)
+        for number, tables in held.items():
+            made = write_shard(tables, number, Path(where), build, _recipe(told), means)
+            if made is not None:
+                yield _row(asdict(made))
+
+    numbered = _numbers(shards)
+    lines = remote.mapped(files, write, _TOLD, parts=shards, number=numbered)
+    return [Shard(**{**each, "databases": tuple(each["databases"])}) for each in map(json.loads, lines)]
+
+
+def _numbers(shards: int) -> Callable[[Batches], Batches]:
+    """Give what adds the number of its shard to each row."""
+
+    def number(batches: Batches) -> Batches:
+        for batch in batches:
+            columns = (batch.column("database_id").to_pylist(), batch.column("table_id").to_pylist())
+            found = [shard_of(TableId(str(d), str(t)), shards) for d, t in zip(*columns, strict=True)]
+            yield batch.append_column("_shard", pa.array(found, pa.int32()))
+
+    return number
+
+
+def _tables(batch: pa.RecordBatch) -> Iterator[Any]:
+    for row in batch.to_pylist():
+        row.pop("_shard", None)
+        yield table_of_row(row, Path("corpus.parquet"))
+
+
+def _recipe(told: Mapping[str, Any]) -> Recipe:
+    return Recipe(parse_fields(told["fields"]), told["language"])
+
+
+def _row(value: Mapping[str, Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([json.dumps(value)])], names=["told"])
