@@ -8,6 +8,7 @@ work has a tag, by which it is interrupted. Tables are watched: one that changed
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -36,6 +37,8 @@ _HELD_BYTES = 4_000_000
 _MOST_HELD_BYTES = 64_000_000
 """The most where there is no folder."""
 _CHUNK_BYTES = 16_000_000
+_INSIST_SECONDS = 0.2
+"""A request is a message to the server, which may have much to do."""
 _MOST_ORDERED = 100_000
 """Rows of a table in several files that are read in the order in which they were numbered; of more, files come as they
 lie. Elsewhere that order is the table's."""
@@ -264,6 +267,10 @@ class SparkQuerySession(InterruptibleSession):
             with suppress(Exception):  # the server is gone, and the work with it
                 self._remote.interrupt(tag)
         return bool(tags)
+
+    def _insist(self) -> None:
+        while self._cancel_stopped():
+            time.sleep(_INSIST_SECONDS)
 
     def _locks(self) -> list[Lock]:
         return [self._making]
