@@ -64,7 +64,7 @@ CLUSTER := build/cluster
 cluster-test: $(VENV)/.installed-test $(CLUSTER)/.installed ## run queries on a Spark cluster of two workers: downloads 440 MB the first time, and needs Java 17
 	ALMANAQ_CLUSTER_PYTHON=$(CLUSTER)/bin/python $(BIN)/python -m pytest $(CLUSTER_TESTS)
 
-CLUSTER_TESTS ?= tests/cluster/contract.py tests/cluster/queries.py tests/cluster/killed.py tests/cluster/kept_out.py tests/cluster/shards.py
+CLUSTER_TESTS ?= tests/cluster/contract.py tests/cluster/queries.py tests/cluster/killed.py
 
 # Spark itself, for the cluster's processes alone; the client in .venv has pyspark-client.
 $(CLUSTER)/.installed: Makefile | $(VENV)/bin/python

@@ -28,7 +28,7 @@ def numbers(database: Database, rows: int, alias: str) -> str:
         return f"(SELECT seq AS {column} FROM seq_0_to_{rows - 1}) {name}"
     if database.dialect == "spark":
         name, _, column = alias.rstrip(")").partition("(")
-        return f"(SELECT id AS {column} FROM range(0, {rows}, 1, {max(1, rows // 400_000)})) {name}"
+        return f"(SELECT id AS {column} FROM range(0, {rows}, 1, {max(1, rows // 40_000)})) {name}"
     return f"(SELECT generate_series(0::bigint, {rows - 1})) {alias}"
 
 
