@@ -64,7 +64,8 @@ CLUSTER := build/cluster
 cluster-test: $(VENV)/.installed-test $(CLUSTER)/.installed ## run queries on a Spark cluster of two workers: downloads 440 MB the first time, and needs Java 17
 	ALMANAQ_CLUSTER_PYTHON=$(CLUSTER)/bin/python $(BIN)/python -m pytest $(CLUSTER_TESTS)
 
-CLUSTER_TESTS ?= tests/cluster/contract.py tests/cluster/queries.py tests/cluster/killed.py
+CLUSTER_TESTS ?= tests/cluster/contract.py tests/cluster/queries.py tests/cluster/killed.py \
+	tests/cluster/kept_out.py tests/cluster/shards.py
 
 # Spark itself, for the cluster's processes alone; the client in .venv has pyspark-client.
 $(CLUSTER)/.installed: Makefile | $(VENV)/bin/python
@@ -73,6 +74,8 @@ $(CLUSTER)/.installed: Makefile | $(VENV)/bin/python
 	@test -x $(CLUSTER)/bin/python || $(BIN)/python -m venv $(CLUSTER)
 	@$(CLUSTER)/bin/python -m pip install --quiet --no-input --disable-pip-version-check "pyspark[connect]==4.0.5" \
 		|| { echo "make cluster-test: pyspark 4.0.5 cannot be fetched from the package index" >&2; exit 1; }
+	@$(BIN)/python -c "import sys, site; print(sys.argv[1] + '/src', *site.getsitepackages(), sep='\n')" $(CURDIR) > \
+		$$($(CLUSTER)/bin/python -c "import site; print(site.getsitepackages()[0])")/almanaq_for_workers.pth
 	@touch $@
 
 .PHONY: docs

@@ -127,7 +127,7 @@ class Cluster:
             "SPARK_HOME": str(self.home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_NO_DAEMONIZE": "1",
-            "PYSPARK_PYTHON": str(self.home.parents[4] / "bin" / "python"),
+            "PYSPARK_PYTHON": str(self.home.parents[3] / "bin" / "python"),
             "SPARK_WORKER_MEMORY": "1g",
             "SPARK_DAEMON_MEMORY": "1g" if name == "connect" else "256m",
             "JDK_JAVA_OPTIONS": f"-Djava.io.tmpdir={self.folder / 'local'}",
