@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.web.live import Client, live
+from tests.web.seen import FLAGS
 
 import almanaq
 from almanaq.models.protocols import Quote, TextReply, Usage
@@ -83,3 +86,16 @@ def serve() -> Iterator[Serve]:
 def client(serve: Serve) -> Client:
     """A client of a server over the places."""
     return serve()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium here: scripts/system.sh installs it as root on Debian")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield opened
+        opened.close()
+    gc.collect()

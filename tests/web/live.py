@@ -95,13 +95,13 @@ def _events(response) -> Iterator[tuple[str, Any]]:
 
 
 @contextmanager
-def live(service, *, mounts=None, **access: Any) -> Iterator[Client]:
+def live(service, *, mounts=None, bench=None, **access: Any) -> Iterator[Client]:
     """Serve in a thread; give a client of it."""
     with bound("127.0.0.1", 0) as listening:
         port = listening.getsockname()[1]
         chosen = replace(Access(port=port), **access)
         ready = threading.Event()
-        server = make_server(create_app(service, chosen, mounts=mounts), ready.set)
+        server = make_server(create_app(service, chosen, mounts=mounts, bench=bench), ready.set)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
         thread.start()
         try:

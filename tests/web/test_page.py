@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-import shutil
 from contextlib import contextmanager
-from importlib.resources import files
 
 import pytest
 from tests.web.conftest import CANDLES, Quoting
 from tests.web.live import live
+from tests.web.seen import fits, opened, violations
 
 import almanaq
 from almanaq.testing import ScriptedModel
@@ -19,30 +17,12 @@ from almanaq.web.site import assets
 playwright = pytest.importorskip("playwright.sync_api")
 
 DINNER = "Where can I have a romantic Italian dinner in Palo Alto?"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-dev-shm-usage",
-    "--disable-gpu",
-    "--host-resolver-rules=MAP rebound.example 127.0.0.1, MAP other.example 127.0.0.1",
-]
 HOSTILE = {
     "markup": '<img src=x onerror="document.title=1"> candles <b>bold</b>',
     "direction": "\u202ethgir ot tfel\u202c and candles, \u2066isolated",
     "emoji": "\U0001f355\U0001f469\u200d\U0001f373 before the candles",
     "long": "many words " * 55_000 + "candles " + "and more " * 45_000,
 }
-
-
-@pytest.fixture(scope="module")
-def browser():
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium here: scripts/system.sh installs it as root on Debian")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield opened
-        opened.close()
-    gc.collect()
 
 
 @pytest.fixture(scope="module")
@@ -54,41 +34,11 @@ def sample():
         service.store.close()
 
 
-@contextmanager
-def opened(browser, client, path="/", **options):
-    """A page that complains of nothing and asks no other host."""
-    context = browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | options))
-    page = context.new_page()
-    page.set_default_timeout(90_000)
-    faults, hosts = [], set()
-    page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
-    page.goto(f"http://127.0.0.1:{client.port}{path}")
-    try:
-        yield page
-        assert faults == []
-        assert hosts <= {f"127.0.0.1:{client.port}"}
-    finally:
-        context.close()
-
-
 def ask(page, question):
     before = page.locator(".turn").count()
     page.fill("#question", question)
     page.press("#question", "Enter")
     page.locator(".turn").nth(before).locator(".card .buttons").first.wait_for()
-
-
-def violations(page):
-    if page.evaluate("typeof axe") == "undefined":
-        page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
-    found = page.evaluate("async () => (await axe.run()).violations")
-    return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found]
-
-
-def fits(page):
-    return page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 def test_the_assets_are_small():

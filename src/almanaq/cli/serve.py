@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,9 +27,10 @@ from almanaq.cli.options import (
 from almanaq.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from almanaq.connection import Connection
+    from almanaq.web.bench import Bench
     from almanaq.web.gate import Access, Application
     from almanaq.web.service import Limits
 
@@ -85,6 +87,10 @@ def serve(
     store_mb: Annotated[
         int, typer.Option("--store-mb", metavar="MB", min=1, help="What kept answers may take; the oldest give way.")
     ] = 512,
+    bench: Annotated[
+        list[Path] | None,
+        typer.Option("--bench", metavar="RUN_DIR", help="Show this benchmark run at /bench; repeatable."),
+    ] = None,
     allow_http: AllowHttp = False,
 ) -> None:
     """Serve a page where answers can be checked, and an HTTP API.
@@ -108,10 +114,17 @@ def serve(
     with connected(request) as connection:
         # Whoever may be on another machine is not shown what is private.
         shown = connection.public() if access.exposed else connection
-        _serve(shown, named, access, limits, None if no_store else store_mb)
+        _serve(shown, named, access, limits, None if no_store else store_mb, bench or ())
 
 
-def _serve(connection: Connection, source: str, access: Access, limits: Limits, store_mb: int | None) -> None:
+def _serve(
+    connection: Connection,
+    source: str,
+    access: Access,
+    limits: Limits,
+    store_mb: int | None,
+    bench: Sequence[Path],
+) -> None:
     """Answer over an open connection until a signal."""
     from contextlib import closing
     from dataclasses import replace
@@ -121,12 +134,22 @@ def _serve(connection: Connection, source: str, access: Access, limits: Limits, 
     from almanaq.web.opening import open_service
     from almanaq.web.serving import bound, serve
 
+    runs = _runs(bench)
     with bound(access.host, access.port) as listening:
         access = replace(access, port=listening.getsockname()[1])
         service = open_service(connection, source, limits, store_mb=store_mb)
         with closing(service.store):
-            app = create_app(service, access, mounts=_mounts(connection))
+            app = create_app(service, access, mounts=_mounts(connection), bench=runs)
             serve(app, listening, lambda: say(access.address()))
+
+
+def _runs(folders: Sequence[Path]) -> Bench | None:
+    """Give what the benchmark pages show, read once; None where no run was named."""
+    if not folders:
+        return None
+    from almanaq.web.bench import read_bench
+
+    return read_bench(folders)
 
 
 def _mounts(connection: Connection) -> Mapping[str, Application]:

@@ -19,10 +19,13 @@ from almanaq.web.streaming import problem
 from almanaq.web.work import Desk
 
 if TYPE_CHECKING:
+    from almanaq.web.bench import Bench
     from almanaq.web.service import Service
 
 
-def create_app(service: Service, access: Access, *, mounts: Mapping[str, Application] | None = None) -> Gate:
+def create_app(
+    service: Service, access: Access, *, mounts: Mapping[str, Application] | None = None, bench: Bench | None = None
+) -> Gate:
     """Give the application for an ASGI server.
 
     Args:
@@ -30,6 +33,7 @@ def create_app(service: Service, access: Access, *, mounts: Mapping[str, Applica
         access: who may reach it.
         mounts: further applications by the path at and below which they answer, as `/mcp`: they stand behind the same
             gate, see the whole path, and are closed with `await close()` where they have it.
+        bench: what the pages at `/bench` show.
     """
     import almanaq
 
@@ -53,7 +57,7 @@ def create_app(service: Service, access: Access, *, mounts: Mapping[str, Applica
         lifespan=lifespan,
     )
     app.include_router(routes(service, desk))
-    app.include_router(pages(service))
+    app.include_router(pages(service, bench))
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _known)
     app.add_exception_handler(AlmanaqError, _refused)

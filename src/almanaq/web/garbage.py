@@ -6,8 +6,9 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_SELDOM = (10_000, 10, 10)
-"""A turn makes some 4,000 objects: the young are looked through every few turns, all of them every few hundred."""
+_SELDOM = (10_000, 5, 5)
+"""Of 4,000 objects that a turn makes: the young are looked through every few turns, all of them every sixty or so. With
+turns under way at once most outlive the first looks, so that rarer ones would hold their garbage: 100 MB of it."""
 
 
 @contextmanager

@@ -8,10 +8,11 @@ import json
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
 
 from almanaq.visible import visible
 from almanaq.web.about import about_record
@@ -20,18 +21,22 @@ from almanaq.web.samples import samples
 from almanaq.web.service import Service
 from almanaq.web.verdicts import Verdicts
 
+if TYPE_CHECKING:
+    from almanaq.web.bench import Bench
+
 T = TypeVar("T")
 REVIEWED = 20
+_NO_RUNS = "this server shows no benchmark: name run folders with --bench"
 _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 
-def pages(service: Service) -> APIRouter:
-    """Give the routes of the page."""
+def pages(service: Service, bench: Bench | None = None) -> APIRouter:
+    """Give the routes of the page; `bench`: what the benchmark pages show, where there are any."""
     router = APIRouter(include_in_schema=False)
 
     async def page(name: str, *, status: int = 200, **values: Any) -> Response:
         about = await _aside(lambda: about_record(service))
-        text = await _aside(lambda: _templates().get_template(name).render(about=about, **values))
+        text = await _aside(lambda: _templates().get_template(name).render(about=about, bench=bench, **values))
         return Response(text.encode("utf-8", "replace"), status_code=status, media_type="text/html; charset=utf-8")
 
     @router.get("/")
@@ -50,6 +55,21 @@ def pages(service: Service) -> APIRouter:
     async def accuracy() -> Response:
         drawn = await _aside(lambda: Verdicts(service.store).drawn(REVIEWED))
         return await page("accuracy.html", drawn=drawn)
+
+    @router.get("/bench")
+    async def report() -> Response:
+        if bench is None:
+            raise NotFound(_NO_RUNS)
+        body = await _aside(bench.report)
+        return await page("bench.html", title="Benchmarks", body=Markup(body), pages=0)
+
+    @router.get("/bench/{number}")
+    async def record(number: int, at: Annotated[int, Query(alias="page")] = 1) -> Response:
+        found = await _aside(lambda: bench.record(number, at)) if bench is not None else None
+        if found is None:
+            raise NotFound(_NO_RUNS if bench is None else "there is no such record, or no such page of it")
+        body, pages = found
+        return await page("bench.html", title=f"Record {number}", body=Markup(body), pages=pages, page=at)
 
     @router.get("/static/{name}")
     async def asset(name: str) -> Response:
@@ -72,7 +92,7 @@ def assets() -> dict[str, bytes]:
 def _templates() -> Environment:
     loader = PackageLoader("almanaq.web", "templates")
     made = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    made.finalize = lambda value: visible(value) if isinstance(value, str) else value
+    made.finalize = lambda value: visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
     return made
 
 

@@ -41,7 +41,8 @@ def lines_figure(lines: Sequence[Line], *, x_label: str, y_label: str) -> str:
         points = " ".join(f"{across.place(x):.1f},{_up(y):.1f}" for x, y in zip(line.x, line.y, strict=True))
         parts.append(f'<polyline points="{points}" fill="none" {_stroke(number)} stroke-width="2"/>')
     parts += _names([(line.name, _up(line.y[-1])) for line in lines])
-    return _svg(parts, f"{y_label} over {x_label}")
+    said = [f"{line.name}: {line.y[0]:.3f} at {line.x[0]:g}, {line.y[-1]:.3f} at {line.x[-1]:g}" for line in lines]
+    return _svg(parts, f"{y_label} over {x_label}", said)
 
 
 def points_figure(points: Sequence[Point], *, x_label: str, y_label: str, log: bool = True) -> str:
@@ -59,7 +60,8 @@ def points_figure(points: Sequence[Point], *, x_label: str, y_label: str, log: b
             f"{point.x:.4g}, {point.y:.3f}</title></circle>"
         )
     parts += _names([(point.name, _up(point.y)) for point in points])
-    return _svg(parts, f"{y_label} against {x_label}")
+    said = [f"{point.name}: {point.y:.3f} at {point.x:.4g}" for point in points]
+    return _svg(parts, f"{y_label} against {x_label}", said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,9 @@ def _names(ends: Sequence[tuple[str, float]]) -> list[str]:
     return made
 
 
-def _svg(parts: Sequence[str], title: str) -> str:
+def _svg(parts: Sequence[str], title: str, said: Sequence[str]) -> str:
+    """Give the figure with its name, and what it shows in words, for whoever does not see it."""
     return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}" '
-        f'font-size="12" font-family="system-ui, sans-serif">{"".join(parts)}</svg>'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" font-size="12" font-family="system-ui, sans-serif">'
+        f"<title>{escape(title)}</title><desc>{escape('; '.join(said))}</desc>{''.join(parts)}</svg>"
     )
