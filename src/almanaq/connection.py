@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from almanaq.models.batching import Batching
     from almanaq.models.model_names import ModelSettings
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader
-    from almanaq.suql.accuracy.estimates import CountEstimate
+    from almanaq.suql.accuracy.estimates import AverageEstimate, CountEstimate, GroupEstimates
     from almanaq.suql.accuracy.targets import Accuracy
     from almanaq.suql.catalog.relations import Catalog
     from almanaq.suql.databases.protocols import Database
@@ -312,6 +312,7 @@ class Connection(ErrorsAsAttributes):
         calls: int | None = None,
         confidence: float = 0.95,
         seed: int = 0,
+        proxy: str | None = None,
     ) -> CountEstimate:
         """Estimate how many rows a query with a text filter has, by asking about some of them, drawn at random.
 
@@ -320,6 +321,8 @@ class Connection(ErrorsAsAttributes):
             calls: ask about so many rows at most; without `width`, about exactly so many, if there are.
             confidence: the probability with which the interval holds the exact number.
             seed: draws the rows; the same seed asks about the same ones.
+            proxy: narrows the interval by its scores of all rows, as `Accuracy` has it; wants 200 calls or more, and
+                the interval holds only as the sample grows.
 
         Raises:
             RefusedQueryError: the rows of the query are not those that pass one text filter.
@@ -327,7 +330,53 @@ class Connection(ErrorsAsAttributes):
         """
         from almanaq.suql.accuracy.estimates import Counting
 
-        return self.engine.estimate_rows(suql, params, Counting(width, calls, confidence, seed))
+        return self.engine.estimate_rows(suql, params, Counting(width, calls, confidence, seed, proxy))
+
+    def estimate_groups(
+        self,
+        suql: str,
+        params: Sequence[Any] = (),
+        *,
+        width: float | None = None,
+        calls: int | None = None,
+        confidence: float = 0.95,
+        seed: int = 0,
+    ) -> GroupEstimates:
+        """Estimate how many rows have each option of `… GROUP BY answer(x, q, ARRAY['a', 'b'])`, from some of them.
+
+        The arguments are those of `estimate`; all intervals hold at once with probability `confidence`.
+
+        Raises:
+            RefusedQueryError: the query does not count rows by one answer, or that has no options.
+            UsageError: neither `width` nor `calls` is given, or a number is out of its range.
+        """
+        from almanaq.suql.accuracy.estimates import Counting
+
+        return self.engine.estimate_groups(suql, params, Counting(width, calls, confidence, seed))
+
+    def estimate_average(
+        self,
+        suql: str,
+        params: Sequence[Any] = (),
+        *,
+        calls: int,
+        bounds: tuple[float, float] | None = None,
+        confidence: float = 0.95,
+        seed: int = 0,
+    ) -> AverageEstimate:
+        """Estimate the mean of `SELECT avg(answer(x, q)::numeric) …`, over the rows that have an answer, from some.
+
+        Args:
+            bounds: the least and the most that an answer can be; without them the interval is asymptotic, and says so.
+
+        Raises:
+            RefusedQueryError: the query gives more than the mean of one numeric answer.
+            UsageError: an answer lies outside of the bounds, too few rows have one, or a number is out of its range.
+        """
+        from almanaq.suql.accuracy.estimates import Averaging, Counting
+
+        counting = Counting(None, calls, confidence, seed)
+        return self.engine.estimate_average(suql, params, Averaging(counting, bounds))
 
     def why_not(
         self, suql: str, key: Mapping[str, Any], params: Sequence[Any] = (), *, options: Options | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from tests.accuracy.test_approximate_queries import QUERY, ROWS, good, model, opened
 
@@ -79,3 +80,103 @@ def test_no_rows_are_none():
     with almanaq.connect(table, model=FunctionModel(lambda *_: "Yes"), cache=False) as connection:
         found = connection.estimate("SELECT id FROM notes WHERE id > 5 AND answer(text, 'q') = 'Yes'", calls=5)
     assert (found.value, found.low, found.high, found.asked) == (0, 0, 0, 0)
+
+
+# --- groups, averages, and what a proxy adds -------------------------------------------------------------------------
+
+MOODS = ("calm", "loud", "merry")
+GROUPS = "SELECT answer(notes, 'mood?', ARRAY['calm', 'loud', 'merry']) AS mood, count(*) AS n FROM t WHERE id >= 20 "
+BY_MOOD = GROUPS + "GROUP BY answer(notes, 'mood?', ARRAY['calm', 'loud', 'merry'])"
+AVERAGE = "SELECT avg(answer(notes, 'price?')::numeric) AS mean FROM t"
+
+
+def number(text):
+    return int(text.split()[0])
+
+
+def said(text, question):
+    row = number(text)
+    if question == "mood?":
+        return None if row % 7 == 0 else MOODS[row * row % 3]
+    return None if row % 5 == 0 else str(row * 37 % 100)
+
+
+def small(rows=300):
+    table = pa.table({"id": range(rows), "notes": [f"{i} notes" for i in range(rows)]})
+    return almanaq.connect({"t": table}, model=FunctionModel(said), embedder="lexical", cache=False)
+
+
+def test_groups_of_an_answer_have_intervals_that_hold_at_once():
+    with small() as connection:
+        exact = dict(connection.sql(BY_MOOD).rows)
+        missed = 0
+        for seed in range(25):
+            found = connection.estimate_groups(BY_MOOD, calls=60, confidence=0.8, seed=seed)
+            missed += any(not one.low <= exact.get(one.answer, 0) <= one.high for one in found.groups)
+        whole = connection.estimate_groups(BY_MOOD, calls=1000)
+        wide = connection.estimate_groups(BY_MOOD, width=0.5)
+    assert missed <= 5
+    assert [one.answer for one in whole.groups] == [*MOODS, None]
+    assert all(one.low == one.value == one.high == exact.get(one.answer, 0) for one in whole.groups)
+    assert (whole.asked, whole.rows, whole.method) == (280, 280, "exact")
+    assert wide.method == "anytime"
+    assert wide.asked < 280
+    assert all(one.high - one.low <= 140 for one in wide.groups)
+
+
+def test_an_average_holds_within_bounds_and_says_where_it_is_asymptotic():
+    with small() as connection:
+        exact = float(connection.sql(AVERAGE).rows[0][0])
+        found = [connection.estimate_average(AVERAGE, calls=80, bounds=(0, 100), seed=seed) for seed in range(12)]
+        loose = [connection.estimate_average(AVERAGE, calls=80, seed=seed) for seed in range(12)]
+        whole = connection.estimate_average(AVERAGE, calls=300, bounds=(0, 100))
+    assert all(one.low <= exact <= one.high and one.method == "bounded" for one in found)
+    assert {one.method for one in loose} == {"asymptotic"}
+    assert sum(not one.low <= exact <= one.high for one in loose) <= 3
+    assert whole.low == whole.high == whole.value == pytest.approx(exact)
+    assert found[0].asked == 80
+    assert found[0].rows == 300
+
+
+@pytest.mark.parametrize(
+    ("suql", "why"),
+    [
+        ("SELECT count(*) FROM t", "GROUP BY that answer"),
+        ("SELECT answer(notes, 'mood?') AS m, count(*) FROM t GROUP BY answer(notes, 'mood?')", "need its options"),
+        (BY_MOOD + " HAVING count(*) > 2", "GROUP BY that answer"),
+        (BY_MOOD.replace("count(*)", "max(id)"), "GROUP BY that answer"),
+        (BY_MOOD.replace("id >= 20", "answer(notes, 'price?') = '1'"), "may ask one thing"),
+    ],
+)
+def test_groups_that_have_no_intervals_are_refused_by_name(suql, why):
+    with small(30) as connection, pytest.raises(RefusedQueryError, match=why):
+        connection.estimate_groups(suql, calls=10)
+
+
+def test_averages_that_have_no_interval_are_errors_that_say_why():
+    with small(30) as connection:
+        with pytest.raises(RefusedQueryError, match="avg"):
+            connection.estimate_average("SELECT max(answer(notes, 'price?')::numeric) FROM t", calls=10)
+        with pytest.raises(UsageError, match="bounds that hold all answers"):
+            connection.estimate_average(AVERAGE, calls=10, bounds=(0, 1))
+        with pytest.raises(UsageError, match="the least and the most"):
+            connection.estimate_average(AVERAGE, calls=10, bounds=(2, 1))
+
+
+def test_a_proxy_narrows_an_interval_and_is_refused_with_few_rows():
+    with opened() as connection:
+        plain = connection.estimate(QUERY, calls=240)
+        narrowed = connection.estimate(QUERY, calls=240, proxy="regression")
+        for wrong in ({"calls": 199}, {"width": 0.1}, {"calls": 300, "width": 0.1}):
+            with pytest.raises(UsageError, match="calls of 200 or more"):
+                connection.estimate(QUERY, proxy="regression", **wrong)
+    assert (plain.method, narrowed.method) == ("exact", "asymptotic")
+    assert narrowed.high - narrowed.low < plain.high - plain.low
+    assert narrowed.low <= EXACT <= narrowed.high
+
+
+def test_a_proxy_with_too_few_of_one_answer_leaves_the_exact_interval():
+    with small() as connection:
+        few = "SELECT id FROM t WHERE answer(notes, 'price?') = '37'"
+        found = connection.estimate(few, calls=220, proxy="regression")
+    assert found.method == "exact"

@@ -10,7 +10,14 @@ from almanaq.errors import DatabaseError, UnknownNameError, suggest
 from almanaq.event_loops import run_sync
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.protocols import Models
-from almanaq.suql.accuracy.estimates import CountEstimate, Counting
+from almanaq.suql.accuracy.estimates import (
+    AverageEstimate,
+    Averaging,
+    CountEstimate,
+    Counting,
+    GroupCounting,
+    GroupEstimates,
+)
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import BoundQuery, bind
 from almanaq.suql.catalog.describe_statements import listing
@@ -22,7 +29,15 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.databases.protocols import Database
 from almanaq.suql.execution.candidates import Similarity
 from almanaq.suql.execution.execute import execute, stream
-from almanaq.suql.execution.guards import check_accuracy, check_compared, check_countable, check_privacy
+from almanaq.suql.execution.guards import (
+    check_accuracy,
+    check_average,
+    check_compared,
+    check_countable,
+    check_privacy,
+    check_sampled,
+    options_counted,
+)
 from almanaq.suql.execution.run import ExecutionContext
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.execution.statements import Statements
@@ -283,6 +298,27 @@ class Engine:
         check_countable(plan)
         _, report = run_sync(execute(self._context(), plan, chosen, suql=query))
         return next(counts.estimate for counts in report.text.values() if counts.estimate is not None)
+
+    def estimate_groups(self, query: str, parameters: Sequence[object], counting: Counting) -> GroupEstimates:
+        """Estimate how many rows have each option of the answer that a query groups by."""
+        groups = GroupCounting(counting, options_counted(self.bound(query, parameters).tree))
+        return groups.estimate(*self._sample(query, parameters, groups))
+
+    def estimate_average(self, query: str, parameters: Sequence[object], averaging: Averaging) -> AverageEstimate:
+        """Estimate the mean of a numeric answer."""
+        check_average(self.bound(query, parameters).tree)
+        return averaging.estimate(*self._sample(query, parameters, averaging))
+
+    def _sample(
+        self, query: str, parameters: Sequence[object], sampling: GroupCounting | Averaging
+    ) -> tuple[int, list[str | None]]:
+        """Give how many rows a query asks about, and what those say that were drawn."""
+        chosen = replace(self._options, accuracy=None, counting=sampling)
+        plan = self.plan(query, parameters, options=chosen)
+        check_sampled(plan)
+        _, report = run_sync(execute(self._context(), plan, chosen, suql=query))
+        values, rows = next(counts.sample for counts in report.text.values() if counts.sample is not None)
+        return rows, values
 
     def why_not(
         self,

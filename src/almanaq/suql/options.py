@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from almanaq.suql.accuracy.estimates import Counting
+from almanaq.suql.accuracy.estimates import Averaging, Counting, GroupCounting
 from almanaq.suql.accuracy.targets import Accuracy
 
 MAX_RESULT_MB = 256
@@ -29,7 +29,7 @@ class Options:
         candidates: verify only the k most similar rows (approximate); None considers all.
         concurrency: most text calls under way at once.
         accuracy: targets that a text filter need only reach (approximate); None asks about every row.
-        counting: how to estimate the number of rows instead of giving them; for `Connection.estimate`.
+        counting: how to estimate what a query would give instead of giving it; for `Connection.estimate` and the like.
         max_rows: most rows of a result; what lies beyond is not read, and the trace says so. None: all.
         confidence: how surely `local` has to have understood a question before it answers, from 0 to 1; below that it
             says what was not clear. None: as it was fitted.
@@ -46,7 +46,7 @@ class Options:
     candidates: int | None = None
     concurrency: int = 64
     accuracy: Accuracy | None = None
-    counting: Counting | None = None
+    counting: Counting | GroupCounting | Averaging | None = None
     max_rows: int | None = None
     max_result_mb: int | None = MAX_RESULT_MB
     confidence: float | None = None

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
 
 from almanaq.errors import UsageError
+from almanaq.suql.accuracy.averages import Floats, assisted_mean, asymptotic_mean, bounded_mean
 from almanaq.suql.accuracy.counts import CountBound, Interval, exact_interval
 
+LEAST_ASSISTED = 200
+"""Rows that must be asked before a proxy may narrow an interval: with fewer it holds less often than it says."""
+_LEAST_OF_EACH = 30
 _BATCH = 10
+Method = Literal["exact", "anytime", "bounded", "asymptotic"]
+"""How surely an interval holds: at the size of the sample, at all sizes at once, for numbers within bounds, or only as
+the sample grows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +31,24 @@ class Counting:
         calls: rows to ask about, at most.
         confidence: the probability with which the interval holds the count.
         seed: draws the rows.
+        proxy: what narrows the interval, as `Accuracy` has it; None: nothing.
 
     Raises:
-        UsageError: a number is out of its range, or neither `width` nor `calls` is given.
+        UsageError: a number is out of its range, or neither `width` nor `calls` is given; a proxy has too few calls.
     """
 
     width: float | None = None
     calls: int | None = None
     confidence: float = 0.95
     seed: int = 0
+    proxy: str | None = None
 
     def __post_init__(self) -> None:
+        if self.proxy is not None and (self.width is not None or (self.calls or 0) < LEAST_ASSISTED):
+            raise UsageError(
+                f"estimate: with a proxy give calls of {LEAST_ASSISTED} or more, and no width: below, its intervals "
+                "hold less often than they say"
+            )
         if self.width is None and self.calls is None:
             raise UsageError("estimate: say when to stop: width=0.1 (a share of the rows), or calls=200")
         if self.width is not None and not 0 < self.width <= 1:
@@ -52,6 +70,30 @@ class Counting:
         bound = CountBound(rows, alpha / 2)
         return Interval(rows - bound.errors(asked, asked - passed), bound.errors(asked, passed))
 
+    @property
+    def method(self) -> Method:
+        """How surely the interval holds."""
+        return "exact" if self.width is None else "anytime"
+
+    def may_assist(self, rows: int, asked: int, passed: int) -> bool:
+        """Say whether a proxy may narrow the interval: it has labels enough of either kind, and rows to score."""
+        few = min(passed, asked - passed) < _LEAST_OF_EACH
+        return self.proxy is not None and LEAST_ASSISTED <= asked < rows and not few
+
+    def assisted(self, rows: int, said: Sequence[bool], sampled: Floats, of_all: float) -> tuple[int, Interval]:
+        """Give a guess of the rows that pass and its interval, by a proxy's scores.
+
+        Args:
+            said: what the model says of the rows asked; sampled: the scores of those, learned from others.
+            of_all: the mean of all rows' scores.
+        """
+        labels = np.array(said, bool)
+        passed = int(labels.sum())
+        found = assisted_mean(labels, sampled, of_all, rows, 1 - self.confidence)
+        mean, low, high = (round(rows * share) for share in found)
+        surely, most = passed, rows - (len(labels) - passed)
+        return min(most, max(surely, mean)), Interval(max(surely, low), min(most, high))
+
     def batch(self, asked: int) -> int:
         """Give how many rows to ask next: where their number is fixed, all at once."""
         left = sys.maxsize if self.calls is None else self.calls - asked
@@ -72,6 +114,7 @@ class CountEstimate:
     Attributes:
         value: the best guess; low, high: the interval that holds the exact number with probability `confidence`.
         asked: rows that the model was asked about; rows: those that it would have been for the exact number.
+        method: how surely the interval holds.
     """
 
     value: int
@@ -80,3 +123,125 @@ class CountEstimate:
     confidence: float
     asked: int
     rows: int
+    method: Method = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEstimate:
+    """How many rows have one answer; `answer` None stands for those of which the texts do not say."""
+
+    answer: str | None
+    value: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEstimates:
+    """An estimate of how many rows have each of an answer's options.
+
+    Attributes:
+        groups: one for each option, and the last for rows without an answer.
+        confidence: the probability with which all the intervals hold at once.
+        asked: rows that the model was asked about; rows: those that it would have been for the exact numbers.
+    """
+
+    groups: tuple[GroupEstimate, ...]
+    confidence: float
+    asked: int
+    rows: int
+    method: Method
+
+
+@dataclass(frozen=True, slots=True)
+class AverageEstimate:
+    """An estimate of the mean of a numeric answer, over the rows that have one.
+
+    Attributes:
+        value: the mean of the rows asked; low, high: the interval that holds the mean with probability `confidence`.
+        method: "bounded" holds at this size of the sample; "asymptotic" only as it grows.
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    asked: int
+    rows: int
+    method: Method
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCounting:
+    """Estimates how many rows have each of some options, all intervals holding at once."""
+
+    counting: Counting
+    options: tuple[str, ...]
+
+    def _each(self) -> Counting:
+        shares = len(self.options) + 1
+        return replace(self.counting, confidence=1 - (1 - self.counting.confidence) / shares)
+
+    def batch(self, asked: int) -> int:
+        """Give how many rows to ask next."""
+        return self.counting.batch(asked)
+
+    def enough(self, rows: int, values: Sequence[str | None]) -> bool:
+        """Say whether to stop."""
+        each = self._each()
+        return all(each.enough(rows, len(values), values.count(option)) for option in (*self.options, None))
+
+    def estimate(self, rows: int, values: Sequence[str | None]) -> GroupEstimates:
+        """Give the estimate."""
+        groups = []
+        for option in (*self.options, None):
+            found = values.count(option)
+            interval = self._each().interval(rows, len(values), found)
+            guess = round(rows * found / len(values)) if values else 0
+            groups.append(GroupEstimate(option, guess, interval.low, interval.high))
+        return GroupEstimates(tuple(groups), self.counting.confidence, len(values), rows, self.counting.method)
+
+
+@dataclass(frozen=True, slots=True)
+class Averaging:
+    """Estimates the mean of numeric answers."""
+
+    counting: Counting
+    bounds: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
+            raise UsageError(f"bounds are {self.bounds}: give the least and the most that an answer can be")
+        if self.counting.calls is None or self.counting.width is not None:
+            raise UsageError("estimate: an average takes a number of calls, and no width")
+
+    def batch(self, asked: int) -> int:
+        """Give how many rows to ask next."""
+        return self.counting.batch(asked)
+
+    def enough(self, rows: int, values: Sequence[str | None]) -> bool:
+        """Say whether to stop."""
+        return len(values) >= min(rows, self.counting.calls or rows)
+
+    def estimate(self, rows: int, values: Sequence[str | None]) -> AverageEstimate:
+        """Give the estimate.
+
+        Raises:
+            UsageError: an answer lies outside of the bounds, or too few rows have one.
+        """
+        numbers = np.array([float(value) for value in values if value is not None])
+        # Of the rows that were not asked, all may have an answer: more of them make the interval wider.
+        size, alpha = rows - (len(values) - len(numbers)), 1 - self.counting.confidence
+        try:
+            if self.bounds is None:
+                low, high = asymptotic_mean(numbers, size, alpha)
+            else:
+                low, high = bounded_mean(numbers, size, self.bounds, alpha)
+        except ValueError as error:
+            found = f"{numbers.min():g} to {numbers.max():g}" if len(numbers) else "none"
+            raise UsageError(
+                f"estimate: the answers of {len(numbers)} rows ({found}) do not make an interval: ask about more rows, "
+                "or give bounds that hold all answers"
+            ) from error
+        method: Method = "asymptotic" if self.bounds is None else "bounded"
+        return AverageEstimate(float(numbers.mean()), low, high, self.counting.confidence, len(values), rows, method)

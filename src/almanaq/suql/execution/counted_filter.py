@@ -6,8 +6,11 @@ from collections.abc import AsyncIterator, Callable
 
 import numpy as np
 
+from almanaq.suql.accuracy.counts import Interval
 from almanaq.suql.accuracy.estimates import CountEstimate, Counting
+from almanaq.suql.accuracy.regression import probabilities
 from almanaq.suql.execution.candidates import Candidate
+from almanaq.suql.execution.proxies import Proxy
 from almanaq.suql.execution.stage_rows import StageCounts, StageRow
 from almanaq.suql.execution.text_stage import StageRun
 
@@ -17,10 +20,11 @@ class CountedFilter:
 
     Args:
         stage_run: makes a run that asks about the rows it is given.
+        proxy: narrows the interval; None: nothing does.
     """
 
-    def __init__(self, counting: Counting, stage_run: Callable[[], StageRun]) -> None:
-        self._counting, self._stage_run = counting, stage_run
+    def __init__(self, counting: Counting, stage_run: Callable[[], StageRun], proxy: Proxy | None = None) -> None:
+        self._counting, self._stage_run, self._proxy = counting, stage_run, proxy
         self.counts = StageCounts()
 
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
@@ -28,24 +32,40 @@ class CountedFilter:
         passing, undecided = await self._stage_run().without_asking(candidates, self.counts)
         surely = len(passing)
         order = np.random.default_rng(self._counting.seed).permutation(len(undecided)).tolist()
-        asked = passed = 0
-        while not self._counting.enough(len(order), asked, passed):
-            batch = [undecided[place] for place in order[asked : asked + self._counting.batch(asked)]]
-            passed += await self._passing(batch)
-            asked += len(batch)
-        found = self._counting.interval(len(order), asked, passed)
-        guess = round(len(order) * passed / asked) if asked else 0
-        confidence = self._counting.confidence
+        said: dict[int, bool] = {}
+        while not self._counting.enough(len(order), len(said), sum(said.values())):
+            places = order[len(said) : len(said) + self._counting.batch(len(said))]
+            passed = await self._passing([undecided[place] for place in places])
+            said |= {place: undecided[place].number in passed for place in places}
+        asked, count = len(said), sum(said.values())
+        found = self._counting.interval(len(order), asked, count)
+        guess, method = round(len(order) * count / asked) if asked else 0, self._counting.method
+        if self._proxy is not None and self._counting.may_assist(len(order), asked, count):
+            guess, found = await self._assisted(self._proxy, undecided, said)
+            method = "asymptotic"
         self.counts.estimate = CountEstimate(
-            surely + guess, surely + found.low, surely + found.high, confidence, asked, len(order)
+            surely + guess,
+            surely + found.low,
+            surely + found.high,
+            self._counting.confidence,
+            asked,
+            len(order),
+            method,
         )
         yield []
 
-    async def _passing(self, batch: list[Candidate]) -> int:
+    async def _assisted(self, proxy: Proxy, rows: list[Candidate], said: dict[int, bool]) -> tuple[int, Interval]:
+        """Give a guess and an interval that the proxy's scores have narrowed."""
+        scores = probabilities(await proxy.scores(rows, said))
+        return self._counting.assisted(
+            len(rows), list(said.values()), scores[np.array(list(said), np.intp)], float(scores.mean())
+        )
+
+    async def _passing(self, batch: list[Candidate]) -> set[int]:
         run = self._stage_run()
         passed = await run.ask(batch)
         self.counts.add_asked(run.counts)
-        return len(passed)
+        return {row.number for row in passed}
 
     @property
     def inference(self) -> None:

@@ -13,7 +13,9 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.options import Options
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.estimate import estimate
+from almanaq.suql.plan.sites import literal_options
 from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
+from almanaq.suql.syntax.text_functions import is_model_call
 
 
 def call_budget(options: Options, models: Models) -> int | None:
@@ -77,6 +79,47 @@ def check_countable(plan: Plan) -> None:
             "estimate: write the query whose rows are to be counted, with answer() in its WHERE and nowhere else, and "
             "without GROUP BY, DISTINCT, aggregates or LIMIT"
         )
+
+
+def check_sampled(plan: Plan) -> None:
+    """Raise RefusedQueryError unless one answer, of rows that structured conditions choose, is all that is asked."""
+    texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
+    if len(texts) != 1 or texts[0].predicate is not None or len(texts[0].inputs) != 1:
+        raise RefusedQueryError("estimate: the query may ask one thing of its rows, and filter them without asking")
+
+
+def options_counted(tree: exp.Query) -> tuple[str, ...]:
+    """Give the options of the answer by which a query counts its rows; raise RefusedQueryError for any other query."""
+    group = tree.args.get("group") if isinstance(tree, exp.Select) else None
+    key = group.expressions[0].unnest() if group is not None and len(group.expressions) == 1 else None
+    others = ("having", "distinct", "order", "limit", "offset", "qualify")
+    shown = [item.unalias() for item in tree.selects if item.unalias() != key]
+    if key is None or not is_model_call(key) or any(tree.args.get(clause) for clause in others):
+        counted = False
+    else:
+        counted = all(isinstance(item, exp.Count) and isinstance(item.this, exp.Star) for item in shown)
+    if not counted:
+        raise RefusedQueryError(
+            "estimate: write SELECT answer(x, q, ARRAY['a', 'b']), count(*) FROM … GROUP BY that answer, and no more"
+        )
+    assert key is not None
+    if len(key.expressions) < 3:
+        raise RefusedQueryError(
+            "estimate: groups of an answer need its options, as in answer(x, q, ARRAY['a', 'b']): intervals for "
+            "answers that nobody has named would mean nothing"
+        )
+    return literal_options(key.expressions[2])
+
+
+def check_average(tree: exp.Query) -> None:
+    """Raise RefusedQueryError unless a query gives the mean of a numeric answer and nothing else."""
+    plain = isinstance(tree, exp.Select) and not any(
+        tree.args.get(clause) for clause in ("group", "having", "distinct", "order", "limit", "offset", "qualify")
+    )
+    shown = tree.selects[0].unalias() if plain and len(tree.selects) == 1 else None
+    cast = shown.this.unnest() if isinstance(shown, exp.Avg) else None
+    if not isinstance(cast, exp.Cast) or not is_model_call(cast.this.unnest()):
+        raise RefusedQueryError("estimate: write SELECT avg(answer(x, q)::numeric) FROM … WHERE …, and no more")
 
 
 def expected_calls(

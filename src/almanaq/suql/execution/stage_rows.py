@@ -45,7 +45,7 @@ class StageCounts:
     """What a stage did, for EXPLAIN ANALYZE and the trace.
 
     `cells` says how many of each column were asked about; `inference` what was decided without asking,
-    `estimate` how many rows pass where they were only counted.
+    `estimate` how many rows pass where they were only counted, `sample` what rows drawn at random say, and of how many.
     """
 
     candidates: int = 0
@@ -54,6 +54,7 @@ class StageCounts:
     cells: Counter[str] = field(default_factory=Counter)
     inference: Inference | None = None
     estimate: CountEstimate | None = None
+    sample: tuple[list[str | None], int] | None = None
 
     def add_asked(self, part: StageCounts) -> None:
         """Count what a run over some of the rows asked."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from almanaq.models.protocols import Models
+from almanaq.suql.accuracy.estimates import Averaging, Counting, GroupCounting
 from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.approximate_filter import ApproximateFilter
 from almanaq.suql.execution.calls import TextCalls
@@ -15,12 +16,13 @@ from almanaq.suql.execution.counted_filter import CountedFilter
 from almanaq.suql.execution.guards import call_budget, may_infer
 from almanaq.suql.execution.proxies import ModelProxy, Proxy, open_proxy
 from almanaq.suql.execution.render import Renderer
+from almanaq.suql.execution.sampled_values import SampledValues
 from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.watch import Watch, current_watch
 from almanaq.suql.options import Options
 from almanaq.suql.plan.stages import TextStage
 
-AnyRun = StageRun | ApproximateFilter | CountedFilter
+AnyRun = StageRun | ApproximateFilter | CountedFilter | SampledValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,18 @@ class StageRuns:
         """Give the run of a stage."""
         accuracy, counting = self.options.accuracy, self.options.counting
         if counting is not None:
-            return CountedFilter(counting, lambda: self._asking(stage, self.calls))
+            return self._counting(stage, counting)
         if accuracy is None or not may_infer(stage):
             return self._asking(stage, self.calls, current_watch())
         proxy = self._proxy(stage, accuracy.proxy)
         return ApproximateFilter(accuracy, proxy, lambda: self._asking(stage, self.calls), self._room)
+
+    def _counting(self, stage: TextStage, counting: Counting | GroupCounting | Averaging) -> AnyRun:
+        """Give the run that only asks about a sample."""
+        if not isinstance(counting, Counting):
+            return SampledValues(counting, stage.inputs[0].site.id, lambda: self._asking(stage, self.calls))
+        proxy = None if counting.proxy is None else self._proxy(stage, counting.proxy)
+        return CountedFilter(counting, lambda: self._asking(stage, self.calls), proxy)
 
     def _asking(self, stage: TextStage, calls: TextCalls, watch: Watch | None = None) -> StageRun:
         return StageRun(
