@@ -49,6 +49,7 @@ nightly: $(VENV)/.installed-test ## install into a bare environment; other peopl
 	$(BIN)/python -m tests.laws.run --count 500 --jobs $(JOBS) --rules each
 	$(BIN)/python benchmarks/faults/index.py 1000
 	$(BIN)/python benchmarks/faults/cache.py 100
+	$(BIN)/python -m benchmarks.guarantees --cases 1000 --out benchmarks/guarantees/results.json
 	$(BIN)/python -m tests.security.run --count 20000 --out tests/security/results.json
 
 SERVERS := build/servers

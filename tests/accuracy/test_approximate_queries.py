@@ -85,6 +85,14 @@ def test_without_targets_everything_is_as_before():
         assert targets.sql(QUERY).inferred
 
 
+def test_a_proxy_that_saves_nothing_is_said_to():
+    with opened() as connection:
+        useful = connection.sql(QUERY, accuracy=TARGETS)
+        dear = connection.sql(QUERY, accuracy=Accuracy(recall=1.0, precision=1.0, proxy="regression"))
+    assert not any("exact query is as cheap" in warning for warning in useful.trace.warnings)
+    assert any("exact query is as cheap" in warning for warning in dear.trace.warnings)
+
+
 def test_the_same_seed_gives_the_same_rows_at_any_concurrency():
     found = []
     for concurrency in (1, 7, 64):

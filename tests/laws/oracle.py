@@ -248,6 +248,10 @@ def _compare(call: exp.Anonymous) -> None:
 
 def _one_of(answer: exp.Expr, options: list[exp.Expr]) -> exp.Expr:
     """Give an answer as one of its options, NULL where it is none of them (semantics 3)."""
+    if len(options) == 1 and isinstance(options[0], exp.Query):
+        said = exp.EQ(this=exp.func("lower", exp.column("o")), expression=exp.func("lower", answer))
+        values = exp.Subquery(this=options[0].copy(), alias=exp.TableAlias(this="p", columns=[exp.to_identifier("o")]))
+        return exp.Subquery(this=exp.select(exp.Min(this=exp.column("o"))).from_(values).where(said))
     return exp.Case(
         this=exp.func("lower", answer), ifs=[exp.If(this=exp.func("lower", o.copy()), true=o.copy()) for o in options]
     )

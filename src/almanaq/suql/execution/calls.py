@@ -9,10 +9,15 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal
 
-from almanaq.errors import BudgetExceeded, ModelCallError
+from sqlglot import exp
+
+from almanaq.errors import BudgetExceeded, ModelCallError, QueryTypeError
 from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextReply, Usage
 from almanaq.suql.plan.sites import Site
 from almanaq.values import canonical, option_of, parse_typed, writable
+
+MOST_OPTIONS = 500
+"""Options that a query may give to answer(): each call names them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class TextCalls:
         self.usage = Usage()
         self.made = self.cached = self.unknown = self.unparsed = 0
         self._spellings: dict[str, str] = {}
+        self._options: dict[exp.Query, tuple[str, ...]] = {}
         self._unified: dict[str, str] = {}
 
     def call_for(self, site: Site, passages: tuple[str, ...], question: str) -> tuple[bytes, TextCall]:
@@ -77,8 +83,26 @@ class TextCalls:
         function: Literal["answer", "summary"] = "summary" if site.function == "summary" else "answer"
         # A question that the query writes out is the query's own, also where a row makes the same.
         from_rows = question not in self._written
-        call = TextCall(function, passages, question, site.type, site.options, compared, from_rows)
+        call = TextCall(function, passages, question, site.type, self.options_of(site) or (), compared, from_rows)
         return _identity(call), call
+
+    def options_of(self, site: Site) -> tuple[str, ...] | None:
+        """Give the options of a site; None where those of its query are not known yet."""
+        return site.options if site.options_from is None else self._options.get(site.options_from)
+
+    def know_options(self, site: Site, values: Iterable[object]) -> None:
+        """Take the values of the query that a site has its options from.
+
+        Raises:
+            QueryTypeError: there are too many to be named in every call.
+        """
+        assert site.options_from is not None
+        found = tuple(dict.fromkeys(str(value) for value in values if value is not None and str(value).strip()))
+        if len(found) > MOST_OPTIONS:
+            raise QueryTypeError(
+                f"ARRAY(SELECT …) gives {len(found):,} options; answer() takes {MOST_OPTIONS} at most: narrow it"
+            )
+        self._options[site.options_from] = found
 
     def is_answered(self, identity: bytes) -> bool:
         """Say whether a call has been made and answered already, so that it costs nothing more."""
@@ -212,7 +236,7 @@ class _Compared:
     by_question: Mapping[tuple[object, ...], tuple[str, ...]]
 
     def literals(self, site: Site, question: str) -> tuple[str, ...]:
-        kind = (site.function, site.type, site.options)
+        kind = (site.function, site.type, site.options, site.options_from)
         found = (*self.by_question.get((*kind, question), ()), *self.by_question.get((*kind, None), ()))
         return tuple(dict.fromkeys(found))
 
@@ -221,7 +245,7 @@ def _compared_literals(sites: Iterable[Site]) -> _Compared:
     found: dict[tuple[object, ...], dict[str, None]] = {}
     for site in sites:
         asked = site.question.name if site.question.is_string else None
-        key = (site.function, site.type, site.options, asked)
+        key = (site.function, site.type, site.options, site.options_from, asked)
         found.setdefault(key, {}).update(dict.fromkeys(site.compared))
     return _Compared({key: tuple(literals) for key, literals in found.items()})
 

@@ -153,8 +153,10 @@ class RowEvaluation:
         """Give the call that a site takes, with its identity; None where there is nothing to read or to ask."""
         if site not in self._call_of:
             passages, question = self._passages[site], self._question(site)
-            nothing = not passages or not question.strip()
             asked = self._context.inputs[site].site
+            nothing = not passages or not question.strip()
+            if asked.options_from is not None and not self._context.calls.options_of(asked):
+                nothing = True  # it can be none of them
             self._call_of[site] = None if nothing else self._context.calls.call_for(asked, passages, question)
         return self._call_of[site]
 

@@ -38,11 +38,12 @@ from almanaq.suql.execution.guards import (
     refuse_over_budget,
 )
 from almanaq.suql.execution.link_stage import link_literals
+from almanaq.suql.execution.option_queries import find_options
 from almanaq.suql.execution.pair_order import Candidates, FewestNewCalls, calls_of, is_of_pairs
 from almanaq.suql.execution.projected import ProjectedRows
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.report import RunReport
-from almanaq.suql.execution.similar_texts import similar_pairs, similar_rows
+from almanaq.suql.execution.similar_texts import compared
 from almanaq.suql.execution.stage_rows import StageRow
 from almanaq.suql.execution.stage_runs import AnyRun, StageRuns
 from almanaq.suql.execution.statements import Statements
@@ -61,7 +62,6 @@ from almanaq.suql.plan.stages import (
     SimilarityStage,
     Stage,
     TextStage,
-    selects_of,
 )
 from almanaq.suql.result import Trace
 
@@ -190,13 +190,7 @@ class Run:
 
     async def _compare(self, stage: SimilarityStage | SimilarityJoin) -> None:
         """Compare texts by their vectors; make the table of what it came to."""
-        selects = [self._renderer.sql(select) for select in selects_of(stage)]
-        tables = [await in_thread(self._session.fetch, sql) for sql in selects]
-        vectors = self._context.vectors
-        if isinstance(stage, SimilarityJoin):
-            made = await in_thread(similar_pairs, vectors, tables[0], tables[1], stage.at_least)
-        else:
-            made = await in_thread(similar_rows, vectors, tables[0], stage.calls)
+        made = await compared(stage, self._context.vectors, self._session, self._renderer)
         await in_thread(self._session.store, stage.name, made)
         self._renderer.add_table(stage.name, empty=not made.num_rows)
         self.report.rows[stage.name] = made.num_rows
@@ -267,6 +261,7 @@ class Run:
 
     async def _batches(self, stage: TextStage, run: AnyRun) -> AsyncIterator[list[StageRow]]:
         """Yield the rows of a text stage as they pass; closing the iterator leaves nothing under way."""
+        await find_options(stage, self.calls, self._session, self._renderer)
         candidates = await self._ordered(stage) if self._comes_as_found(stage) else None
         try:
             await self._count(stage, run, candidates)
@@ -388,6 +383,11 @@ class Run:
             self._warnings.append(f"approximate: read {self._selection.read} of {self._selection.total} passages")
         remote = self._context.models.reader.remote
         inference = None if self._approximate is None else self._approximate.inference
+        if inference is not None and inference.saves_little:
+            self._warnings.append(
+                f"accuracy: about {inference.expected:,} of {inference.rows:,} rows were expected to be asked: the "
+                "exact query is as cheap, leave accuracy out"
+            )
         return Trace(
             text_calls=self.calls.made,
             cached_calls=self.calls.cached,

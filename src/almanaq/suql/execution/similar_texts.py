@@ -11,8 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from almanaq.errors import OperationalError
+from almanaq.suql.databases.protocols import Session
+from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.text_vectors import Matrix, TextVectors, cosines
-from almanaq.suql.plan.stages import ROW, SimilarityCall
+from almanaq.suql.execution.threads import in_thread
+from almanaq.suql.plan.stages import ROW, SimilarityCall, SimilarityJoin, SimilarityStage, selects_of
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 """Numbers of rows of one matrix and of the other, and their cosines."""
@@ -25,6 +28,16 @@ _WIDTHS = (32, 64, 96, 128, 192, 256)
 _CANDIDATE = 60_000
 """What it takes to look at one candidate pair, in dimensions of the product of two matrices."""
 _LEFT, _RIGHT = 512, 8192
+
+
+async def compared(
+    stage: SimilarityStage | SimilarityJoin, vectors: TextVectors, session: Session, renderer: Renderer
+) -> pa.Table:
+    """Return the table that a stage makes."""
+    tables = [await in_thread(session.fetch, renderer.sql(select)) for select in selects_of(stage)]
+    if isinstance(stage, SimilarityJoin):
+        return await in_thread(similar_pairs, vectors, tables[0], tables[1], stage.at_least)
+    return await in_thread(similar_rows, vectors, tables[0], stage.calls)
 
 
 def similar_rows(vectors: TextVectors, rows: pa.Table, calls: Sequence[SimilarityCall]) -> pa.Table:

@@ -247,9 +247,10 @@ def _call(site: Site) -> str:
     document = (
         site.document.name.split(".")[-1] if isinstance(site.document, exp.Column) else _written(site.document, {})
     )
-    return (
-        f"summary({document})" if site.function == "summary" else f"answer({document}, {_written(site.question, {})})"
-    )
+    if site.function == "summary":
+        return f"summary({document})"
+    options = "" if site.options_from is None else f", ARRAY({site.options_from.sql('postgres')})"
+    return f"answer({document}, {_written(site.question, {})}{options})"
 
 
 def _sql(tree: exp.Expr, links: tuple[Link, ...] = ()) -> str:

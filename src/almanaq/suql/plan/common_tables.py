@@ -10,6 +10,7 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.sources import find_cte
 from almanaq.suql.plan.references import quoted
+from almanaq.suql.plan.sites import Site
 from almanaq.suql.plan.stages import LogicalStage, Materialize, TextBlock
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import has_text
@@ -64,7 +65,11 @@ class CommonTables:
             return stage  # it reads tables that were made before
         parts = [stage.source, *stage.outputs, *stage.order, *([stage.where] if stage.where is not None else [])]
         parts += [node for site in stage.sites for node in (site.document, site.question)]
-        return replace(stage, with_=self._needed(parts))
+        sites = tuple(map(self._attach_to_site, stage.sites))
+        return replace(stage, sites=sites, with_=self._needed(parts))
+
+    def _attach_to_site(self, site: Site) -> Site:
+        return site if site.options_from is None else replace(site, options_from=self.attach(site.options_from))
 
     def _needed(self, nodes: list[exp.Expr]) -> exp.With | None:
         needed: set[str] = set()

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from almanaq.errors import QueryTypeError
+from almanaq.errors import QueryTypeError, UnsupportedError
 from almanaq.models.protocols import AnswerType
 from almanaq.suql.catalog.answer_types import answer_type, bound_of
 from almanaq.suql.syntax.nodes import nodes_of
@@ -27,6 +27,7 @@ class Site:
         document, question: expressions over the block's FROM.
         compared: the literals it is compared with here; the i-th has the verdict column `{id}_{i}`.
         needed: condition under which the output looks at it, which may hang on other sites; None: always.
+        options_from: the query whose values are the options; None: they are written out, or there are none.
         bound: what the size of a number stays below to be one of the SQL type; None: there is no bound.
     """
 
@@ -39,6 +40,7 @@ class Site:
     compared: tuple[str, ...] = ()
     needed: exp.Expr | None = None
     bound: Decimal | None = None
+    options_from: exp.Query | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -108,11 +110,13 @@ class SiteCollector:
         arguments = call.expressions
         function = call.name.lower()
         question = arguments[1] if function == "answer" else exp.Literal.string(SUMMARY_QUESTION)
-        options = literal_options(arguments[2]) if len(arguments) > 2 else ()
-        key = (function, arguments[0].sql(), question.sql(), type_, str(bound), *options)
+        found = _options_query(arguments[2]) if len(arguments) > 2 else None
+        options = literal_options(arguments[2]) if len(arguments) > 2 and found is None else ()
+        from_ = "" if found is None else found.sql()
+        key = (function, arguments[0].sql(), question.sql(), type_, str(bound), from_, *options)
         if key not in self._sites:
-            document, asked = arguments[0].copy(), question.copy()
-            self._sites[key] = Site(f"t{len(self._sites)}", function, document, asked, type_, options, bound=bound)
+            document, asked, name = arguments[0].copy(), question.copy(), f"t{len(self._sites)}"
+            self._sites[key] = Site(name, function, document, asked, type_, options, bound=bound, options_from=found)
         return key
 
 
@@ -155,8 +159,23 @@ def literal_options(node: exp.Expr) -> tuple[str, ...]:
     """Give the allowed values that a query names as the third argument of `answer`."""
     literals, _ = _string_literals(_array_items(node), node)
     if not literals:
-        raise QueryTypeError("the third argument of answer() takes the allowed values: ARRAY['a', 'b']")
+        raise QueryTypeError(
+            "the third argument of answer() takes the allowed values: ARRAY['a', 'b'] or ARRAY(SELECT …)"
+        )
     return tuple(literals)
+
+
+def _options_query(node: exp.Expr) -> exp.Query | None:
+    """Give the query of ARRAY(SELECT …), a copy; None where the options are written otherwise."""
+    items = _array_items(node)
+    query = items[0].unnest() if len(items) == 1 and isinstance(items[0].unnest(), exp.Query) else None
+    if not isinstance(query, exp.Query):
+        return None
+    if any(column.table == FROM_ALIAS for column in nodes_of(query, exp.Column)):
+        raise UnsupportedError(
+            "the options of answer() are the same for all rows: ARRAY(SELECT …) may not refer to the query around it"
+        )
+    return query.copy()
 
 
 def _array_items(node: exp.Expr) -> list[exp.Expr]:
