@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+import almanaq
 from almanaq.agent.history import Turn
 from almanaq.agent.parser import Failure
 from almanaq.agent.prompted_parser import PromptedParser
 from almanaq.agent.prompting import make, version
 from almanaq.agent.responder import Found, respond_prompt
 from almanaq.agent.schema_text import examples, schema_text
+from almanaq.agent.small_tables import SmallTables
 from almanaq.models.cached import request_key
 from almanaq.models.protocols import Prompt
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
@@ -141,3 +143,28 @@ def test_every_generated_example_runs(make_world):
     world.close()
     assert len(pairs) >= 3
     assert pairs[-1][1] is None
+
+
+def test_small_tables_are_shown_whole_but_for_prose_and_private_columns(tmp_path):
+    (tmp_path / "clubs.csv").write_text("club,town,pin\n" + "".join(f"Club {i},Town {i},p{i}\n" for i in range(20)))
+    (tmp_path / "races.csv").write_text("runner,lap\n" + "".join(f"Runner {i},2:{i + 10}.32\n" for i in range(21)))
+    (tmp_path / "s.toml").write_text("[clubs.columns.pin]\nprivate = true\n")
+    with almanaq.connect(str(tmp_path), schema=str(tmp_path / "s.toml"), cache=False) as connection:
+        catalog = connection.catalog
+        text = schema_text(catalog, SmallTables(connection.engine)(catalog))
+    assert "-- its 20 rows:\n-- club | town\n" in text
+    assert "-- Club 19 | Town 19" in text
+    assert "p1" not in text  # private
+    assert "Runner 20" not in text
+
+
+def test_a_value_that_its_file_writes_otherwise_is_shown_in_both_spellings(tmp_path):
+    rows = 'driver,lap,day,prize,year\nAnn,2:13.32,3 May 2021,"$1,200",2021\nBob,2:14.01,4 May 2021,$900,2022\n'
+    (tmp_path / "races.csv").write_text(rows)
+    with almanaq.connect(str(tmp_path), cache=False) as connection:
+        lines = {line.split()[0]: line for line in schema_text(connection.catalog).splitlines()}
+    assert lines["lap"].endswith("'00:02:13.32', '00:02:14.01' (there written '2:13.32')")
+    assert "'2021-05-03'" in lines["day"]
+    assert lines["day"].endswith("(there written '3 May 2021')")
+    assert lines["prize"].endswith("(there written '$1,200')")
+    assert "there written" not in lines["year"] + lines["driver"]

@@ -15,7 +15,7 @@ from almanaq.models.openai import OpenAIModel
 from almanaq.models.parts import cut_into_parts
 from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 from almanaq.models.prompts import escape
-from almanaq.models.protocols import LinkRequest, TextCall, TextReply
+from almanaq.models.protocols import AllOf, LinkRequest, TextCall, TextReply
 from almanaq.models.token_estimate import estimate_tokens
 from almanaq.testing import Faults, ScriptedModel, StandInServer, replies_from
 
@@ -226,6 +226,24 @@ def test_a_linker_gives_a_subset_of_the_values() -> None:
     assert asyncio.run(PromptedLinker(model).link(LinkRequest("cafe", "cuisines", values))) == ("coffee & tea", "pizza")
     assert asyncio.run(PromptedLinker(model).link(LinkRequest("PIZZA", "cuisines", values))) == ("pizza",)
     assert model.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("several", "every", "reply"),
+    [(True, True, AllOf(("ramen", "vegan"))), (True, False, ("ramen", "vegan")), (False, True, ("ramen", "vegan"))],
+)
+def test_a_row_that_holds_several_values_may_have_to_hold_all_that_a_word_names(
+    several: bool, every: bool, reply: tuple[str, ...]
+) -> None:
+    model = ScriptedModel({"link": {"values": ["vegan", "ramen"], "every": every}})
+    request = LinkRequest("vegan ramen", "cuisines", ("burgers", "ramen", "vegan"), several)
+    assert asyncio.run(PromptedLinker(model).link(request)) == reply
+
+
+def test_a_word_may_mean_none_of_the_values() -> None:
+    model = ScriptedModel({"link": {"values": [], "every": True}})
+    request = LinkRequest("sushi", "cuisines", ("burgers", "ramen"), several=True)
+    assert asyncio.run(PromptedLinker(model).link(request)) == ()
 
 
 def test_a_linker_shows_the_most_similar_values_of_a_long_list() -> None:

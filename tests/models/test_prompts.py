@@ -50,7 +50,11 @@ VALUES: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "combine_settled": ("combine", {**ASKED, "yes_or_no": '"Yes"', "findings": ["answer: Yes."]}),
     "combine": ("combine", {**ASKED, "findings": ["answer: Yes."]}),
     "summarise": ("summarise", PLAIN),
-    "link": ("link", {"literal": "burger", "column": "cuisines", "shown": ("burgers", "pizza")}),
+    "link": ("link", {"literal": "burger", "column": "kind", "shown": ("burgers", "pizza"), "several": False}),
+    "link_several": (
+        "link",
+        {"literal": "vegan ramen", "column": "kinds", "shown": ("ramen", "vegan"), "several": True},
+    ),
     "classify_turn": ("classify_turn", {"tables": ["places"], "history": TURNS, "question": ROW}),
     "relax": (
         "relax",

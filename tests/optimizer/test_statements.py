@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 from sqlglot import exp
 
 import almanaq
-from almanaq.models.protocols import LinkRequest
+from almanaq.models.protocols import AllOf, LinkRequest
 from almanaq.suql.execution.statements import Statements
 from almanaq.testing import FunctionModel
 
@@ -48,3 +50,23 @@ def test_a_literal_is_linked_again_at_every_run() -> None:
         object.__setattr__(con.engine._models, "linker", Linker())
         found = [con.sql("SELECT id FROM t WHERE kind = 'tavern' ORDER BY id").rows for _ in range(3)]
     assert found == [[(1,), (3,)], [(2,)], [(1,), (3,)]]
+
+
+def test_a_literal_may_mean_that_a_row_holds_every_one_of_several_values(tmp_path: Path) -> None:
+    """The same values mean any of them, or all: what is kept of a statement tells them apart."""
+    (tmp_path / "s.toml").write_text('[t.columns.kinds]\nkind = "enum"\nvalues = ["bakery", "bar", "vegan"]\n')
+    rows = {"id": [1, 2, 3], "kinds": [["vegan", "bar"], ["bakery", "vegan"], ["bakery"]]}
+    both = ("bakery", "vegan")
+    with almanaq.connect({"t": pa.table(rows)}, model="local", schema=str(tmp_path / "s.toml"), cache=False) as con:
+        said = iter([both, AllOf(both), both, AllOf(("bakery", "unknown"))])
+        requests: list[LinkRequest] = []
+
+        class Linker:
+            async def link(self, request: LinkRequest) -> tuple[str, ...]:
+                requests.append(request)
+                return next(said)
+
+        object.__setattr__(con.engine._models, "linker", Linker())
+        found = [con.sql("SELECT id FROM t WHERE 'vegan bakery' = ANY(kinds) ORDER BY id").rows for _ in range(4)]
+    assert found == [[(1,), (2,), (3,)], [(2,)], [(1,), (2,), (3,)], []]
+    assert all(request.several for request in requests)

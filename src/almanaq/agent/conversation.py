@@ -28,12 +28,13 @@ from almanaq.agent.relax import TRIES, LocalRelaxer, PromptedRelaxer, Query, Rel
 from almanaq.agent.responder import Found, LocalResponder, PromptedResponder, Responder
 from almanaq.agent.response import Response, failed
 from almanaq.agent.shots import Examples
+from almanaq.agent.small_tables import SmallTables
 from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import MOST_TABLES, ChooseTables, relevant, tables_of
 from almanaq.agent.turn_account import Steps, TurnAccount, with_earlier
 from almanaq.agent.turn_time import TurnTime, options_of_turn, within
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
-from almanaq.models.protocols import Models
+from almanaq.models.protocols import AllOf, Models
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.options import Options
 
@@ -106,7 +107,9 @@ class Agent:
         self._most = MOST_TABLES if language else _LOCAL_TABLES
         self._links_words = language is None
         self._always_classify = classifier is not None or (language is None and parser is None)
-        self._parser: SemanticParser = parser or (PromptedParser(language, shots=shots) if language else local)
+        self._parser: SemanticParser = parser or (
+            PromptedParser(language, shots=shots, show_rows=SmallTables(engine, options)) if language else local
+        )
         self._relaxer = relaxer or (PromptedRelaxer(language) if language else LocalRelaxer())
         self._responder: Responder = responder or (PromptedResponder(language) if language else LocalResponder())
 
@@ -354,9 +357,8 @@ def _notes(parsed: Parsed, trace: Trace) -> tuple[str, ...]:
         notes.append("I did not use: " + ", ".join(f"“{w}”" for w in parsed.unused) + ".")
     for _, literal, values in trace.links:
         if tuple(map(str.casefold, values)) != (literal.casefold(),):
-            notes.append(
-                f"“{literal}” was looked up as {', '.join(values) if values else 'nothing: no value means the same'}."
-            )
+            meant = (" and " if isinstance(values, AllOf) else ", ").join(values)
+            notes.append(f"“{literal}” was looked up as {meant or 'nothing: no value means the same'}.")
     if trace.unknown_calls:
         notes.append(f"{trace.unknown_calls} texts could not be read; rows may be missing.")
     if trace.partial:

@@ -13,6 +13,7 @@ from almanaq.agent.prompting import complete, forget, make
 from almanaq.agent.reply_reading import json_object
 from almanaq.agent.schema_text import examples, schema_text
 from almanaq.agent.shots import Examples, fitting
+from almanaq.agent.small_tables import ShowRows
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 from almanaq.suql.catalog.relations import Catalog
@@ -43,6 +44,7 @@ class PromptedParser:
         model: completes the prompt `parse`.
         today: gives the date that "this year" refers to.
         language: the asker's locale, as `de_CH`: how dates, numbers and money are meant; None: that of the process.
+        show_rows: gives the rows of small tables, which the prompt shows whole; None: of none.
         shots: examples of questions with their SUQL; those that fit no relation shown are left out. Where none is
             given, some are generated from the schema.
     """
@@ -56,7 +58,9 @@ class PromptedParser:
         today: Callable[[], datetime.date] = datetime.date.today,
         language: str | None = None,
         shots: Examples = (),
+        show_rows: ShowRows | None = None,
     ) -> None:
+        self._show_rows = show_rows
         self._model, self._today, self._shots = model, today, shots
         self._language = language or locale.getlocale()[0] or "en_US"
 
@@ -83,7 +87,7 @@ class PromptedParser:
     ) -> Prompt:
         """Give the request that `parse` sends."""
         values = {
-            "schema": schema_text(catalog),
+            "schema": schema_text(catalog, self._show_rows(catalog) if self._show_rows else None),
             "examples": fitting(self._shots, catalog) or examples(catalog),
             "today": self._today().strftime("%A, %d %B %Y"),
             "locale": self._language,

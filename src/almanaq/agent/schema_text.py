@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from almanaq.agent.describe import words
 from almanaq.agent.local import sql, targets
 from almanaq.agent.local.schema_index import Place, place
+from almanaq.agent.small_tables import Rows
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 
 LISTED_VALUES = 100
@@ -18,12 +19,16 @@ _WRITTEN = 4000
 """Characters of a description that are shown: what a person wrote is not cut, unless it is no description."""
 
 
-def schema_text(catalog: Catalog) -> str:
-    """Give the relations as CREATE TABLE statements with kinds, keys, descriptions and samples in comments."""
-    return "\n\n".join(_relation(relation) for relation in catalog.relations)
+def schema_text(catalog: Catalog, rows: Mapping[str, Rows] | None = None) -> str:
+    """Give the relations as CREATE TABLE statements with kinds, keys, descriptions and samples in comments.
+
+    `rows` are those of small tables, by relation: a comment shows them all.
+    """
+    known = rows or {}
+    return "\n\n".join(_relation(relation, known.get(relation.name, ())) for relation in catalog.relations)
 
 
-def _relation(relation: Relation) -> str:
+def _relation(relation: Relation, rows: Rows) -> str:
     lines = [f"-- {_safe(relation.description, _WRITTEN)}"] if relation.description else []
     lines.append(f"CREATE TABLE {sql.name(relation.name)} (")
     lines += [f"  {_declaration(c)},{_comment(c)}" for c in relation.columns]
@@ -32,7 +37,11 @@ def _relation(relation: Relation) -> str:
     for own, other, theirs in relation.foreign_keys:
         columns, target = ", ".join(map(sql.name, own)), ", ".join(map(sql.name, theirs))
         lines.append(f"  FOREIGN KEY ({columns}) REFERENCES {sql.name(other)} ({target}),")
-    return "\n".join([*lines, ");"])
+    lines.append(");")
+    if rows:
+        lines.append(f"-- its {len(rows) - 1} rows:")
+        lines += [f"-- {' | '.join(map(_safe, row))}" for row in rows]
+    return "\n".join(lines)
 
 
 def _declaration(column: Column) -> str:
@@ -50,7 +59,9 @@ def _comment(column: Column) -> str:
     samples = column.samples or column.values
     if samples and not listed and not column.private:
         shown = ", ".join(sql.text(_safe(s)) for s in samples[:_SAMPLES])
-        parts.append(f"for example {shown}")
+        parts.append(
+            f"for example {shown}" + (f" (there written {sql.text(_safe(column.written))})" * bool(column.written))
+        )
     return f"  -- {'; '.join(parts)}" if parts else ""
 
 

@@ -19,12 +19,15 @@ TYPED_SHARE = 0.95
 MISSING = frozenset({"", "-", "\u2013", "\u2014", "n/a", "na", "n.a.", "null", "none", "nan", "?"})
 """What people write for "no value"; NULL in a typed column, kept as it is in a column of text."""
 
-_EXAMPLES = 3
+_EXAMPLES, _WRITTEN = 3, 60
 _LOOK = 1 << 12
 """How many cells are read between two looks whether the reading is to end."""
 _UNMARKED = Marks()
 _LEADING_ZERO = re.compile(r"[0-]?0[0-9]+", re.ASCII)
 _FRACTION = re.compile(r"[0-9]+:[0-9]{2}\.[0-9]+", re.ASCII)
+_PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
+_PLAIN_TIME = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}", re.ASCII)
+_PLAIN_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _TWO_PART = re.compile(r"[0-9]+:[0-9]{2}", re.ASCII)
 
 
@@ -41,6 +44,7 @@ class ColumnReport:
         decimal: "," where its numbers were read with a comma for the decimal mark.
         unsure: its cells look like days, but nothing says whether day or month comes first.
         short_years: years of its days are written with two digits.
+        written: a cell as it stands there, where queries compare it in another spelling; "" where they do not.
     """
 
     name: str
@@ -54,6 +58,7 @@ class ColumnReport:
     decimal: str = ""
     unsure: bool = False
     short_years: bool = False
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +159,10 @@ def infer_column(name: str, counts: Mapping[str, int], told: Told = _NOTHING) ->
         order = (marks.days or "") if type_ in ("date", "timestamp") and any(map(is_slashed, values)) else ""
         comma = "," if marks.decimal == "," and type_ in _NUMERIC and any("," in c or "." in c for c in values) else ""
         short = type_ in ("date", "timestamp") and any(with_full_year(cell) != cell for cell in values)
-        report = ColumnReport(name, type_, cells, cells - total, failures, shown, unit, order, comma, short_years=short)
+        report = ColumnReport(
+            name, type_, cells, cells - total, failures, shown, unit, order, comma, short_years=short,
+            written=_otherwise(values, type_),
+        )  # fmt: skip
         return TypedColumn(report, values)
     slashed = sum(count for cell, count in present.items() if is_slashed(cell))
     unsure = bool(total) and marks.days is None and slashed >= TYPED_SHARE * total
@@ -162,6 +170,17 @@ def infer_column(name: str, counts: Mapping[str, int], told: Told = _NOTHING) ->
 
 
 _NUMERIC = ("bigint", "double precision")
+
+
+def _otherwise(values: Mapping[str, Any], type_: str) -> str:
+    """Give a cell that is written otherwise than its value is in a query: `2:13.32`, `$1,200`, `3 May 2021`."""
+    if type_ in _NUMERIC:
+        odd = (cell for cell in values if not _PLAIN_NUMBER.fullmatch(cell.strip()))
+    elif type_ == "time":
+        odd = (cell for cell in values if not _PLAIN_TIME.match(cell.strip()))
+    else:
+        odd = (cell for cell in values if type_ in ("date", "timestamp") and not _PLAIN_DAY.match(cell.strip()))
+    return next(odd, "").strip()[:_WRITTEN]
 
 
 def _serves(found: str, wanted: str) -> bool:

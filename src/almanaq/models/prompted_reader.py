@@ -13,6 +13,7 @@ from almanaq.models.failure import UnusableReply
 from almanaq.models.parts import Piece, cut_into_parts
 from almanaq.models.prompts import Frame, prompt_file
 from almanaq.models.protocols import (
+    AllOf,
     AnswerType,
     Completion,
     LanguageModel,
@@ -204,17 +205,23 @@ class PromptedLinker:
         if same or not request.values:
             return same
         shown = most_similar(request.literal, request.values, _MOST_LINKED)
-        values = {"literal": request.literal, "column": request.column, "shown": shown}
-        prompt = prompt_file("link").prompt(values, schema=link_schema(shown), max_output_tokens=2048)
-        chosen, _, _ = await asked(self._model, prompt, _parse_links)
-        return tuple(v for v in request.values if canonical(v) in chosen)
+        values: dict[str, object] = {"literal": request.literal, "column": request.column, "shown": shown}
+        schema = link_schema(shown, several=request.several)
+        prompt = prompt_file("link").prompt(
+            values | {"several": request.several}, schema=schema, max_output_tokens=2048
+        )
+        (chosen, every), _, _ = await asked(self._model, prompt, _parse_links)
+        linked = tuple(v for v in request.values if canonical(v) in chosen)
+        return AllOf(linked) if every and request.several and len(linked) > 1 else linked
 
 
-def _parse_links(text: str) -> frozenset[str]:
-    values = parse_object(text).get("values")
+def _parse_links(text: str) -> tuple[frozenset[str], bool]:
+    """Give the values chosen, and whether a row has to hold all of them."""
+    reply = parse_object(text)
+    values = reply.get("values")
     if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
         raise MalformedReply('"values" must be a list of strings')
-    return frozenset(canonical(v) for v in values)
+    return frozenset(canonical(v) for v in values), reply.get("every") is True
 
 
 async def asked(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P]) -> tuple[P, Usage, int]:

@@ -199,16 +199,38 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LinkRequest:
-    """Asks which of `values`, all those of an ENUM column, mean the same as `literal` (paper, section 5.2)."""
+    """Asks which of `values`, all those of an ENUM column, mean the same as `literal` (paper, section 5.2).
+
+    `several` says that a row of the column holds several values.
+    """
 
     literal: str
     column: str
     values: tuple[str, ...]
+    several: bool = False
+
+
+class AllOf(tuple[str, ...]):
+    """Values that a row has to hold all of, where a literal names several things at once: a vegan bakery's."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AllOf) and tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((AllOf, tuple(self)))
 
 
 @runtime_checkable
 class Linker(Protocol):
-    """Gives the values that mean the same as a literal: several, one or none; always a subset of the values."""
+    """Gives the values that mean the same as a literal: several, one or none; always a subset of the values.
+
+    A row is meant that has any of them; of AllOf, one that has every one.
+    """
 
     name: str
 

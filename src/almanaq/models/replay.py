@@ -23,6 +23,7 @@ from typing import Any
 from almanaq.errors import ModelCallError, ModelError, SourceError
 from almanaq.models.clients import PerLoop
 from almanaq.models.protocols import (
+    AllOf,
     Embedder,
     Linker,
     LinkRequest,
@@ -77,7 +78,8 @@ def file_hash(*files: Path) -> str:
 
 def write_bundle(bundle: Bundle, file: Path) -> None:
     """Write a bundle as JSON."""
-    content = {"format": FORMAT, **asdict(bundle)}
+    links = [(column, literal, values, isinstance(values, AllOf)) for column, literal, values in bundle.links]
+    content = {"format": FORMAT, **asdict(bundle), "links": links}
     try:
         file.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
     except OSError as problem:
@@ -92,7 +94,10 @@ def read_bundle(file: Path) -> Bundle:
             raise ValueError(f"its format is not {FORMAT}")
         content["parameters"] = tuple(content["parameters"])
         content["replies"] = tuple((key, reply) for key, reply in content["replies"])
-        content["links"] = tuple((column, literal, tuple(values)) for column, literal, values in content["links"])
+        content["links"] = tuple(
+            (column, literal, (AllOf if every == [True] else tuple)(values))
+            for column, literal, values, *every in content["links"]
+        )
         return Bundle(**content)
     except OSError as problem:
         raise SourceError(f"the bundle {file} cannot be read: {problem.strerror}") from problem

@@ -47,9 +47,10 @@ def reply_schema(call: TextCall) -> dict[str, object]:
     return _object(properties)
 
 
-def link_schema(values: Sequence[str]) -> dict[str, object]:
-    """Give the JSON schema of a reply that chooses some of `values`."""
-    return _object({"values": {"type": "array", "items": {"type": "string", "enum": list(values)}}})
+def link_schema(values: Sequence[str], *, several: bool = False) -> dict[str, object]:
+    """Give the JSON schema of a reply that chooses some of `values`, and says whether a row has to hold all of them."""
+    properties: dict[str, object] = {"values": {"type": "array", "items": {"type": "string", "enum": list(values)}}}
+    return _object(properties | ({"every": {"type": "boolean"}} if several else {}))
 
 
 def item_schema(calls: Sequence[TextCall]) -> dict[str, object]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from almanaq.models.protocols import AllOf
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind
 from almanaq.suql.catalog.sources import origin, relations_in
 from almanaq.suql.syntax.nodes import nodes_of
@@ -28,6 +29,7 @@ class Link:
     column: str
     literal: str
     values: tuple[str, ...]
+    array: bool = False
 
 
 @dataclass
@@ -45,7 +47,7 @@ class _Linker:
         if is_value or not self.link or not found.values:
             return exp.EQ(this=literal.copy(), expression=_any(text) if found.array else text)
         key = (relation, found.name, literal.name)
-        link = self.links.setdefault(key, Link(f"link{len(self.links)}", *key, found.values))
+        link = self.links.setdefault(key, Link(f"link{len(self.links)}", *key, found.values, found.array))
         return exp.Anonymous(this=LINKED, expressions=[exp.Literal.string(link.id), text])
 
 
@@ -62,7 +64,7 @@ def link_enums(tree: exp.Query, catalog: Catalog, *, link: bool = True) -> tuple
 
 
 def resolve_links(tree: exp.Expr, linked: Mapping[str, Link], values: Mapping[str, tuple[str, ...]]) -> exp.Expr:
-    """Fill in what the links found: one of the values, or the literal itself, which equals none of them."""
+    """Fill in what the links found: one of the values, or all, or the literal itself, which equals none of them."""
 
     def resolve(node: exp.Expr) -> exp.Expr:
         if not (isinstance(node, exp.Anonymous) and node.name == LINKED):
@@ -70,7 +72,9 @@ def resolve_links(tree: exp.Expr, linked: Mapping[str, Link], values: Mapping[st
         link, text = linked[node.expressions[0].name], node.expressions[1]
         meant = [exp.Literal.string(value) for value in values[link.id] or (link.literal,)]
         if text.to.is_type("array"):
-            return joined([exp.EQ(this=value, expression=_any(text.copy())) for value in meant], exp.Or)
+            every = isinstance(values[link.id], AllOf)
+            held = [exp.EQ(this=value, expression=_any(text.copy())) for value in meant]
+            return joined(held, exp.And if every else exp.Or)
         return exp.In(this=text, expressions=meant)
 
     return tree.transform(resolve)

@@ -36,6 +36,7 @@ class Column:
         samples: a few distinct values, for prompts and the schema listing.
         vectors: the column of the same relation that holds vectors of this one's text; "" where none does.
         private: never sent to a remote model (semantics 16).
+        written: a cell as the source's file writes it, where queries compare it in another spelling; "" where not.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Column:
     vectors: str = ""
     private: bool = False
     ordered: bool = False
+    written: str = ""
 
     @property
     def is_light(self) -> bool:

@@ -42,7 +42,7 @@ ForeignKey = tuple[tuple[str, ...], str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ColumnSchema:
-    """What is said of a column; None or empty: nothing."""
+    """What is said of a column; None or empty: nothing. `written` is a cell as its file writes it."""
 
     kind: ColumnKind | None = None
     description: str | None = None
@@ -50,6 +50,7 @@ class ColumnSchema:
     values: tuple[str, ...] = ()
     vectors: str | None = None
     type: str = ""
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +280,7 @@ def _apply_column(column: Column, said: ColumnSchema, where: str, relation: Rela
         description=description,
         private=private,
         vectors=vectors,
+        written=said.written or column.written,
     )
 
 

@@ -286,7 +286,11 @@ def _load_sqlite(load: _Load, path: Path, views: ViewTime) -> None:
 
 def _add(load: _Load, table_id: TableId, report: LoadReport) -> None:
     load.reports[table_id] = report
-    units = {c.name: ColumnSchema(description=f"in {c.unit}") for c in report.columns if c.unit}
+    units = {
+        c.name: ColumnSchema(description=f"in {c.unit}" if c.unit else None, written=c.written)
+        for c in report.columns
+        if c.unit or c.written
+    }
     load.declared[table_id] = RelationSchema(columns=units)
 
 

@@ -28,7 +28,7 @@ from almanaq.suql.databases.duckdb import Loaded
 from almanaq.suql.databases.own_duckdb import own_instance
 from almanaq.text.sql_literals import string_literal
 
-VERSION = 2
+VERSION = 3
 """Of what readers decide: a change makes every kept file stale."""
 _ENDS = 1 << 16
 _HURRIED = (KeyboardInterrupt, DeadlineExceeded)
@@ -274,6 +274,9 @@ def _relation(entry: dict[str, Any]) -> RelationSchema:
         description=entry["description"],
         key=tuple(entry["key"]),
         foreign_keys=tuple((tuple(own), other, tuple(theirs)) for own, other, theirs in entry["foreign_keys"]),
-        columns={name: ColumnSchema(description=c["description"]) for name, c in entry["columns"].items()},
+        columns={
+            name: ColumnSchema(description=c["description"], written=c["written"])
+            for name, c in entry["columns"].items()
+        },
         named_by=entry["named_by"],
     )
