@@ -59,9 +59,8 @@ def _comment(column: Column) -> str:
     samples = column.samples or column.values
     if samples and not listed and not column.private:
         shown = ", ".join(sql.text(_safe(s)) for s in samples[:_SAMPLES])
-        parts.append(
-            f"for example {shown}" + (f" (there written {sql.text(_safe(column.written))})" * bool(column.written))
-        )
+        there = f" (there written {sql.text(_safe(column.written))})" if column.written else ""
+        parts.append(f"for example {shown}{there}")
     return f"  -- {'; '.join(parts)}" if parts else ""
 
 

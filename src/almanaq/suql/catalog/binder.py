@@ -10,6 +10,7 @@ from sqlglot.errors import OptimizeError
 from sqlglot.optimizer.qualify_columns import qualify_columns
 
 from almanaq.errors import QueryError, QueryTypeError, UnknownNameError, suggest
+from almanaq.suql.catalog.declared_pairs import cast_declared_pairs
 from almanaq.suql.catalog.grouping import write_decided_columns
 from almanaq.suql.catalog.names import find_names
 from almanaq.suql.catalog.operator_types import check_operators
@@ -78,6 +79,7 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
             _check_text_call(node, text)
             if is_similarity(node):
                 node.type = exp.DataType.build("double")
+    cast_declared_pairs(found, catalog)
     check_operators(found, text)
     return BoundQuery(tree, names)
 

@@ -73,7 +73,7 @@ def resolve_links(tree: exp.Expr, linked: Mapping[str, Link], values: Mapping[st
         meant = [exp.Literal.string(value) for value in values[link.id] or (link.literal,)]
         if text.to.is_type("array"):
             every = isinstance(values[link.id], AllOf)
-            held = [exp.EQ(this=value, expression=_any(text.copy())) for value in meant]
+            held: list[exp.Expr] = [exp.EQ(this=value, expression=_any(text.copy())) for value in meant]
             return joined(held, exp.And if every else exp.Or)
         return exp.In(this=text, expressions=meant)
 

@@ -45,7 +45,10 @@ def _check_operands(node: exp.Expr, text: str) -> None:
         other = node.args.get(name)
         right = _family(other) if other is not None else None
         if other is not None and _misfit(node, left, right):
-            known = [f"{_written(part)} is {kind}" for part, kind in ((node.this, left), (other, right)) if kind]
+            named = len({column.table for column in nodes_of(node, exp.Column)}) > 1
+            known = [
+                f"{_written(part, named=named)} is {kind}" for part, kind in ((node.this, left), (other, right)) if kind
+            ]
             start, end = _extent(node)
             sign = _NAMES.get(type(node), node.key.upper())
             message = f"{sign} does not take this: {', '.join(known)}; cast it if that is what you mean"
@@ -106,9 +109,10 @@ def _family(node: exp.Expr) -> str | None:
     return next((name for name, types in _FAMILIES.items() if kind is not None and kind.is_type(*types)), None)
 
 
-def _written(node: exp.Expr) -> str:
+def _written(node: exp.Expr, *, named: bool = False) -> str:
+    """Give an expression as text; the relations of its columns only where there are several."""
     plain = node.copy()
-    for column in nodes_of(plain, exp.Column):
+    for column in nodes_of(plain, exp.Column) if not named else ():
         column.set("table", None)
     return plain.sql("postgres").replace('"', "")
 
