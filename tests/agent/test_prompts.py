@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import almanaq
+from almanaq.agent.exact import exact_prompt
 from almanaq.agent.history import Turn
 from almanaq.agent.parser import Failure
 from almanaq.agent.prompted_parser import PromptedParser
@@ -33,6 +34,7 @@ SAID = {
     "parse_films_repair": ("oldest film", "SELECT titel", "no column named"),
     "parse_history": ("the second one", "cheap food?", "Two places.", "Golden Wok"),
     "respond": ("romantic?", "Nonna's", "Candles on each table", "I did not use", "whose reviews say yes"),
+    "exact": ("how many cheap ones?", "cheap means moderate", "SELECT nam", "no column named"),
     "chat": ("hello",),
 }
 """For each prompt, what comes from people, rows and models."""
@@ -45,6 +47,7 @@ def parser() -> PromptedParser:
 def prompts() -> dict[str, Prompt]:
     eateries, films = Catalog((worlds.EATERIES,)), Catalog(worlds.FILMS)
     turn = Turn("cheap food?", "SELECT name FROM restaurants", "Two places.", "answered", (("name", "Golden Wok"),))
+    failure = Failure("SELECT nam FROM restaurants", "no column named 'nam'")
     quote = Evidence("restaurants", "1", "reviews", 0, 0, "Candles on each table", "is it romantic?")
     found = Found(
         "romantic?",
@@ -61,6 +64,7 @@ def prompts() -> dict[str, Prompt]:
         ),
         "parse_history": parser().prompt("the second one", eateries, (turn,)),
         "respond": respond_prompt(found),
+        "exact": exact_prompt(schema_text(eateries), "how many cheap ones?", "cheap means moderate", (failure,)),
         "chat": make("chat", {"question": "hello", "holds": "It holds restaurants."}),
     }
 

@@ -333,6 +333,25 @@ def test_what_the_agent_spends_is_the_servers_bill(qa: RunRequest, tmp_path: Pat
     assert budget.usage.calls == bill.calls
 
 
+def test_with_a_language_model_the_agent_writes_exactly_the_sql_that_is_asked_for(sql: RunRequest) -> None:
+    """A query that reads prose, or does not bind, is written anew; none is run, and nobody words its rows."""
+    said = iter(["SELECT titel FROM film", "SELECT title FROM film WHERE answer(title, 'old?') = 'Yes'"])
+
+    def reply(request) -> str:
+        assert request["response_format"]["json_schema"]["name"] == "exact"
+        return json.dumps({"reasoning": "", "suql": next(said, "SELECT title FROM film ORDER BY year;")})
+
+    told: list[str] = []
+    with StandInServer(reply, keep_requests=False) as server:
+        settings = ModelSettings(server.url, "k", cache_file=sql.out.with_name("r.sqlite"), hedge=False)
+        opened = open_models("openai:m", embedder="lexical", settings=settings).language
+        request = replace(sql, generator="agent:openai:m", model=lambda _: opened, limit=1, tell=told.append)
+        run(request)
+        assert server.ledger.calls == 3
+    assert [each["text"].split(" ORDER")[0] for each in replies(sql.out)] == ["SELECT title FROM film"]
+    assert told[0].startswith("replying to 1 questions with openai:m: 1 calls, about ")
+
+
 class Slow:
     name, model = "slow", ""
     prompts: dict[str, str] = {}  # noqa: RUF012

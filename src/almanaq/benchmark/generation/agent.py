@@ -5,19 +5,22 @@ from __future__ import annotations
 import csv
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
+from almanaq.agent.exact import exact_prompt, exact_query
+from almanaq.agent.responder import Found, respond_prompt
 from almanaq.benchmark.generation.context import sqlite_dialect
+from almanaq.benchmark.generation.expected import WRITTEN_QUERY, WRITTEN_REPLY, of_prompt, of_text_call
 from almanaq.benchmark.generation.protocols import Asked, Reply
 from almanaq.benchmark.generation.threads import in_thread
 from almanaq.corpus.table import Table
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError
 from almanaq.models.prompts import prompt_file
-from almanaq.models.protocols import Models, TextCall
+from almanaq.models.protocols import Models, TextCall, Usage
 from almanaq.models.spending import spending
 
 _PROMPTS = "almanaq.agent.prompts"
@@ -29,7 +32,8 @@ class AgentGenerator:
     """Asks the agent of `almanaq.connect`, with `local` or with a language model.
 
     An answer is the values of the first rows; a sentence is the agent's own. A statement is put to each table as a text
-    call, and the first table that says something decides. SQL is the agent's query in SQLite's dialect.
+    call, and the first table that says something decides. SQL is a query in SQLite's dialect: with a language model one
+    for exactly what is asked, that reads no prose and is not run; of `local` the one that it answers with.
     """
 
     models: Models
@@ -53,6 +57,12 @@ class AgentGenerator:
         with spending() as spent:
             reply = await self._reply(asked)
         return replace(reply, usage=spent.usage)
+
+    def expected(self, asked: Sequence[Asked]) -> Usage:
+        """Give what the replies are expected to take: a query each and its wording, or a call for each table."""
+        if self.models.language is None:
+            return Usage()
+        return sum(map(_expected, asked), Usage())
 
     async def _reply(self, asked: Asked) -> Reply:
         try:
@@ -94,11 +104,26 @@ class AgentGenerator:
 
         if asked.database is None:
             return Reply("", fault="the database is not at hand")
+        language = self.models.language
         with connect(str(asked.database), model=self.models) as connection:
+            if language is not None:
+                return Reply(sqlite_dialect(exact_query(asked.question, connection.engine, language, hint=asked.hint)))
             said = connection.ask(asked.question)
         if not said.suql:
             return Reply("", fault=said.answer)
         return Reply(sqlite_dialect(said.suql))
+
+
+def _expected(asked: Asked) -> Usage:
+    if asked.role == "verify":
+        return sum((of_text_call((text,), asked.question) for text in asked.texts[:1]), Usage())
+    schema = "\n".join(asked.texts)
+    query = of_prompt(exact_prompt(schema, asked.question, asked.hint), WRITTEN_QUERY)
+    return (
+        query
+        if asked.role == "sql"
+        else query + of_prompt(respond_prompt(Found(asked.question, schema, (), ())), WRITTEN_REPLY)
+    )
 
 
 def _write(table: Table, folder: Path, place: int) -> None:
