@@ -10,6 +10,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from almanaq.agent.small_tables import MOST_ROWS
 from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UnknownNameError, suggest
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.options import Options
@@ -190,7 +191,8 @@ class World:
 
     def run(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Result:
         self.check(query)
-        self.queries.append(query)
+        if not query.endswith(f" LIMIT {MOST_ROWS + 1}"):  # the rows of a small table, which the prompt shows
+            self.queries.append(query)
         tree = sqlglot.parse_one(query, read="postgres")
         arrays = {c.name for r in self.catalog.relations for c in r.columns if c.array}
         for call in list(tree.find_all(exp.Anonymous)):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from almanaq.benchmark.hybridqa.generator import open_pipeline
 from almanaq.benchmark.hybridqa.relation import make_relation
 from almanaq.corpus.linked import LinkedTable
 from almanaq.corpus.table import Table, TableId
+from almanaq.errors import ModelCallError
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import TextCall
@@ -84,7 +87,10 @@ def test_no_information_is_a_reply(name: str) -> None:
     ],
 )
 def test_the_fixed_text_of_a_text_call_is_short(call: TextCall, most: int) -> None:
-    prompt = PromptedReader(ScriptedModel([]))._prompt(call, passages=[(1, "x")], part=0, parts=0)
+    model = ScriptedModel({"answer": {"value": None, "quotes": []}})
+    with suppress(ModelCallError):  # a reply without verdicts is of no use, and asked for once more
+        asyncio.run(PromptedReader(model).read(call))
+    prompt = model.prompts[0]
     texts = [message.content for message in prompt.messages]
     assert sum(map(estimate_tokens, texts)) + estimate_tokens(json.dumps(prompt.schema)) <= most
 

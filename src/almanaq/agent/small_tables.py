@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 
 from almanaq.agent.engine_protocol import QueryEngine
@@ -16,6 +17,8 @@ MOST_ROWS = 20
 
 _MOST_TABLES, _MOST_CHARACTERS = 6, 4000
 _CELL = 60
+_SECONDS_KEPT = 10.0
+"""So long are rows shown again without another look, as in a turn whose query is written anew."""
 
 Rows = tuple[tuple[str, ...], ...]
 """The names of columns, and then the cells of each row, in text."""
@@ -32,9 +35,18 @@ class SmallTables:
 
     def __init__(self, engine: QueryEngine, options: Options | None = None) -> None:
         self._engine, self._options = engine, options
+        self._kept: tuple[Catalog, float, Mapping[str, Rows]] | None = None
 
     def __call__(self, catalog: Catalog) -> Mapping[str, Rows]:
         """Give the rows of each small table; one that cannot be read is left out."""
+        kept = self._kept
+        if kept is not None and kept[0] is catalog and time.monotonic() - kept[1] < _SECONDS_KEPT:
+            return kept[2]
+        found = self._all(catalog)
+        self._kept = catalog, time.monotonic(), found
+        return found
+
+    def _all(self, catalog: Catalog) -> Mapping[str, Rows]:
         found: dict[str, Rows] = {}
         left = _MOST_CHARACTERS
         for relation in [r for r in catalog.relations if r.rows is not None and 0 < r.rows <= MOST_ROWS][:_MOST_TABLES]:
