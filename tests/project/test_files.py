@@ -40,7 +40,7 @@ def test_the_licence_is_whole(root):
 
 
 def test_the_readme_is_short(root):
-    assert len((root / "README.md").read_text().splitlines()) <= 150
+    assert len((root / "README.md").read_text().splitlines()) <= 120
 
 
 def test_every_link_between_documents_leads_somewhere(root):
