@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class AlmanaqError(Exception):
@@ -204,14 +204,24 @@ def suggest(name: str, known: Iterable[str]) -> str:
     '; known: age, name'
     """
     names = sorted(set(known))
-    near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.6)
-    if near:
-        spelled = {n.lower(): n for n in names}
-        return "; did you mean " + " or ".join(repr(spelled[n]) for n in near) + "?"
+    if near := nearest(name, names):
+        return "; did you mean " + " or ".join(map(repr, near)) + "?"
     if not names:
         return ""
     shown = ", ".join(names[:8]) + (f", … ({len(names)} in all)" if len(names) > 8 else "")
     return f"; known: {shown}"
+
+
+def nearest(name: str, known: Sequence[str], *, most: int = 3, alike: float = 0.6) -> list[str]:
+    """Return the known names that are spelled most like a name, the nearest first; case does not count.
+
+    The standard library's measure, not `almanaq.text.spelling`: what errors need is imported at every start.
+
+    >>> nearest("selec", ["SELECT", "VALUES"], most=1)
+    ['SELECT']
+    """
+    spelled = {each.lower(): each for each in known}
+    return [spelled[each] for each in difflib.get_close_matches(name.lower(), spelled, n=most, cutoff=alike)]
 
 
 def first_line(error: BaseException) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +9,15 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from almanaq.errors import ParameterError, QueryError, QuerySyntaxError, RefusedQueryError, UnsupportedError, first_line
+from almanaq.errors import (
+    ParameterError,
+    QueryError,
+    QuerySyntaxError,
+    RefusedQueryError,
+    UnsupportedError,
+    first_line,
+    nearest,
+)
 from almanaq.suql.syntax.allowlist import check_allowed
 from almanaq.suql.syntax.argument_counts import check_counts
 from almanaq.suql.syntax.dialect import MISREAD, suql_dialect
@@ -184,7 +191,7 @@ def _refuse_other_statements(tokens: list[Token], text: str) -> None:
 
 def _nearest(word: str, known: Sequence[str]) -> str:
     """Give the end of a message that offers the one word that is meant, "" where none is near."""
-    near = difflib.get_close_matches(word.upper(), known, n=1, cutoff=0.7) if word.upper() not in known else ()
+    near = nearest(word, known, most=1, alike=0.7) if word.upper() not in known else ()
     return f"; did you mean {near[0]}?" if near else ""
 
 
