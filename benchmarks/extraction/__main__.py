@@ -1,4 +1,4 @@
-"""Runs an extraction: `python -m benchmarks.extraction [--rows N] [--kills 5] [--out FILE]` prints JSON.
+"""Runs an extraction, or compares clients: `python -m benchmarks.extraction [--rows N] [--kills 5] | --rates`.
 
 Exit status 1 when a reply is lost, calls beyond those in flight are repeated, or the next day asks of what is the same.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -16,55 +17,84 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .clients import CONCURRENCY, aiohttp_rate, openai_rate
+from .clients import FILLER, aiohttp_rate, openai_rate, own_http_rate
 
 LATENCY = 0.002
 QUERY = "SELECT id, answer(body, 'what is its number?') AS number FROM cases"
 SAMPLE = 4_000
-_FILLER = "The pump was taken apart, cleaned and tested again. " * 3
+IN_FLIGHT = 64
+TURNS = 3
+CLIENTS = {"aiohttp": aiohttp_rate, "openai": openai_rate, "own_http": own_http_rate}
 
 
 def main() -> int:
-    """Run all, print JSON, give the exit status."""
+    """Run what is asked for, print JSON, give the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.extraction", description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
+    parser.add_argument("--rates", action="store_true", help="only compare the rates of clients")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as place, serving() as url:
-        report = measured(Path(place), url, given.rows, given.kills)
+    with tempfile.TemporaryDirectory() as name, serving() as server:
+        place = Path(name)
+        report = (
+            compared(place, server) if given.rates else measured(place, server, given.rows, given.kills, given.seed)
+        )
     text = json.dumps(report, indent=1)
     if given.out:
         given.out.write_text(text + "\n", encoding="utf-8")
     print(text)
-    return 0 if report["right"] and report["repeated_calls"] <= report["in_flight"] * given.kills else 1
+    good = given.rates or (report["right"] and report["repeated_calls"] <= report["in_flight"] * given.kills)
+    return 0 if good else 1
 
 
-def measured(place: Path, url: str, rows: int, kills: int) -> dict[str, Any]:
-    """Give every figure; the rates are taken in turns, so that all see the same machine."""
-    report: dict[str, Any] = {"rows": rows, "latency": LATENCY, "in_flight": CONCURRENCY, "load": [load()]}
-    sample = write(place / "sample", SAMPLE)
-    rates: dict[str, list[dict[str, float]]] = {"aiohttp": [], "openai": [], "almanaq": []}
-    for turn in range(2):
-        rates["aiohttp"].append(aiohttp_rate(url, SAMPLE))
-        rates["openai"].append(openai_rate(url, SAMPLE))
-        rates["almanaq"].append(_own_rate(sample, place, url, turn))
-    report["rates"] = {name: max(found, key=lambda each: each["calls_per_second"]) for name, found in rates.items()}
-    speed = {name: each["calls_per_second"] for name, each in report["rates"].items()}
-    report["of_openai"] = round(speed["almanaq"] / speed["openai"], 3)
-    report["of_aiohttp"] = round(speed["almanaq"] / speed["aiohttp"], 3)
-    report |= _killed(place, url, rows, kills)
+def measured(place: Path, server: Server, rows: int, kills: int, seed: int) -> dict[str, Any]:
+    """Give every figure of a run over so many rows."""
+    report: dict[str, Any] = {"rows": rows, "latency": LATENCY, "in_flight": IN_FLIGHT, "load": [load()]}
+    report |= _killed(place, server.url, rows, kills, random.Random(seed))
     report["load"].append(load())
     return report
 
 
-def _own_rate(source: str, place: Path, url: str, turn: int) -> dict[str, float]:
+def compared(place: Path, server: Server) -> dict[str, Any]:
+    """Give the rates of bare clients and of an extraction, with few calls at once and with many."""
+    report: dict[str, Any] = {"latency": LATENCY, "sample": SAMPLE, "turns": TURNS, "load": [load()]}
+    report["in_flight"] = {str(at_once): rates(place, server, at_once) for at_once in (4, IN_FLIGHT)}
+    report["load"].append(load())
+    return report
+
+
+def rates(place: Path, server: Server, at_once: int) -> dict[str, Any]:
+    """Give the best of some turns of each client, taken one after the other, so that all see the same machine."""
+    sample = write(place / "sample", SAMPLE)
+    found: dict[str, list[dict[str, float]]] = {}
+    for turn in range(TURNS):
+        for name, client in CLIENTS.items():
+            calls = SAMPLE if name != "openai" else SAMPLE // 8
+            taken = server.cpu()
+            rate = client(server.url, calls, at_once)
+            rate["server_cpu_ms_per_call"] = round(1000 * (server.cpu() - taken) / calls, 3)
+            found.setdefault(name, []).append(rate)
+        taken = server.cpu()
+        rate = _own_rate(sample, place / f"rate{at_once}-{turn}", server.url, at_once)
+        rate["server_cpu_ms_per_call"] = round(1000 * (server.cpu() - taken) / SAMPLE, 3)
+        found.setdefault("almanaq", []).append(rate)
+    report: dict[str, Any] = {
+        name: max(turns, key=lambda each: each["calls_per_second"]) for name, turns in found.items()
+    }
+    ours = report["almanaq"]["calls_per_second"]
+    return report | {f"of_{name}": round(ours / report[name]["calls_per_second"], 3) for name in CLIENTS}
+
+
+def _own_rate(source: str, cache: Path, url: str, at_once: int) -> dict[str, float]:
     """Give the rate of an extraction in a process of its own, its start and its end left out."""
     code = (
         "import sys, time, almanaq\n"
@@ -76,20 +106,20 @@ def _own_rate(source: str, place: Path, url: str, turn: int) -> dict[str, float]
     )
     done = subprocess.run(
         [sys.executable, "-c", code, source],
-        env=environment(url, place / f"rate{turn}"), capture_output=True, text=True, check=True,
+        env=environment(url, cache, at_once), capture_output=True, text=True, check=True,
     )  # fmt: skip
     wall, cpu = map(float, done.stdout.split())
     return {"calls_per_second": round(SAMPLE / wall, 1), "cpu_ms_per_call": round(1000 * cpu / SAMPLE, 3)}
 
 
-def _killed(place: Path, url: str, rows: int, kills: int) -> dict[str, Any]:
-    """Run the whole, killed some times on the way; then the next day, with one row in a hundred changed."""
+def _killed(place: Path, url: str, rows: int, kills: int, chance: random.Random) -> dict[str, Any]:
+    """Run the whole, killed some times on the way, whenever; then the next day, with one row in a hundred changed."""
     source, out = write(place / "data", rows), place / "numbers.parquet"
     before = count(url)
     peak, started = 0.0, time.perf_counter()
-    for kill in range(1, kills + 1):
+    for moment in sorted(chance.randrange(rows) for _ in range(kills)):
         process = run(source, out, place, url)
-        while count(url) - before < rows * kill // (kills + 1):
+        while count(url) - before < moment:
             time.sleep(0.05)
         peak = max(peak, memory(process.pid))
         process.send_signal(signal.SIGKILL)
@@ -123,16 +153,16 @@ def write(folder: Path, rows: int, changed: int = 0) -> str:
     """Write a folder with one table of cases, the first ones changed; give its path."""
     folder.mkdir(exist_ok=True)
     numbered = (i + rows if i < changed else i for i in range(rows))
-    table = pa.table({"id": range(rows), "body": [f"This is case number {n}. {_FILLER}" for n in numbered]})
+    table = pa.table({"id": range(rows), "body": [f"This is case number {n}. {FILLER}" for n in numbered]})
     pq.write_table(table, folder / "cases.parquet")
     folder.with_name(f"{folder.name}.almanaq.toml").write_text('[cases]\n[cases.columns.body]\nkind = "free_text"\n')
     return str(folder)
 
 
-def environment(url: str, cache: Path) -> dict[str, str]:
+def environment(url: str, cache: Path, at_once: int = IN_FLIGHT) -> dict[str, str]:
     """Give the environment of a run."""
     own = {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "k", "ALMANAQ_CACHE_DIR": str(cache)}
-    return {**os.environ, **own, "ALMANAQ_CONCURRENCY": str(CONCURRENCY)}
+    return {**os.environ, **own, "ALMANAQ_CONCURRENCY": str(at_once)}
 
 
 def run(source: str, out: Path, place: Path, url: str) -> subprocess.Popen[bytes]:
@@ -181,14 +211,27 @@ def load() -> str:
     return " ".join(f"{each:.2f}" for each in os.getloadavg()) + f" on {os.cpu_count()} cores"
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The server, in a process of its own."""
+
+    url: str
+    pid: int
+
+    def cpu(self) -> float:
+        """Give the seconds of processor that it has taken."""
+        times = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def serving() -> Iterator[str]:
-    """Run the server in a process of its own; give its address."""
+def serving() -> Iterator[Server]:
+    """Run the server."""
     started = [sys.executable, "-m", "benchmarks.extraction.server", str(LATENCY)]
     process = subprocess.Popen(started, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
+        yield Server(f"http://127.0.0.1:{process.stdout.readline().strip()}/v1", process.pid)
     finally:
         process.kill()
         process.wait()

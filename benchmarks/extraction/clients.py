@@ -1,4 +1,7 @@
-"""How many calls a second bare clients make of the same server: loops that do nothing with a reply but read it."""
+"""How many calls a second bare clients make of the same server: loops that do nothing with a reply but read it.
+
+They post what an extraction posts, byte by byte, so that only what is done around a call differs.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +11,48 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-CONCURRENCY = 64
+from almanaq.models.http import JsonServer
+from almanaq.models.prompted_reader import asked_values
+from almanaq.models.prompts import prompt_file
+from almanaq.models.protocols import TextCall
+from almanaq.models.reply_schemas import reply_schema
+
+FILLER = "The pump was taken apart, cleaned and tested again. " * 3
 Call = Callable[[dict[str, Any]], Awaitable[object]]
 
 
 def request(number: int) -> dict[str, Any]:
-    """Give a request about as long as those of an extraction."""
-    document = f"This is case number {number}. " + "The pump was taken apart, cleaned and tested again. " * 3
-    asked = "Answer from the document alone, as JSON with value and quotes; null where it does not say. " * 8
-    schema = {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]}
+    """Give the request that an extraction makes for a case."""
+    call = TextCall("answer", (f"This is case number {number}. {FILLER}",), "what is its number?")
+    values = {**asked_values(call), "passages": [(1, call.passages[0])], "part": 0, "parts": 0}
+    prompt = prompt_file("answer").prompt(values)
+    schema = {"name": prompt.name, "strict": True, "schema": reply_schema(call)}
     return {
         "model": "m",
-        "messages": [{"role": "system", "content": asked}, {"role": "user", "content": document}],
-        "max_completion_tokens": 1024,
+        "messages": [{"role": message.role, "content": message.content} for message in prompt.messages],
+        "max_completion_tokens": prompt.max_output_tokens,
         "temperature": 0,
-        "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}},
+        "response_format": {"type": "json_schema", "json_schema": schema},
     }
 
 
-def aiohttp_rate(url: str, calls: int) -> dict[str, float]:
-    """Give the calls a second, and the milliseconds of processor a call, of aiohttp."""
+def own_http_rate(url: str, calls: int, at_once: int) -> dict[str, float]:
+    """Give the calls a second, and the milliseconds of processor a call, of our own HTTP without what is around it."""
+
+    async def run() -> dict[str, float]:
+        server = JsonServer(url, {"authorization": "Bearer k"}, timeout=60)
+
+        async def call(content: dict[str, Any]) -> object:
+            reply = await server.post("/chat/completions", content)
+            return json.loads(json.loads(reply.body)["choices"][0]["message"]["content"])
+
+        return await _rate(call, calls, at_once)
+
+    return asyncio.run(run())
+
+
+def aiohttp_rate(url: str, calls: int, at_once: int) -> dict[str, float]:
+    """Give the same of aiohttp."""
 
     async def run() -> dict[str, float]:
         import aiohttp
@@ -39,12 +64,12 @@ def aiohttp_rate(url: str, calls: int) -> dict[str, float]:
                 async with session.post(f"{url}/chat/completions", data=data) as reply:
                     return json.loads(json.loads(await reply.read())["choices"][0]["message"]["content"])
 
-            return await _rate(call, calls)
+            return await _rate(call, calls, at_once)
 
     return asyncio.run(run())
 
 
-def openai_rate(url: str, calls: int) -> dict[str, float]:
+def openai_rate(url: str, calls: int, at_once: int) -> dict[str, float]:
     """Give the same of the `openai` package."""
 
     async def run() -> dict[str, float]:
@@ -56,20 +81,21 @@ def openai_rate(url: str, calls: int) -> dict[str, float]:
                 reply = await client.chat.completions.create(**content)
                 return json.loads(reply.choices[0].message.content or "")
 
-            return await _rate(call, calls)
+            return await _rate(call, calls, at_once)
 
     return asyncio.run(run())
 
 
-async def _rate(call: Call, calls: int) -> dict[str, float]:
-    numbers = iter(range(calls))
+async def _rate(call: Call, calls: int, at_once: int) -> dict[str, float]:
+    # Made beforehand: what is measured is the client.
+    requests = iter([request(number) for number in range(calls)])
 
     async def work() -> None:
-        for number in numbers:
-            await call(request(number))
+        for content in requests:
+            await call(content)
 
     await call(request(-1))
     wall, cpu = time.perf_counter(), time.process_time()
-    await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
+    await asyncio.gather(*(work() for _ in range(at_once)))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {"calls_per_second": round(calls / wall, 1), "cpu_ms_per_call": round(1000 * cpu / calls, 3)}

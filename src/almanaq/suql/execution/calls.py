@@ -70,7 +70,7 @@ class TextCalls:
         sites = tuple(sites)
         self._compared = _compared_literals(sites)
         self._written = {site.question.name for site in sites if site.question.is_string}
-        self._replies: dict[bytes, asyncio.Task[Outcome] | Outcome | list[asyncio.Future[Outcome]]] = {}
+        self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
         self.usage = Usage()
         self.made = self.cached = self.unknown = self.unparsed = 0
         self._spellings: dict[str, str] = {}
@@ -107,7 +107,7 @@ class TextCalls:
     def is_answered(self, identity: bytes) -> bool:
         """Say whether a call has been made and answered already, so that it costs nothing more."""
         found = self._replies.get(identity)
-        return isinstance(found, Outcome) or (isinstance(found, asyncio.Task) and found.done())
+        return isinstance(found, Outcome | str) or (isinstance(found, asyncio.Task) and found.done())
 
     async def ask(self, identity: bytes, call: TextCall, *, here: bool = False) -> Outcome:
         """Give the outcome of a call; equal calls, also those under way, share one.
@@ -120,8 +120,8 @@ class TextCalls:
             ModelError: no call can succeed; ModelCallError: this one failed, under `strict`.
         """
         found = self._replies.get(identity)
-        if isinstance(found, Outcome):
-            return found
+        if isinstance(found, Outcome | str):
+            return found if isinstance(found, Outcome) else Outcome(found)
         if isinstance(found, list):
             waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
             found.append(waiter)
@@ -146,7 +146,8 @@ class TextCalls:
         waiters: list[asyncio.Future[Outcome]] = []
         self._replies[identity] = waiters
         try:
-            outcome = self._replies[identity] = await self._read(identity, call)
+            outcome = await self._read(identity, call)
+            self._replies[identity] = _kept(outcome)
         except BaseException as problem:
             del self._replies[identity]
             for waiter in waiters:
@@ -204,7 +205,8 @@ class TextCalls:
                 self.unknown += 1
                 return Outcome(unknown=True)
         # From now on the outcome stands for the call: its task takes ten times as much memory.
-        outcome = self._replies[identity] = self._outcome(call, reply)
+        outcome = self._outcome(call, reply)
+        self._replies[identity] = _kept(outcome)
         return outcome
 
     def _outcome(self, call: TextCall, reply: TextReply) -> Outcome:
@@ -220,6 +222,12 @@ class TextCalls:
             return Outcome(quotes=quotes)  # what is none of the options equals none of them
         verdicts = {literal: reply.verdicts.get(literal) for literal in call.compared} if call.compared else _NONE
         return Outcome(value, verdicts, quotes, chances=reply.chances or _UNTOLD)
+
+
+def _kept(outcome: Outcome) -> Outcome | str:
+    """Give what is kept of an outcome: of most, in a query over a million rows, only the words."""
+    alone = not outcome.verdicts and not outcome.quotes and not outcome.unknown
+    return outcome.value if alone and outcome.value is not None else NOTHING if alone else outcome
 
 
 def _read_as(call: TextCall, value: str) -> str | None:
