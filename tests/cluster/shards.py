@@ -91,12 +91,14 @@ def test_a_build_that_is_killed_leaves_no_visible_segment(cluster: Cluster, corp
 
     killing = threading.Thread(target=kill)
     killing.start()
-    with pytest.raises(AlmanaqError):
-        index_on_cluster(tables, out, FIELDS, url=cluster.url, shards=8)
-    killing.join()
+    try:
+        with pytest.raises(AlmanaqError):
+            index_on_cluster(tables, out, FIELDS, url=cluster.url, shards=8)
+        killing.join()
+    finally:
+        cluster.start_connect()
     assert best(out, QUESTIONS[0]) == before
     assert {entry["name"] for entry in json.loads((out / "manifest.json").read_text("utf-8"))["segments"]} == kept
-    cluster.start_connect()
     made = index_on_cluster(tables, out, FIELDS, url=cluster.url, shards=8)
     assert len(list(out.glob("segment-*"))) == len(made.segments) == 8
     assert not list(out.glob(".writing-*"))

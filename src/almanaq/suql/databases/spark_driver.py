@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -145,7 +145,8 @@ class Remote:
 
     def close(self) -> None:
         """End the session, and with it its views."""
-        self._session.stop()
+        with suppress(Exception):  # the server is gone, and the session with it
+            self._session.stop()
 
     @contextmanager
     def _tagged(self, tag: str) -> Iterator[None]:

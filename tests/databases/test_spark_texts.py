@@ -1,0 +1,116 @@
+"""What is sent to a Spark cluster, and where: without one."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import sqlglot
+
+from almanaq.errors import DatabaseError, UnsupportedError, UsageError
+from almanaq.suql.databases import spark_folder
+from almanaq.suql.databases.spark_allowed import Allowed, check_text, reads_numbered
+from almanaq.suql.databases.spark_url import read_spark_url
+from almanaq.suql.dialects.write import write_differences
+
+ALLOWED = Allowed(frozenset({("town", "places"), ("spark_catalog", "town", "places"), ("places",)}))
+WRITTEN = {
+    "SELECT l[1] AS x FROM t": "get(`l`, 0)",
+    "SELECT 'x' = ANY(l) AS x FROM t": "EXISTS(`l`, e -> 'x' = e)",
+    "SELECT btrim(a, 'x') AS x FROM t": "btrim(`a`, 'x')",
+    r"SELECT a ~ '^\w+$' AS x FROM t": r"REGEXP_LIKE(`a`, '(?s)^[\\p{L}\\p{N}_]+$')",
+    "SELECT array_agg(a ORDER BY b) AS x FROM t": "sort_array(COLLECT_LIST(named_struct(",
+    "SELECT string_agg(a, ',' ORDER BY a) AS x FROM t": "listagg(`a`, ',') WITHIN GROUP (ORDER BY `a` NULLS LAST)",
+    "SELECT a::numeric AS x FROM t": "DECIMAL(38, 9)",
+    "SELECT a::timestamp AS x FROM t": "CAST(`a` AS TIMESTAMP_NTZ)",
+    "SELECT a FROM t ORDER BY a": "ORDER BY `a` NULLS LAST",
+    "SELECT e FROM t CROSS JOIN unnest(l) AS u(e)": "LATERAL explode(`l`) AS `u`(`e`)",
+    "SELECT DISTINCT ON (a) a, b FROM t ORDER BY a, b LIMIT 2": "WHERE `_first` = 1 ORDER BY `_k0`",
+}
+"""A query of PostgreSQL's, and a part of what Spark is told."""
+
+
+def written(sql: str) -> str:
+    tree = write_differences(sqlglot.parse_one(sql, read="postgres"), "spark")
+    return tree.sql("spark")
+
+
+@pytest.mark.parametrize("sql", WRITTEN)
+def test_what_means_something_else_is_written_out(sql: str) -> None:
+    assert WRITTEN[sql].replace("AS `x`", "").strip().lower() in written(sql).lower()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r",
+        "SELECT a FROM t ORDER BY a FETCH FIRST 2 ROWS WITH TIES",
+        "SELECT a ~ b FROM t",
+        "SELECT a::time FROM t",
+        "SELECT age(a) FROM t",
+        "SELECT regexp_replace(a, 'x', 'y') FROM t",
+        "SELECT to_date(a, 'DD Mon YYYY') FROM t",
+    ],
+)
+def test_what_spark_has_not_is_refused_by_name(sql: str) -> None:
+    with pytest.raises(UnsupportedError, match="spark"):
+        written(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM parquet.`/etc`",
+        "SELECT * FROM town.other",
+        "SELECT * FROM `other`",
+        "SELECT reflect('java.lang.Runtime', 'getRuntime')",
+        "SELECT java_method('java.lang.System', 'getenv')",
+        "SELECT input_file_name() FROM places",
+        "SELECT ai_query('model', 'x')",
+        "SELECT * FROM read_files('/etc')",
+        "SELECT mine(1)",
+        "SELECT TRANSFORM(1) USING 'cat' AS (x)",
+        "SELECT 1; SELECT 2",
+        "DROP TABLE places",
+        "INSERT INTO places VALUES (1)",
+        "CREATE TABLE x AS SELECT 1",
+        "SET spark.sql.runSQLOnFiles = true",
+        "ADD JAR '/tmp/x.jar'",
+        "WITH x AS (SELECT * FROM town.hidden) SELECT * FROM x",
+    ],
+)
+def test_only_a_select_of_known_tables_and_functions_is_sent(sql: str) -> None:
+    with pytest.raises(DatabaseError):
+        check_text(sql, ALLOWED, "t0_")
+
+
+def test_tables_of_the_source_and_of_the_session_may_be_read() -> None:
+    places = check_text("WITH m AS (SELECT 1 AS a) SELECT * FROM town.places p, t0_kept k, m", ALLOWED, "t0_")
+    assert places == {("town", "places")}
+    assert reads_numbered("SELECT _row, a FROM t0_rows", {"t0_rows"})
+    assert not reads_numbered("SELECT _row, a FROM t0_rows ORDER BY a", {"t0_rows"})
+    assert not reads_numbered("SELECT _row, a FROM t0_kept", {"t0_rows"})
+
+
+def test_an_address_says_what_is_read_and_hides_its_token() -> None:
+    url = read_spark_url("sc://host:15002/;token=s3cret;catalog=main;schema=a,b;folder=s3a://bucket/x;use_ssl=true")
+    assert (url.catalog, url.schemas, url.folder) == ("main", ("a", "b"), "s3a://bucket/x")
+    assert url.server == "sc://host:15002/;token=s3cret;use_ssl=true"
+    assert url.shown == "sc://host:15002"
+    assert "s3cret" not in url.hide("no way in with s3cret")
+    for wrong in ("sc://", "sc://host/path", "sc://host/;shema=a"):
+        with pytest.raises(UsageError):
+            read_spark_url(wrong)
+
+
+def test_only_what_ended_processes_left_is_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = spark_folder.session_name()
+    assert not spark_folder.is_left_behind(mine)
+    host, pid, born, at, number = mine.removeprefix(spark_folder.PREFIX).split("_")
+    other = f"{spark_folder.PREFIX}{host}_{pid}_{int(born) + 1}_{at}_{number}"
+    assert spark_folder.is_left_behind(other), "the process of that number is another one"
+    elsewhere = f"{spark_folder.PREFIX}{'0' * 8}_{os.getpid()}_{born}_{at}_{number}"
+    assert not spark_folder.is_left_behind(elsewhere)
+    old = f"{spark_folder.PREFIX}{'0' * 8}_{pid}_{born}_{int(at) - 8 * 86_400}_{number}"
+    assert spark_folder.is_left_behind(old)
+    assert not spark_folder.is_left_behind("sales")
