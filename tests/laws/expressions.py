@@ -355,3 +355,19 @@ def predicate(draw: Draw, scope: Scope, depth: int = 2) -> str:
         if made is not None:
             return made
     return boolean(draw, scope)
+
+
+def across(draw: Draw, scope: Scope) -> str | None:
+    """Draw what an outer join makes hard: a condition that rows without a match in one FROM item may meet."""
+    items: dict[str, list[Col]] = {}
+    for column in scope.columns:
+        items.setdefault(column.sql.split(".")[0], []).append(column)
+    if len(items) < 2:
+        return None
+    sides = [Scope(tuple(items[name])) for name in draw.rng.sample(sorted(items), 2)]
+    if draw.chance(0.25):
+        return f"{draw.rng.choice(sides[0].columns).sql} IS NULL"
+    asked = text_predicate(draw, sides[1]) if draw.chance(0.3) else None
+    parts = [boolean(draw, sides[0]), asked or boolean(draw, sides[1])]
+    draw.rng.shuffle(parts)
+    return f"({' OR '.join(parts)})"

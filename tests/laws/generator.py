@@ -15,6 +15,7 @@ from .expressions import (
     Col,
     Draw,
     Scope,
+    across,
     answer_of,
     boolean,
     call,
@@ -27,6 +28,7 @@ from .world import FREE, TYPES, World, make_world
 
 SCALARS = ("int", "num", "date", "bool", "text", "enum")
 _MARKED = re.compile("⟦(.*?)⟧", re.S)
+_OUTER_JOIN = re.compile(r" (LEFT|RIGHT|FULL) JOIN ")
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,10 @@ class Maker:
         scope = Scope(columns, outer, keys)
         if outer and self.draw.chance(0.2):
             scope = replace(scope, columns=columns + outer)
-        where = f" WHERE {self._where(scope, outer)}" if outer or self.draw.chance(0.7) else ""
+        kept = across(self.draw, scope) if _OUTER_JOIN.search(text) and self.draw.chance(0.45) else None
+        drawn = [self._where(scope, outer)] if outer or self.draw.chance(0.4 if kept else 0.7) else []
+        parts = [*([kept] if kept else []), *drawn]
+        where = f" WHERE {' AND '.join(parts)}" if parts else ""
         roll = self.rng.random()
         if roll < 0.24 and (top or limit):
             return self._grouped(scope, text + where, want, top)
