@@ -20,6 +20,7 @@ from almanaq.suql.accuracy.estimates import (
 )
 from almanaq.suql.catalog.answer_types import cast_answers
 from almanaq.suql.catalog.binder import BoundQuery, bind
+from almanaq.suql.catalog.database_calls import DatabaseCalls
 from almanaq.suql.catalog.describe_statements import listing
 from almanaq.suql.catalog.enum_order import order_enums
 from almanaq.suql.catalog.linking import link_enums
@@ -383,7 +384,9 @@ class Engine:
 
     def _bind(self, query: str, parameters: Sequence[object]) -> BoundQuery:
         text = listing(query, self.catalog) or query
-        return bind(parse(text, parameters, self._database.dialect), self.catalog, text)
+        calls = DatabaseCalls(self.catalog, self._options.allow_functions)
+        parsed = parse(text, parameters, self._database.dialect, own=calls.names, write_calls=calls.write)
+        return bind(parsed, self.catalog, text)
 
 
 def _approximate(options: Options) -> bool:

@@ -33,6 +33,7 @@ class Options:
         max_rows: most rows of a result; what lies beyond is not read, and the trace says so. None: all.
         confidence: how surely `local` has to have understood a question before it answers, from 0 to 1; below that it
             says what was not clear. None: as it was fitted.
+        allow_functions: functions of the database's own that queries may call; the user vouches for what they do.
         max_result_mb: most memory that the rows of a result may take, in megabytes of Arrow; None: any.
     """
 
@@ -50,6 +51,7 @@ class Options:
     max_rows: int | None = None
     max_result_mb: int | None = MAX_RESULT_MB
     confidence: float | None = None
+    allow_functions: tuple[str, ...] = ()
 
     def for_agent(self) -> Options:
         """Give the options of queries that nobody has written: what is unbounded is bounded."""

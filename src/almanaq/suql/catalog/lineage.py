@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.suql.catalog.relations import ENUM_LABELS, Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.sources import enclosing_selects, find_cte, find_source, from_items
 from almanaq.suql.syntax.functions import ENUM_FUNCTIONS
 from almanaq.suql.syntax.nodes import nodes
@@ -23,12 +23,14 @@ _Seen = set[tuple[int, int | None]]
 
 def origins(node: exp.Expr, catalog: Catalog) -> Iterator[Origin]:
     """Yield the columns that the value of an expression is made of, those read by subqueries in it included."""
-    return _Lineage(catalog).of(node)
+    lineage = _Lineage(catalog)
+    return lineage.with_labels(lineage.of(node))
 
 
 def output_origins(query: exp.Query, catalog: Catalog) -> Iterator[Origin]:
     """Yield the columns that the rows of a query are made of."""
-    return _Lineage(catalog).output(query, None)
+    lineage = _Lineage(catalog)
+    return lineage.with_labels(lineage.output(query, None))
 
 
 class _Lineage:
@@ -37,6 +39,13 @@ class _Lineage:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._seen: _Seen = set()
+
+    def with_labels(self, found: Iterator[Origin]) -> Iterator[Origin]:
+        """Yield what is found, and where the labels of ENUMs are among it, all columns that may have one for a type."""
+        for origin in found:
+            yield origin
+            if origin[0].location == ENUM_LABELS:
+                yield from self._enums()
 
     def of(self, node: exp.Expr) -> Iterator[Origin]:
         for part in nodes(node):

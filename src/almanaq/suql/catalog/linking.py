@@ -14,6 +14,7 @@ from sqlglot import exp
 from almanaq.models.protocols import AllOf
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind
 from almanaq.suql.catalog.sources import origin, relations_in
+from almanaq.suql.syntax.functions import ENUM_FUNCTIONS
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.normal_forms import joined
 
@@ -116,6 +117,8 @@ def _rewrite(column: exp.Column, found: Column, linker: _Linker) -> None:
         if parts and parent.this is column:
             parent.replace(joined(parts, exp.And if isinstance(parent, exp.ArrayContainsAll) else exp.Or))
             return
+    if isinstance(parent, exp.Anonymous) and parent.name.lower() in ENUM_FUNCTIONS:
+        return
     if isinstance(parent, exp.Binary | exp.In | exp.Predicate | exp.DPipe | exp.Func) and not isinstance(
         parent, exp.AggFunc
     ):

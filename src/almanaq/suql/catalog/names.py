@@ -166,7 +166,7 @@ class _Query:
         bare = node
         while isinstance(bare, exp.Cast | exp.Paren) and not isinstance(item, exp.Alias):
             bare = bare.this
-        named = self._find(bare, scope) if isinstance(bare, exp.Column) else None
+        named = self._find(bare, scope) if isinstance(bare, exp.Column) and not bare.is_star else None
         alias = item.args.get("alias") if isinstance(item, exp.Alias | exp.Subquery) else None
         alias = alias.this if isinstance(alias, exp.TableAlias) else alias
         self.expression(holder, scope)
@@ -211,8 +211,17 @@ class _Query:
                 self.query(child, scope)
             elif isinstance(child, exp.Column) and not child.is_star:
                 self._qualify(child, scope)
+            elif isinstance(child, exp.Column) and isinstance(node, exp.Cast | exp.Paren):
+                self._write_row(child, scope)
             else:
                 self.expression(child, scope)
+
+    def _write_row(self, star: exp.Column, scope: Scope) -> None:
+        """Write `(t.*)::text` as `t::text`."""
+        name = table_name(star)
+        shown = scope.table(name)
+        if shown is not None and not any(column.name == name for column in shown):
+            star.replace(exp.Column(this=star.args["table"].copy()))
 
     def _qualify(self, column: exp.Column, scope: Scope) -> None:
         found = self._find(column, scope)

@@ -20,7 +20,7 @@ def name_of(item: exp.Expr) -> str:
     if isinstance(at, exp.Alias):
         return str(at.args["alias"].meta.get("spelled", at.alias))
     if isinstance(at, exp.Column):
-        return at.name
+        return str(at.table if at.is_star else at.name)
     if isinstance(at, exp.Anonymous | exp.AnonymousAggFunc):
         return at.name.lower()
     if isinstance(at, exp.Window | exp.Filter | exp.WithinGroup | exp.Bracket | exp.Collate):

@@ -9,7 +9,7 @@ from sqlglot import exp
 from almanaq.errors import PrivateColumnError
 from almanaq.suql.catalog.lineage import Origin, is_enum_call, origins, output_origins
 from almanaq.suql.catalog.linking import Link
-from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.relations import ENUM_LABELS, Catalog
 from almanaq.suql.catalog.sources import relations_in
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import is_model_call, is_similarity
@@ -68,12 +68,17 @@ def refuse_withheld(tree: exp.Query, catalog: Catalog, text: str) -> None:
 def _refuse_values(tree: exp.Query, catalog: Catalog) -> None:
     """Refuse to list the values of an ENUM's type where it may be that of a column that no query may read."""
     call = next(filter(is_enum_call, nodes_of(tree, exp.Anonymous)), None)
-    if call is not None and any(relation.withheld for relation in catalog.relations):
-        raise PrivateColumnError(f"{call.name.lower()}() may list the values of a private column; leave it out")
+    listing = f"{call.name.lower()}()" if call is not None else "pg_enum" if _reads_labels(tree, catalog) else ""
+    if listing and any(relation.withheld for relation in catalog.relations):
+        raise PrivateColumnError(f"{listing} may list the values of a private column; leave it out")
+
+
+def _reads_labels(tree: exp.Query, catalog: Catalog) -> bool:
+    return any(relation.location == ENUM_LABELS for relation in relations_in(tree, catalog))
 
 
 def _any_private(tree: exp.Query, catalog: Catalog) -> bool:
-    lists = any(map(is_enum_call, nodes_of(tree, exp.Anonymous)))
+    lists = any(map(is_enum_call, nodes_of(tree, exp.Anonymous))) or _reads_labels(tree, catalog)
     relations = catalog.relations if lists else relations_in(tree, catalog)
     return any(column.private for relation in relations for column in relation.columns)
 

@@ -16,6 +16,10 @@ _FIXED = re.compile(
 """Types whose values are small and come as the same Arrow type from every batch of rows."""
 
 
+ENUM_LABELS = ("pg_catalog", "pg_enum")
+"""Where PostgreSQL keeps the values of all ENUM types."""
+
+
 class ColumnKind(Enum):
     """How the agent and the compiler treat a column: plain SQL, prose for answer(), or a closed set of values."""
 
@@ -97,6 +101,40 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
+class Definition:
+    """What a view is defined by.
+
+    Attributes:
+        relation: the view's name.
+        texts: as PostgreSQL writes it, and as it writes it for people.
+        reads: the names of the relations that it reads; None where one of them may not be read, or is not known.
+    """
+
+    relation: str
+    texts: tuple[str, str]
+    reads: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFunction:
+    """A function that somebody defined in the database.
+
+    Attributes:
+        name: as queries call it; the name of all its overloads.
+        plain: whether it only computes from its arguments, by what queries may call themselves.
+        sets: whether it gives rows.
+        type: the type of what it gives.
+        barred: why it is not called whoever allows it; "" where it may be allowed.
+    """
+
+    name: str
+    plain: bool = False
+    sets: bool = False
+    type: str = ""
+    barred: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
     """The relations of one source, in a stable order.
 
@@ -108,6 +146,9 @@ class Catalog:
         composites: the name of each type of rows that no relation has, and its fields.
         own_functions: names that queries may call and that somebody has given to functions of the database as well, and
             whether the database's system has one of that name.
+        unlisted: relations that queries may name and no listing shows: sequences, tables without columns, catalogs.
+        definitions: those of the views that may be read.
+        functions: those of the database's own under names that nothing else has.
     """
 
     relations: tuple[Relation, ...]
@@ -116,6 +157,9 @@ class Catalog:
     separate: bool = False
     composites: tuple[tuple[str, tuple[str, ...]], ...] = ()
     own_functions: tuple[tuple[str, bool], ...] = ()
+    unlisted: tuple[Relation, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+    functions: tuple[OwnFunction, ...] = ()
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
     _alike: frozenset[str] = field(init=False, repr=False, compare=False)
 
@@ -123,7 +167,9 @@ class Catalog:
         places = Counter(".".join(relation.location).casefold() for relation in self.relations)
         object.__setattr__(self, "_alike", frozenset(place for place, count in places.items() if count > 1))
         by_place = {name: relation for relation in self.relations for name in _qualified(relation)}
-        object.__setattr__(self, "_by_name", by_place | {r.name.casefold(): r for r in self.relations})
+        named = by_place | {r.name.casefold(): r for r in self.relations}
+        unlisted = {name: r for r in self.unlisted for name in (*_qualified(r), r.name.casefold())}
+        object.__setattr__(self, "_by_name", unlisted | named)
 
     def find(self, name: str) -> Relation | None:
         """Give the relation of that name, folding case, with or without its schema before it, or None."""

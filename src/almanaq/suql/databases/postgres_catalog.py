@@ -13,6 +13,8 @@ from almanaq.suql.catalog.reading import declared_column, flatten, relation_name
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey
 from almanaq.suql.databases.postgres_driver import driver
+from almanaq.suql.databases.postgres_functions import functions_of_database
+from almanaq.suql.databases.postgres_unlisted import unlisted_relations, view_definitions
 from almanaq.suql.syntax.functions import functions_of
 from almanaq.text.sql_literals import quote
 
@@ -145,7 +147,7 @@ class CatalogReader:
         by_oid = {f.oid: names[f.schema, f.name] for f in shown}
         columns, nullable = self._columns(list(by_oid))
         constraints = self._rows(_CONSTRAINTS, [list(by_oid)])
-        relations = []
+        relations, columnless = [], []
         for f in shown:
             mine = [c for c in constraints if c[0] == f.oid]
             own = tuple(columns.get(f.oid, ()))
@@ -161,12 +163,24 @@ class CatalogReader:
             )
             if own:
                 relations.append((f, relation))
+            else:
+                columnless.append(relation)
         declared = any(c.kind is ColumnKind.FREE_TEXT for _, r in relations for c in r.columns)
         self._limit(_LOOK_SECONDS)
         looked_at = tuple(self._looked_at(f, relation, infer=not declared) for f, relation in relations)
         self._limit(0)
         composites = tuple((name, tuple(fields)) for name, fields in self._rows(_COMPOSITES))
-        return Catalog(looked_at, hidden=hidden, composites=composites, own_functions=self._own_functions())
+        unlisted = unlisted_relations(self._rows, columnless, path, hidden=bool(hidden))
+        own = self._own_functions()
+        return Catalog(
+            looked_at,
+            hidden=hidden,
+            composites=composites,
+            own_functions=own,
+            unlisted=unlisted,
+            definitions=view_definitions(self._rows, by_oid),
+            functions=functions_of_database(self._rows, [name for name, _ in own]),
+        )
 
     def _own_functions(self) -> tuple[tuple[str, bool], ...]:
         found = self._rows(_OWN_FUNCTIONS, [list(functions_of("postgres"))])

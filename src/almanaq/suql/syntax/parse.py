@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
@@ -95,11 +95,20 @@ _NO_ITEM = (
 _GROUPING_SETS = (TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS)
 
 
-def parse(text: str, parameters: Sequence[object] = (), engine: str | None = None) -> exp.Query:
+def parse(
+    text: str,
+    parameters: Sequence[object] = (),
+    engine: str | None = None,
+    *,
+    own: Collection[str] = (),
+    write_calls: Callable[[exp.Expr, str], exp.Expr] | None = None,
+) -> exp.Query:
     """Give the tree of a single, allowed SELECT, with each `?` replaced by its parameter as a literal.
 
     Args:
         engine: the dialect of the engine that is to run it, which has its own list of functions; None: of any.
+        own: names of functions of the database's own that may be called besides.
+        write_calls: writes what the catalog knows into a tree, before it is checked.
 
     Raises:
         QuerySyntaxError: the text is not SUQL; points at the place.
@@ -121,11 +130,13 @@ def parse(text: str, parameters: Sequence[object] = (), engine: str | None = Non
     tree = write_plain_texts(tree, text)
     if parameters:
         tree = _fill(tree, parameters)
+    if write_calls is not None:
+        tree = write_calls(tree, text)
     write_named_windows(tree)
     tree = write_normal_forms(tree)
     found = nodes(tree)
     check_tree(found)
-    check_allowed(found, text, engine)
+    check_allowed(found, text, engine, own)
     assert isinstance(tree, exp.Query)
     return tree
 

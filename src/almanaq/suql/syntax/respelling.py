@@ -111,6 +111,13 @@ def _merged_aliases(tokens: Tokens) -> Tokens:
     return _without_qualifier(found, merged) if merged else found
 
 
+def _row(columns: list[tuple[T, str]]) -> list[tuple[T, str]]:
+    """Give `(SELECT "_row" FROM (SELECT i, j) AS "_row")`, the row of some columns as one value."""
+    row, opened, closed = (T.IDENTIFIER, "_row"), (T.L_PAREN, "("), (T.R_PAREN, ")")
+    inner = [opened, (T.SELECT, "SELECT"), *columns, closed, (T.ALIAS, "AS"), row]
+    return [opened, (T.SELECT, "SELECT"), row, (T.FROM, "FROM"), *inner, closed]
+
+
 def _without_qualifier(tokens: Tokens, merged: dict[str, list[str]]) -> Tokens:
     found: Tokens = []
     i = 0
@@ -120,7 +127,9 @@ def _without_qualifier(tokens: Tokens, merged: dict[str, list[str]]) -> Tokens:
         if name is None or (found and found[-1].token_type == T.DOT):
             found.append(tokens[i])
         elif after == T.DOT and i + 2 < len(tokens) and tokens[i + 2].token_type == T.STAR:
-            found += spelled(tokens[i], *[p for n in name for p in ((T.COMMA, ","), (T.IDENTIFIER, n))][1:])
+            columns = [p for n in name for p in ((T.COMMA, ","), (T.IDENTIFIER, n))][1:]
+            called = [token.token_type for token in found[-2:]] == [T.VAR, T.L_PAREN]
+            found += spelled(tokens[i], *(_row(columns) if called else columns))
             i += 2
         elif after == T.DOT:
             i += 1
