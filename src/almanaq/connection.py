@@ -54,6 +54,7 @@ def connect(
     max_result_mb: int | None = None,
     accuracy: Accuracy | None = None,
     confidence: float | None = None,
+    allow_functions: Sequence[str] = (),
     allow_http: bool = False,
     options: Options | None = None,
 ) -> Connection:
@@ -74,6 +75,8 @@ def connect(
             within a query.
         batch: most questions on one text, or short texts with one question, that share a call of a language model, or
             a Batching that says it in full; None: each is asked alone.
+        allow_functions: functions of the database's own that queries may call besides those that only compute from
+            their arguments: who names one vouches for what it reads and does.
         allow_http: fetch the file that a source of the form `https://…` names.
 
         options: choices for every query of the connection; those of its fields that are named as arguments (`order`,
@@ -107,6 +110,7 @@ def connect(
         max_result_mb=max_result_mb,
         accuracy=accuracy,
         confidence=confidence,
+        allow_functions=tuple(allow_functions) or None,
     )
     settings = batch_settings(batch, model)
     shots = find_examples(source) if examples is None else read_examples(examples)

@@ -34,6 +34,9 @@ def stays(postgres_server: PostgresServer) -> Iterator[tuple[almanaq.Connection,
     with psycopg.connect(url, autocommit=True) as server:
         server.execute("CREATE TYPE spot AS (a int, b text); CREATE TABLE stays (id int, spot spot)")
         server.execute("CREATE SEQUENCE s; CREATE VIEW v AS SELECT id FROM stays")
+        for name, kind in (("steady", "STABLE"), ("moody", "VOLATILE")):
+            body = f"LANGUAGE plpgsql {kind} AS 'BEGIN RETURN $1; END'"
+            server.execute(f"CREATE FUNCTION {name}(int) RETURNS int {body}".encode())
         with almanaq.connect(url, cache=False) as con:
             yield con, server
 

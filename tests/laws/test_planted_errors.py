@@ -1,31 +1,31 @@
-"""Errors planted into the optimizer are found by the queries of the quick run: a generator that lost its eye for one
-of them, or a count that became too small, fails here.
+"""Errors planted into the optimizer are found by the queries of the quick run.
+
+A generator that lost its eye for one of them, or a count that became too small, fails here.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from sqlglot import exp
 
 import almanaq.suql.optimizer
-from almanaq.suql.plan.stages import TextBlock
+from almanaq.suql.plan import predicates
 
-from .check import Ready, RuleSet, check, open_in_one_instance, prepare
-from .test_laws import QUICK_SEEDS
+from .check import Failure, Ready, RuleSet, cases, check, open_in_one_instance
+from .test_laws import QUICK
 
-Patch = Callable[[pytest.MonkeyPatch], object]
+Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def _rule(name: str) -> Any:
     return sys.modules[f"{almanaq.suql.optimizer.__name__}.{name}"]
 
 
-def _either_side_of_or_drops(patch: pytest.MonkeyPatch) -> None:
+def either_side_of_or_drops_a_row(patch: pytest.MonkeyPatch) -> None:
     right = _rule("inner_joins")._drops
 
     def wrong(node: exp.Expr, names: set[str]) -> bool:
@@ -36,35 +36,64 @@ def _either_side_of_or_drops(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_rule("inner_joins"), "_drops", wrong)
 
 
-def _is_null_drops(patch: pytest.MonkeyPatch) -> None:
-    module = _rule("inner_joins")
-    right = module._drops
-    said = lambda node, names: isinstance(node, exp.Is) and module._is_null(node.this, names)  # noqa: E731
-    patch.setattr(module, "_drops", lambda node, names: said(node, names) or right(node, names))
+def what_is_null_drops_a_row(patch: pytest.MonkeyPatch) -> None:
+    module, right = _rule("inner_joins"), _rule("inner_joins")._drops
+
+    def wrong(node: exp.Expr, names: set[str]) -> bool:
+        return bool(right(node, names)) or (isinstance(node, exp.Is) and bool(module._is_null(node.this, names)))
+
+    patch.setattr(module, "_drops", wrong)
 
 
-def _pushed_below_windows_and_groups(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_rule("pushed_conditions"), "_is_open", lambda block: True)
-
-
-def _pushed_below_limit(patch: pytest.MonkeyPatch) -> None:
+def conditions_are_repeated_below_a_limit(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_rule("pushed_conditions"), "_CUTS", ())
 
 
-def _merged_behind_full_joins(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_rule("preserved_derived_tables"), "side_of", lambda join: "")
-
-
-def _or_is_and_in_what_is_implied(patch: pytest.MonkeyPatch) -> None:
-    from almanaq.suql.plan import predicates
-
+def or_implies_both_sides(patch: pytest.MonkeyPatch) -> None:
     right = predicates._combine
-    patch.setattr(predicates, "_combine", lambda kind, *sides: right(exp.And, *sides))
+    patch.setattr(predicates, "_combine", lambda _, left, other: right(exp.And, left, other))
 
 
-def _stopped_before_offset(patch: pytest.MonkeyPatch) -> None:
+def asking_stops_before_offset(patch: pytest.MonkeyPatch) -> None:
     right = _rule("limit_stop")._number
-    wrong = lambda clause: 0 if isinstance(clause, exp.Offset) else right(clause)  # noqa: E731
+
+    def wrong(clause: exp.Expr | None) -> int | None:
+        return 0 if isinstance(clause, exp.Offset) else right(clause)
+
     patch.setattr(_rule("limit_stop"), "_number", wrong)
 
 
+@pytest.fixture(scope="module")
+def quick() -> Callable[[], Iterator[Ready]]:
+    """Give the cases of the quick run again and again, each prepared once."""
+    made: list[Ready] = []
+    more = cases(0, QUICK)
+
+    def every() -> Iterator[Ready]:
+        yield from made
+        for ready in more:
+            made.append(ready)
+            yield ready
+
+    return every
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "plant",
+    [
+        either_side_of_or_drops_a_row,
+        what_is_null_drops_a_row,
+        conditions_are_repeated_below_a_limit,
+        or_implies_both_sides,
+        asking_stops_before_offset,
+    ],
+)
+def test_the_quick_run_finds_a_planted_error(
+    quick: Callable[[], Iterator[Ready]], monkeypatch: pytest.MonkeyPatch, plant: Plant
+) -> None:
+    plant(monkeypatch)
+    connect = RuleSet("all", open_in_one_instance).connect
+    failures = (check(ready, connect=connect, thrifty=False)[0] for ready in quick())
+    found: Failure | None = next((failure for failure in failures if failure is not None), None)
+    assert found is not None, "the laws do not see it"

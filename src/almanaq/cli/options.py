@@ -103,6 +103,10 @@ NoCache = Annotated[
     bool, typer.Option("--no-cache", help="Neither read nor write what is kept: replies, and tables of files.")
 ]
 AllowHttp = Annotated[bool, typer.Option("--allow-http", help="Fetch a SOURCE of the form https://….")]
+AllowFunction = Annotated[
+    list[str] | None,
+    typer.Option("--allow-function", metavar="NAME", help="Let queries call this function of your database's own."),
+]
 NoLink = Annotated[bool, typer.Option("--no-link", help="Compare literals with ENUM columns as they are written.")]
 
 
@@ -129,6 +133,7 @@ class Request:
     batch: int | None = None
     examples: str | None = None
     allow_http: bool = False
+    allow_functions: tuple[str, ...] = ()
     max_result_mb: int | None = None
     accuracy: str | None = None
     confidence: float | None = None
@@ -187,6 +192,7 @@ def connected(request: Request) -> Iterator[Connection]:
         batch=usual_batching(model) if settings.batch is None else settings.batch,
         examples=request.examples,
         allow_http=request.allow_http,
+        allow_functions=request.allow_functions,
         max_result_mb=settings.max_result_mb,
         accuracy=None if request.accuracy is None else read_accuracy(request.accuracy),
         confidence=settings.confidence,

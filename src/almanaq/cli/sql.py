@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from almanaq.cli.options import (
+    AllowFunction,
     AllowHttp,
     Batch,
     Db,
@@ -107,6 +108,7 @@ def sql(
     no_cache: NoCache = False,
     no_link: NoLink = False,
     allow_http: AllowHttp = False,
+    allow_function: AllowFunction = None,
     no_formulas: Annotated[
         bool, typer.Option("--no-formulas", help="CSV: put ' before text that a spreadsheet would compute.")
     ] = False,
@@ -132,7 +134,8 @@ def sql(
     output = Output(chosen, out, no_formulas, Amount(rows=None) if all else Amount(), resume, kept)
     request = Request(
         db, model, embedder, schema, max_calls, speculation, order, strict, deadline,
-        not no_cache, not no_link, passages, candidates, batch, allow_http=allow_http, max_result_mb=max_result_mb,
+        not no_cache, not no_link, passages, candidates, batch, allow_functions=tuple(allow_function or ()),
+        allow_http=allow_http, max_result_mb=max_result_mb,
         accuracy=accuracy, looks=any(map(_reads_text, wanted)),
     )  # fmt: skip
     with connected(request) as connection:

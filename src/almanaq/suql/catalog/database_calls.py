@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from sqlglot import exp
 
@@ -23,7 +24,8 @@ class DatabaseCalls:
     """
 
     def __init__(self, catalog: Catalog, allowed: Collection[str]) -> None:
-        self._catalog, self._allowed = catalog, {name.lower() for name in allowed}
+        withheld = any(relation.withheld for relation in catalog.relations)  # nobody knows what a function reads
+        self._catalog, self._allowed = catalog, frozenset() if withheld else {name.lower() for name in allowed}
         self._functions = {function.name: function for function in catalog.functions}
 
     @property
@@ -53,7 +55,7 @@ class DatabaseCalls:
     def _check(self, function: OwnFunction, tree: exp.Expr, text: str) -> None:
         name = function.name
         start = text.lower().find(name)
-        place = {"query": text, "start": start, "end": start + len(name) - 1} if start >= 0 else {}
+        place: dict[str, Any] = {"query": text, "start": start, "end": start + len(name) - 1} if start >= 0 else {}
         if not self._may(function):
             of_the_database = f"the function {name!r} is one of the database's own"
             if function.barred:
@@ -75,7 +77,9 @@ class DatabaseCalls:
         if not all(isinstance(flag, flags) for flag in pretty):
             raise QueryTypeError(f"{DEFINITION}() takes true or false after the name of the view here")
         relation = self._catalog.find(named.name.replace('"', ""))
-        found = next((d for d in self._catalog.definitions if relation is not None and d.relation == relation.name), None)
+        found = next(
+            (d for d in self._catalog.definitions if relation is not None and d.relation == relation.name), None
+        )
         if relation is None or found is None:
             known = f"{relation.name!r} is no view" if relation is not None else self._catalog.unknown(named.name)
             raise UnknownNameError(known, query=text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from almanaq.suql.syntax.allowlist import WRITTEN
 from almanaq.suql.syntax.functions import CLASSES
 
 APART = "\u2063"
@@ -29,9 +30,13 @@ def name_of(item: exp.Expr) -> str:
         return "case"
     if isinstance(at, exp.Subquery):
         return name_of(_first_select(at).expressions[0])
-    name = _NAMES.get(type(at))
+    if isinstance(at, exp.Dot):
+        return str(at.expression.name)
+    if isinstance(at, exp.Trim):
+        return _TRIMS.get(str(at.args.get("position") or "").upper(), str(at.meta.get(WRITTEN, "btrim")))
+    name = at.meta.get(WRITTEN) or _NAMES.get(type(at))
     if name is not None:
-        return name
+        return str(name)
     if isinstance(at, exp.Func) and not isinstance(at, exp.Binary | exp.Connector):
         written = CLASSES.get(type(at).__name__, frozenset())
         return next(iter(written)) if len(written) == 1 else at.sql_name().lower()
@@ -44,7 +49,13 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.Explode: "unnest",
     exp.GenerateSeries: "generate_series",
     exp.ExplodingGenerateSeries: "generate_series",
+    exp.Overlaps: "overlaps",
+    exp.AtTimeZone: "timezone",
+    exp.Interval: "interval",
+    exp.MatchAgainst: "?column?",
+    exp.StrPosition: "position",
 }
+_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim", "BOTH": "btrim"}
 
 
 _TYPES = {

@@ -171,15 +171,15 @@ class CatalogReader:
         self._limit(0)
         composites = tuple((name, tuple(fields)) for name, fields in self._rows(_COMPOSITES))
         unlisted = unlisted_relations(self._rows, columnless, path, hidden=bool(hidden))
-        own = self._own_functions()
+        given = self._own_functions()
         return Catalog(
             looked_at,
             hidden=hidden,
             composites=composites,
-            own_functions=own,
+            own_functions=given,
             unlisted=unlisted,
             definitions=view_definitions(self._rows, by_oid),
-            functions=functions_of_database(self._rows, [name for name, _ in own]),
+            functions=functions_of_database(self._rows, [name for name, _ in given]),
         )
 
     def _own_functions(self) -> tuple[tuple[str, bool], ...]:

@@ -1,4 +1,8 @@
-"""Functions that somebody defined in a PostgreSQL database: which of them only compute, and which may be allowed."""
+"""Functions that somebody defined in a PostgreSQL database: which of them only compute, and which may be allowed.
+
+One that only computes is called without leave as long as nobody but the owner of the database, a superuser or the role
+itself can put another in its place, or beside it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from sqlglot import exp
 
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import OwnFunction
-from almanaq.suql.syntax.functions import is_allowed
+from almanaq.suql.syntax.functions import ENUM_FUNCTIONS, is_allowed
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.parse import parse
 from almanaq.suql.syntax.text_functions import TEXT_FUNCTIONS
@@ -19,7 +23,10 @@ Ask = Callable[..., list[tuple[Any, ...]]]
 
 _FUNCTIONS = """
     SELECT p.proname::text, p.prokind::text, l.lanname::text, p.provolatile::text, p.prosecdef, p.proconfig IS NULL,
-           p.proretset, format_type(p.prorettype, NULL), p.prosrc, has_function_privilege(p.oid, 'EXECUTE')
+           p.proretset, format_type(p.prorettype, NULL), p.prosrc, has_function_privilege(p.oid, 'EXECUTE'),
+           NOT has_schema_privilege('public', p.pronamespace, 'CREATE') AND EXISTS (
+               SELECT 1 FROM pg_roles r, pg_database d WHERE r.oid = p.proowner AND d.datname = current_database()
+                   AND (r.rolsuper OR r.oid = d.datdba OR r.rolname = current_user))
     FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
     WHERE p.pronamespace <> 'pg_catalog'::regnamespace AND pg_function_is_visible(p.oid)
       AND p.pronamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY (current_schemas(false)))
@@ -50,14 +57,15 @@ def functions_of_database(ask: Ask, shadowed: Collection[str]) -> tuple[OwnFunct
 
 def _function(name: str, overloads: list[tuple[Any, ...]], shadowed: Collection[str]) -> OwnFunction:
     plain, barred, sets, types = True, "", False, set()
-    for kind, language, volatility, definer, unset, rows, type_, body, may in overloads:
+    for kind, language, volatility, definer, unset, rows, type_, body, may, settled in overloads:
         if kind != "f":
             barred = f"it is {_KINDS.get(kind, 'no function')}"
         elif definer:
             barred = "it runs with the rights of its owner (SECURITY DEFINER)"
         elif not may:
             barred = "this role may not call it"
-        only_computes = kind == "f" and language == "sql" and not definer and unset and may and _computes(body, shadowed)
+        in_sql = kind == "f" and language == "sql" and not definer and unset and may
+        only_computes = bool(in_sql and settled) and _computes(body, shadowed)
         if volatility == "v" and not only_computes:
             barred = barred or "it is declared VOLATILE, as a function is unless it says STABLE or IMMUTABLE"
         plain = plain and only_computes
@@ -74,4 +82,5 @@ def _computes(body: str, shadowed: Collection[str]) -> bool:
         tree = parse(_ARGUMENT.sub(" NULL ", body), (), "postgres")
     except AlmanaqError:
         return False
-    return not nodes_of(tree, exp.Table)
+    named = {call.name.lower() for call in nodes_of(tree, exp.Anonymous)}
+    return not nodes_of(tree, exp.Table) and named.isdisjoint(ENUM_FUNCTIONS | {*TEXT_FUNCTIONS})

@@ -46,13 +46,13 @@ _SIGNS = {
     **{"JSONBContainsAllTopKeys": "?&", "JSONBContainsAnyTopKeys": "?|", "JSONBPathExists": "@?"},
     **{"ColumnDef": "a list of columns with types", "ParseJSON": "json '…'"},
 }
+WRITTEN = "written"
+"""The key of a node's meta under which stands what the query called a function that sqlglot has a class for."""
 _STATEMENT_NAMES = {"Command": "command"}
 _NAME = re.compile(r'"?(\w+)"?')
 
 
-def check_allowed(
-    found: list[exp.Expr], query: str, engine: str | None = None, own: Collection[str] = ()
-) -> None:
+def check_allowed(found: list[exp.Expr], query: str, engine: str | None = None, own: Collection[str] = ()) -> None:
     """Raise QueryError unless a tree is a SELECT made of allowed parts; point at the faulty place.
 
     Args:
@@ -66,16 +66,15 @@ def check_allowed(
         kind = _STATEMENT_NAMES.get(type(tree).__name__, type(tree).__name__.upper())
         raise RefusedQueryError(f"only a SELECT may run here; this is a {kind} statement")
     for node in found:
-        if not (isinstance(node, exp.Anonymous) and node.name in own):
-            _check_node(node, query, engine)
+        _check_node(node, query, engine, own)
 
 
-def _check_node(node: exp.Expr, query: str, engine: str | None) -> None:
+def _check_node(node: exp.Expr, query: str, engine: str | None, own: Collection[str]) -> None:
     if isinstance(node, exp.Into | exp.Lock | exp.DML | exp.DDL | exp.Command) and not isinstance(node, exp.Query):
         raise RefusedQueryError(f"only reading is allowed here; {type(node).__name__.upper()} is refused")
     kind = type(node).__name__
     if kind in ("Anonymous", "AnonymousAggFunc"):
-        _check_named(node, query, engine)
+        _check_named(node, query, engine, own if kind == "Anonymous" else ())
     elif kind in CLASSES:
         _check_known(node, kind, query, engine)
     elif kind not in STRUCTURE and not (engine in (None, "postgres") and kind in POSTGRES_ALONE):
@@ -86,12 +85,12 @@ def _check_node(node: exp.Expr, query: str, engine: str | None) -> None:
     check_arguments(node)
 
 
-def _check_named(node: exp.Expr, query: str, engine: str | None) -> None:
+def _check_named(node: exp.Expr, query: str, engine: str | None, own: Collection[str]) -> None:
     """Check a function that sqlglot has no class for."""
     name = node.name
     if isinstance(node.this, exp.Identifier):
         node.set("this", name)  # a quoted name of a function is none of the database's own
-    if name.lower() in TEXT_FUNCTIONS or is_allowed(name, engine):
+    if name.lower() in TEXT_FUNCTIONS or is_allowed(name, engine) or name.lower() in own:
         return
     if is_allowed(name):
         _refuse_here(node, name, query, engine)
@@ -103,6 +102,8 @@ def _check_named(node: exp.Expr, query: str, engine: str | None) -> None:
 def _check_known(node: exp.Expr, kind: str, query: str, engine: str | None) -> None:
     """Check a function that sqlglot has a class for, by the name that it was written under where that is known."""
     name = _written_name(node, query)
+    if name is not None:
+        node.meta[WRITTEN] = name
     if name is not None and name not in CLASSES[kind]:
         _refuse_function(node, name, query, engine)
     names = CLASSES[kind] if name is None else {name}
