@@ -46,6 +46,18 @@ def test_the_assets_are_small():
     assert not any(b"innerHTML" in asset or b"eval(" in asset for asset in assets().values())
 
 
+def test_the_first_paint_is_quick(browser, sample):
+    """Of several: what else the machine does is no part of the page."""
+    with opened(browser, sample) as page:
+        paints = []
+        for _ in range(6):
+            page.goto(f"http://127.0.0.1:{sample.port}/")
+            page.locator("#question").focus()
+            page.screenshot(clip={"x": 0, "y": 0, "width": 8, "height": 8})  # a frame has been painted
+            paints.append(page.evaluate("performance.getEntriesByName('first-paint')[0].startTime"))
+        assert min(paints) <= 200, paints
+
+
 def test_a_question_its_quotes_and_what_follows(browser, sample):
     with opened(browser, sample) as page:
         assert violations(page) == []
@@ -199,6 +211,23 @@ def test_it_asks_before_it_spends_stops_and_tells_of_a_server_that_goes(browser)
             before = model.calls
             page.wait_for_timeout(1000)
             assert 1 < model.calls == before < 200
+
+            page.fill("#question", "Where is one quiet?")
+            parsed["suql"] = "SELECT id FROM places WHERE id < 2"
+            page.press("#question", "Enter")
+            page.get_by_text("Query", exact=True).click()
+            page.get_by_label("SUQL query").fill(suql)
+            page.get_by_role("button", name="Run", exact=True).click()
+            page.locator(".told .note", has_text="About 300 calls").wait_for()
+            assert model.calls <= before + 2  # the question's own: nothing was read
+            page.get_by_role("button", name="Run it").last.click()
+            page.locator(".told .working", has_text="reading texts").wait_for()
+            page.get_by_role("button", name="Stop").last.click()
+            page.locator(".told .note", has_text="Stopped.").wait_for(timeout=1000)
+            page.wait_for_timeout(1000)
+            before = model.calls
+            page.wait_for_timeout(1000)
+            assert model.calls == before < 290
             page.fill("#question", "How many places are there?")
             page.evaluate("() => { window.fetch = () => Promise.reject(new TypeError('gone')) }")
             page.press("#question", "Enter")

@@ -4,6 +4,20 @@ import { call, stream } from "./api.js";
 import { button, el, money, plural, say, visible } from "./dom.js";
 import { highlighted } from "./suql.js";
 
+// Calls above which nothing is run before somebody has said so; null: it never matters.
+export const askAbove = document.body.dataset.askAbove === "" ? null : Number(document.body.dataset.askAbove);
+
+// Whether a refusal only means that the price has to be agreed to.
+export const refusedPrice = (error, calls) =>
+  error.body?.type?.endsWith(":BudgetExceeded") && askAbove !== null && calls > askAbove;
+
+// How far the reading of texts is.
+export function progress(data) {
+  const of = data.total ? ` of ${data.total.toLocaleString("en")}` : "";
+  const done = data.done === undefined ? "" : `: ${data.done.toLocaleString("en")}${of}, ${data.passed} found`;
+  return `${data.message}${done} …`;
+}
+
 // `ran` is given the record of a run.
 export function editor(suql, ran) {
   const area = el("textarea", { spellcheck: "false", "aria-label": "SUQL query", maxlength: 100000 });
@@ -12,6 +26,7 @@ export function editor(suql, ran) {
   const told = el("div", { class: "told" });
   let fault = null;
   let plan = null;
+  let under = null;
   const draw = () => picture.replaceChildren(...highlighted(area.value, fault), "\n");
   area.addEventListener("input", () => {
     fault = plan = null;
@@ -41,27 +56,50 @@ export function editor(suql, ran) {
       failed(error);
     }
   };
-  const go = async () => {
-    run.disabled = true;
-    told.replaceChildren(el("p", { class: "working" }, "Running …"));
+  const working = (on) => {
+    run.disabled = on;
+    stop.hidden = !on;
+  };
+  const go = async (options) => {
+    const line = el("p", { class: "working" }, "Running …");
+    let expected = null;
+    told.replaceChildren(line);
+    under = new AbortController();
+    working(true);
     try {
-      const body = { suql: area.value };
+      const body = { suql: area.value, options };
       if (plan?.suql === area.value) body.plan = plan.mark;
-      const record = await stream("sql", body, undefined, () => {});
+      const record = await stream("sql", body, under.signal, (name, data) => {
+        if (name === "estimate") expected = data.predicted;
+        if (name === "progress") line.textContent = progress(data);
+      });
       told.replaceChildren();
       say(`${plural(record.rows_total, "row")}.`);
       ran(record);
     } catch (error) {
-      failed(error);
+      if (error.name === "AbortError") {
+        told.replaceChildren(el("p", { class: "note" }, "Stopped."));
+        say("Stopped.");
+        area.focus();
+      } else if (expected && refusedPrice(error, expected.calls)) {
+        const price = `About ${plural(expected.calls, "call")}, ${money(expected.money)}.`;
+        told.replaceChildren(el("p", { class: "note" }, price), el("p", { class: "buttons" }, button("Run it", () => go({}), { class: "main" })));
+        say(`${price} It has not been run.`);
+      } else failed(error);
     }
-    run.disabled = false;
+    under = null;
+    working(false);
   };
-  const run = button("Run", go);
+  const run = button("Run", () => go(askAbove === null ? {} : { max_calls: askAbove }));
+  const stop = button("Stop", () => under?.abort());
+  stop.hidden = true;
   draw();
-  return el("div", {},
+  const whole = el("div", {},
     el("div", { class: "editor" }, picture, area),
-    el("p", { class: "buttons" }, button("Estimate", explain), run),
+    el("p", { class: "buttons" }, button("Estimate", explain), run, stop),
     told);
+  whole.addEventListener("keydown", (event) => event.key === "Escape" && under?.abort());
+  return whole;
 }
 
 function steps(stages) {

@@ -3,7 +3,7 @@
 import { Problem, get, stream } from "./api.js";
 import { card } from "./card.js";
 import { button, el, money, plural, say, visible } from "./dom.js";
-import { problem } from "./editor.js";
+import { askAbove, problem, progress, refusedPrice } from "./editor.js";
 import { history, remember } from "./history.js";
 import { schema } from "./schema.js";
 import { highlighted } from "./suql.js";
@@ -11,7 +11,6 @@ import { highlighted } from "./suql.js";
 const at = (id) => document.getElementById(id);
 const log = at("log");
 const question = at("question");
-const askAbove = document.body.dataset.askAbove === "" ? null : Number(document.body.dataset.askAbove);
 let conversation = null;
 let under = null;
 
@@ -105,9 +104,7 @@ function told(place, seen, name, data) {
     seen.estimate = data.predicted;
     line("estimate", `About ${plural(data.predicted.calls, "call")}, ${money(data.predicted.money)}.`).className = "hint";
   } else if (name === "progress") {
-    const of = data.total ? ` of ${data.total.toLocaleString("en")}` : "";
-    const done = data.done === undefined ? "" : `: ${data.done.toLocaleString("en")}${of}, ${data.passed} found`;
-    line("progress", `${data.message}${done} …`).className = "working";
+    line("progress", progress(data)).className = "working";
   } else if (name === "text") {
     const found = line("text", ...(place.querySelector("[data-line=text]")?.childNodes ?? []), visible(data.text));
     found.className = "answer";
@@ -124,7 +121,7 @@ async function failed(turn, place, text, seen, error) {
   if (error instanceof Problem) {
     if (error.body.conversation) conversation = error.body.conversation;
     const calls = seen.estimate?.calls ?? 0;
-    if (error.body.type?.endsWith(":BudgetExceeded") && askAbove !== null && calls > askAbove) {
+    if (refusedPrice(error, calls)) {
       const price = `About ${plural(calls, "call")}, ${money(seen.estimate.money)}.`;
       place.replaceChildren(el("p", { class: "note" }, price), el("p", { class: "buttons" }, again("Run it", {})));
       say(`${price} It has not been run.`);
