@@ -42,5 +42,14 @@ def test_every_way_gives_the_same_record(sample, question, capsys):
     for name in set(printed["trace"]) - set(OF_ONE_RUN):
         assert over_http["trace"][name] == printed["trace"][name], name
     told = sample.tools.by_name["ask"]({"question": question}, lambda *_: None)
-    for name in ("status", "answer", "suql", "rows", "searched", "relaxed"):
+    for name in ("status", "answer", "suql", "columns", "rows", "searched", "relaxed"):
         assert (told[name] or None) == (printed[name] or None), name
+    quotes = [[as_read_text_wants(quote) for quote in row] for row in printed["evidence"]]
+    assert [len(row) for row in told["evidence"]] == [min(len(row), 3) for row in quotes]
+    assert all(quote in row for some, row in zip(told["evidence"], quotes, strict=True) for quote in some)
+
+
+def as_read_text_wants(quote):
+    """A quote as MCP gives it: by the names of its tool `read_text`, which counts passages from 1."""
+    place = {"table": quote["relation"], "key": quote["key"], "column": quote["column"]}
+    return place | {"passage": quote["passage"] + 1, "quote": quote["quote"], "question": quote["question"]}

@@ -8,7 +8,7 @@ import { judge, wrong } from "./verdicts.js";
 import { whyNot } from "./whynot.js";
 
 const STATUS = {
-  answered: "Answered", no_result: "Nothing found", no_query: "No query was needed", clarify: "A question back",
+  answered: "Answered", no_result: "Nothing found", no_query: "No query was run", clarify: "A question back",
   failed: "It failed",
 };
 
@@ -39,7 +39,8 @@ function truncation(record) {
 
 function cost(trace) {
   const calls = trace.text_calls + trace.cached_calls;
-  const spent = calls ? `${plural(trace.text_calls, "text call")}, ${trace.cached_calls} more from the cache, ${money(trace.money)}` : "no text was read";
+  const cached = trace.cached_calls ? `, ${trace.cached_calls} more from the cache` : "";
+  const spent = calls ? `${plural(trace.text_calls, "text call")}${cached}, ${money(trace.money)}` : "no text was read";
   const sent = trace.columns_sent.map((each) => `${each.column} (${each.cells})`).join(", ");
   return `${trace.seconds.toFixed(2)} s, ${spent}${sent ? `; left this machine: ${sent}` : ""}.`;
 }
@@ -70,9 +71,10 @@ export function rows(record) {
 
 function quoted(record, quotes, index) {
   const quote = quotes[index];
+  const several = quotes.some((each) => each.question !== quote.question); // one question is the answer's own
   return el("li", {},
     button(`“${visible(quote.quote)}”`, (event) => read(quotes, index, record.id, event.currentTarget), { class: "plain" }),
-    el("cite", {}, ` ${quote.column} ${quote.passage + 1} · ${visible(quote.question)} `),
+    el("cite", {}, ` ${quote.column} ${quote.passage + 1}${several ? ` · ${visible(quote.question)}` : ""} `),
     record.id && button("wrong", (event) => judge(record, "wrong", { kind: "quote", evidence: quote }, event.currentTarget),
       { class: "plain", "aria-label": "This quote is wrong" }));
 }

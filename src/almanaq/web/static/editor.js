@@ -51,6 +51,7 @@ export function editor(suql, ran) {
       const sent = found.columns_sent.length ? `; leaves this machine: ${found.columns_sent.join(", ")}` : "";
       const said = calls ? `About ${plural(calls, "call")}, ${money(found.predicted.money)}${sent}.` : "No model is asked.";
       told.replaceChildren(el("p", { class: "note" }, said), steps(found.stages));
+      told.scrollIntoView({ block: "nearest" });
       say(said);
     } catch (error) {
       failed(error);
