@@ -44,7 +44,7 @@ test: $(VENV)/.installed-test ## all tests: under ten minutes
 .PHONY: nightly
 nightly: $(VENV)/.installed-test ## install into a bare environment; other people's MCP clients; compare 20,000 generated queries with the database itself, and make 20,000 attacks: about an hour
 	$(BIN)/python -m pytest -s --allow-hosts='*' tests/install/bare_environment.py
-	$(BIN)/python -m pytest --allow-hosts='*' tests/mcp_server/other_clients.py tests/install/contrib_plugins.py tests/install/notebooks_from_wheel.py
+	$(BIN)/python -m pytest --allow-hosts='*' tests/mcp_server/other_clients.py tests/install/contrib_plugins.py tests/install/notebooks_from_wheel.py tests/install/distribution.py
 	$(BIN)/python -m tests.laws.run --count 20000 --jobs $(JOBS) --out tests/laws/results.json
 	$(BIN)/python -m tests.laws.run --count 500 --jobs $(JOBS) --rules each
 	$(BIN)/python benchmarks/faults/index.py 1000

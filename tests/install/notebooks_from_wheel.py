@@ -66,9 +66,19 @@ class Page(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        fetched = [name for name, _ in attrs if name in ("src", "href", "srcset", "style") or name.startswith("on")]
-        if fetched or tag in ("script", "iframe", "img", "link", "style", "object", "embed", "svg"):
-            self.odd.append(f"<{tag} {fetched}>")
+        odd = [name for name, _ in attrs if name in ("src", "href", "srcset") or name.startswith("on")]
+        if odd or tag in ("script", "iframe", "img", "link", "object", "embed", "svg", "base", "meta"):
+            self.odd.append(f"<{tag} {odd}>")
+        self.odd += [value for _, value in attrs if value and _fetches(value)]
+
+    def handle_data(self, data: str) -> None:
+        # The style of a DataFrame is pandas' own.
+        if self.lasttag == "style" and _fetches(data):
+            self.odd.append(data)
+
+
+def _fetches(style: str) -> bool:
+    return "url(" in style or "@import" in style or "javascript:" in style
 
 
 def said(*command: str | Path, cwd: Path | str = "/", **variables: str) -> str:

@@ -8,10 +8,27 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from almanaq.cli import ask, bench, cache, chat, demo, find, index, mcp, models, schema, serve, shell, sql, trust
+from almanaq.cli import (
+    ask,
+    bench,
+    cache,
+    chat,
+    demo,
+    doctor,
+    find,
+    index,
+    mcp,
+    models,
+    schema,
+    serve,
+    shell,
+    sql,
+    trust,
+)
 
-COMMANDS = (demo, schema, ask, chat, sql, shell, find, index, serve, mcp, models, bench, cache, trust)
+COMMANDS = (demo, schema, ask, chat, sql, shell, find, index, serve, mcp, models, bench, cache, trust, doctor)
 """In the order of `--help`."""
+_VERBOSE = "almanaq.verbose"
 
 
 class Commands(typer.core.TyperGroup):
@@ -38,18 +55,25 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
+def _version(ctx: typer.Context, wanted: bool) -> None:
     if wanted:
         import almanaq
 
-        typer.echo(f"almanaq {almanaq.__version__}")
+        short = [f"almanaq {almanaq.__version__}"]
+        typer.echo("\n".join(doctor.version_lines() if ctx.meta.get(_VERBOSE) else short))
         raise typer.Exit
+
+
+def _verbose(ctx: typer.Context, wanted: bool) -> None:
+    ctx.meta[_VERBOSE] = wanted
 
 
 @app.callback()
 def almanaq(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    version: Annotated[bool, typer.Option("--version", callback=_version, help="Print the version and exit.")] = False,
+    # Eager, so that it is known whatever stands first.
+    verbose: Annotated[
+        bool, typer.Option("--verbose", callback=_verbose, is_eager=True, help="With --version: of all that it needs.")
     ] = False,
 ) -> None:
     """Ask questions of tables and of the text inside them.

@@ -1,0 +1,165 @@
+"""`almanaq doctor`: what this installation has and lacks, what to install for what, and where things are kept."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sqlite3
+import sys
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from almanaq.cli.terminal import say
+from almanaq.visible import visible
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+EXTRAS = {
+    "local": "dense retrieval and readings without a key or a network",
+    "torch": "cross-encoders, and embedders of the hub",
+    "postgres": "PostgreSQL as a source",
+    "ibis": "MySQL, Trino, ClickHouse and warehouses as sources",
+    "spark": "Spark as a source",
+    "fast": "planning with a compiled parser",
+    "hnsw": "the HNSW index of the papers",
+    "mcp": "almanaq mcp: the tools for editors and assistants",
+    "notebook": "magics in Jupyter and VS Code",
+    "otel": "OpenTelemetry spans of model calls",
+    "pandas": "Result.df()",
+    "polars": "Result.pl()",
+    "sqlalchemy": "the SQLAlchemy dialect",
+    "web": "almanaq serve: the page and the HTTP API",
+    "xlsx": "Excel files as sources",
+    "bench": "the measures of almanaq bench",
+}
+"""What each extra is for, in the order in which they are shown."""
+_REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("doctor")(doctor)
+
+
+def doctor(json: Json = False) -> None:
+    """Say what this installation has: versions, extras, model servers, caches; and what to install for what.
+
+    Nothing is installed or changed, and no model is asked anything. Exit code 1: a package that it needs is missing.
+    """
+    from almanaq.cli.output import write_json
+
+    found = {**installation(), "extras": extras(), "models": _models(), "caches": _caches()}
+    if json:
+        write_json(found, None)
+    else:
+        say("\n".join(map(visible, _lines(found))))
+    if None in found["packages"].values():
+        raise typer.Exit(1)
+
+
+def installation() -> dict[str, Any]:
+    """Give the versions of almanaq, of Python, of the system, and of the packages that almanaq needs."""
+    import almanaq
+
+    return {
+        "almanaq": almanaq.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "sqlite": sqlite3.sqlite_version,
+        "place": str(Path(almanaq.__file__).parent),
+        "packages": {name: _version(name) for name, extra in _required() if extra is None},
+    }
+
+
+def version_lines() -> list[str]:
+    """Give what `--version --verbose` prints."""
+    found = installation()
+    lines = [f"almanaq {found['almanaq']}", f"Python {found['python']} on {found['platform']}"]
+    return [*lines, *(f"{name} {number or 'missing'}" for name, number in found["packages"].items())]
+
+
+def extras() -> dict[str, dict[str, Any]]:
+    """Give each extra with what it is for, whether all of it is installed, and how to install it."""
+    needed: dict[str, list[str]] = {}
+    for name, extra in _required():
+        needed.setdefault(extra or "", []).append(name)
+    return {
+        extra: {
+            "for": what,
+            "installed": all(_version(name) for name in needed.get(extra, [])),
+            "install": f"pip install 'almanaq[{extra}]'",
+        }
+        for extra, what in EXTRAS.items()
+        if extra in needed
+    }
+
+
+def _required() -> list[tuple[str, str | None]]:
+    """Give each package that is required, and by which extra."""
+    found = (_REQUIREMENT.match(line) for line in requires("almanaq") or ())
+    return [(match[1], match[2]) for match in found if match is not None]
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _models() -> dict[str, Any]:
+    from almanaq.errors import AlmanaqError
+    from almanaq.models.auto import choose
+    from almanaq.models.local_servers import answering
+    from almanaq.settings import read_settings
+
+    try:
+        settings = read_settings()
+        settings.export()
+        servers = answering()
+        choice = choose()
+    except AlmanaqError as error:
+        return {"servers": [], "auto": None, "reason": str(error), "key": False}
+    told = [{"provider": each.provider, "address": each.address, "models": len(each.models)} for each in servers]
+    key = bool(os.environ.get("OPENAI_API_KEY"))
+    return {"servers": told, "auto": choice.name, "reason": choice.reason, "key": key}
+
+
+def _caches() -> list[dict[str, Any]]:
+    from almanaq.models.reply_cache import default_cache_file
+    from almanaq.models.vector_store import default_cache_folder
+
+    places = {"replies": default_cache_file(), "vectors and tables": default_cache_folder()}
+    return [{"what": what, "place": str(place), **_place(place)} for what, place in places.items()]
+
+
+def _place(place: Path) -> dict[str, Any]:
+    """Give the size of what is kept at a place, and whether it can be written to, or made."""
+    files = [place] if place.is_file() else [each for each in place.rglob("*") if each.is_file()]
+    there = next((each for each in (place, *place.parents) if each.exists()), place)
+    return {"bytes": sum(file.stat().st_size for file in files), "writable": os.access(there, os.W_OK)}
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    lines = [*version_lines(), f"SQLite {found['sqlite']}", f"installed in {found['place']}", "", "Extras"]
+    for extra, each in found["extras"].items():
+        way = "" if each["installed"] else f": {each['install']}"
+        lines.append(f"  {'✓' if each['installed'] else '-'} {extra:<10} {each['for']}{way}")
+    models = found["models"]
+    lines += ["", "Models"]
+    lines += [f"  ✓ {each['provider']} at {each['address']}: {each['models']} models" for each in models["servers"]]
+    lines += ["  - no model server answers on this machine"] if not models["servers"] else []
+    lines.append(f"  {'✓ OPENAI_API_KEY is set' if models['key'] else '- OPENAI_API_KEY is not set'}")
+    lines.append(f"  auto takes {models['auto'] or 'nothing'}: {models['reason']}")
+    lines += ["", "Caches"]
+    for each in found["caches"]:
+        sign, way = ("✓", "") if each["writable"] else ("!", ": cannot be written; set ALMANAQ_CACHE_DIR")
+        lines.append(f"  {sign} {each['what']}: {each['place']} ({each['bytes'] / 1e6:,.1f} MB){way}")
+    missing = [name for name, number in found["packages"].items() if number is None]
+    if missing or sys.version_info < (3, 11):
+        what = ", ".join(missing) or "Python 3.11"
+        lines += ["", f"Missing: {what}. Install almanaq anew: pip install --force-reinstall almanaq"]
+    return lines
