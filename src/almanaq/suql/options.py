@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
+from almanaq.errors import UsageError, suggest
 from almanaq.suql.accuracy.estimates import Averaging, Counting, GroupCounting
 from almanaq.suql.accuracy.targets import Accuracy
 
@@ -60,3 +61,27 @@ class Options:
             deadline=AGENT_DEADLINE if self.deadline is None else self.deadline,
             max_rows=AGENT_ROWS if self.max_rows is None else self.max_rows,
         )
+
+
+def chosen_options(options: Options | None, **named: Any) -> Options:
+    """Return the options with those named by themselves in their place; raise UsageError for one out of range."""
+    given = {name: value for name, value in named.items() if value is not None}
+    chosen = replace(options or Options(), **given)
+    check_options(chosen)
+    return chosen
+
+
+def check_options(options: Options) -> None:
+    """Raise UsageError for an option that is out of its range."""
+    if options.order not in ("similarity", "table"):
+        raise UsageError(f"order: {options.order!r} is unknown{suggest(str(options.order), ['similarity', 'table'])}")
+    least = {"speculation": 1, "max_calls": 0, "passages": 1, "candidates": 1, "concurrency": 1}
+    least |= {"max_rows": 1, "max_result_mb": 1}
+    for name, bound in least.items():
+        value = getattr(options, name)
+        if value is not None and not bound <= value < float("inf"):
+            raise UsageError(f"{name}: {value!r} is out of range; give a number of {bound} or more")
+    if options.confidence is not None and not 0 <= options.confidence <= 1:
+        raise UsageError(f"confidence: {options.confidence!r} is out of range; give a number from 0 to 1")
+    if options.deadline is not None and not options.deadline > 0:
+        raise UsageError(f"deadline: {options.deadline!r} is out of range; give seconds, more than 0")
