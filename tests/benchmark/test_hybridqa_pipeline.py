@@ -207,13 +207,14 @@ NODES = [{"row": 1, "col": 3, "where": "table"}]
         ("Sweden", """SELECT "Country" FROM race_0 WHERE "Rank" = 2""", {}, "parse"),
         ("2:15.90", """SELECT "Time" FROM race_0 WHERE "Rank" = 3""", {}, "link"),
         ("2:13.32", MOOSE, {}, "text call"),
+        ("2:13.32", MOOSE, {"rows": (("2:13.32",), ("2:14.10",))}, "row choice"),
         ("", MOOSE, {"outcome": "empty", "warnings": ("1 answer could not be read as a date",)}, "cast"),
         ("Oslo", MOOSE, {"retrieved": False}, "retrieval"),
     ],
 )
 def test_the_first_stage_that_lost_an_answer_is_named(answer: str, tried: str, more: dict, stage: str) -> None:
     attempt = Tried(tried, more.get("outcome", "rows"))
-    prediction = Prediction(answer, tried, (attempt,), warnings=more.get("warnings", ()))
+    prediction = Prediction(answer, tried, (attempt,), more.get("rows", ()), warnings=more.get("warnings", ()))
     assert (
         find_stage(prediction, more.get("gold", "2:14.10"), NODES, relation(), retrieved=more.get("retrieved", True))
         == stage

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from almanaq.suql.syntax.text_functions import is_model_call
 
-Stage = Literal["right", "retrieval", "parse", "link", "text call", "cast", "format"]
+Stage = Literal["right", "retrieval", "parse", "link", "row choice", "text call", "cast", "format"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 """In the order in which they are found."""
 

@@ -34,6 +34,7 @@ def find_stage(
     - format: the answer holds the gold answer, or is held by it, or is the same number in digits or words.
     - parse: no query was accepted, or none of its columns is one that holds the answer.
     - link: the query's conditions on cells leave out every row that holds the answer.
+    - row choice: another row of those that the query found holds the gold answer.
     - cast: a value of the table or an answer could not be read as its type.
     - text call: all else: what was read in the passages is wrong or missing.
     """
@@ -43,6 +44,8 @@ def find_stage(
         return "retrieval"
     if mutual_substring(prediction.answer, answer) or same_number(prediction.answer, answer):
         return "format"
+    if any(exact_match(row[0], answer) or same_number(row[0], answer) for row in prediction.rows if row):
+        return "row choice"
     ran = [each.suql for each in prediction.tried if each.outcome in ("rows", "empty")]
     if not ran:
         return "parse"
