@@ -77,6 +77,8 @@ def concept(name: str) -> Concept:
         general = entries()["positive"]
         entry.setdefault("praise", general["yes"])
         entry.setdefault("blame", general["no"])
+    if name == "sentiment":
+        entry |= {kind: [*entries()["positive"][kind], *entry[kind]] for kind in ("yes", "no")}
     kinds = {_stems(phrase): kind for kind in reversed(_KINDS) for phrase in entry.get(kind, ())}
     ordered = sorted(kinds, key=lambda cue: (cue[0], -len(cue), cue))
     return Concept(

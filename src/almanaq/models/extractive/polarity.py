@@ -116,7 +116,7 @@ def _keys(tokens: Sequence[str], free: Sequence[bool], skip: int = -1) -> list[s
 
 def _evidence(passages: Sequence[str], matter: Concept, inverse: bool, meaning: Meaning | None) -> list[Evidence]:
     """Give what cues say; where fewer than two passages are ahead by them, also what the other clauses mean."""
-    by_cue = _cue_evidence(passages, matter, inverse)
+    by_cue = evidence_of(passages, matter, inverse)
     if meaning is None or abs(sum(_voices(by_cue))) >= _SETTLED:
         return by_cue
     cued = {(item.passage, item.clause.start) for item in by_cue}
@@ -144,7 +144,8 @@ def _meant(places: Sequence[tuple[int, Clause]], weights: Sequence[float]) -> li
     ]
 
 
-def _cue_evidence(passages: Sequence[str], matter: Concept, inverse: bool) -> list[Evidence]:
+def evidence_of(passages: Sequence[str], matter: Concept, inverse: bool = False) -> list[Evidence]:
+    """Give the clauses that hold cues of a matter."""
     found = []
     for number, passage in enumerate(passages):
         for clause in clauses(passage):

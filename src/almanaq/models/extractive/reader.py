@@ -7,6 +7,7 @@ from pathlib import Path
 from almanaq.models.extractive.clauses import clauses, tokens_of
 from almanaq.models.extractive.meaning import Meaning, MissingVectors, held
 from almanaq.models.extractive.polarity import asks_yes_or_no, polarity
+from almanaq.models.extractive.sentiment import sentiment, sides
 from almanaq.models.extractive.spans import Span, best_span
 from almanaq.models.extractive.summary import central_sentences
 from almanaq.models.gathered import GatheredVectors
@@ -69,6 +70,8 @@ def _reply(call: TextCall, meaning: Meaning | None) -> TextReply:
         return TextReply(" ".join(quote.text for quote in quotes) or None, quotes=quotes)
     if is_yes_or_no(call):
         return _yes_or_no(call, meaning)
+    if sides(call.options) is not None:
+        return _sentiment(call)
     if call.options:
         return _option(call)
     return _span(call)
@@ -105,6 +108,14 @@ def _verdict(verdict: bool | None, literal: str) -> bool | None:
     if verdict is None:
         return None
     return canonical(literal) in (_YES if verdict else _NO)
+
+
+def _sentiment(call: TextCall) -> TextReply:
+    chosen, quotes = sentiment(call.passages, call.options)
+    if chosen is None:
+        return TextReply(None, dict.fromkeys(call.compared))
+    verdicts: dict[str, bool | None] = {literal: canonical(literal) == canonical(chosen) for literal in call.compared}
+    return TextReply(chosen, verdicts, quotes)
 
 
 def _option(call: TextCall) -> TextReply:
