@@ -11,6 +11,7 @@ from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS, QUALITY
 from almanaq.agent.local.links import ColumnLink, Links, RelationLink, ValueLink
 from almanaq.agent.local.money import link_money
 from almanaq.agent.local.numbers import link_numbers, number
+from almanaq.agent.local.once import once
 from almanaq.agent.local.orders import link_orders
 from almanaq.agent.local.patterns import link_patterns
 from almanaq.agent.local.persons import link_people
@@ -71,6 +72,15 @@ _ORDINARY = word_set("room house rooms fast soul middle cream food time")
 
 def link(question: str, index: SchemaIndex) -> Links:
     """Give everything that the question's words can be linked to, the longest and surest links first."""
+    return _once_linked(question, index).copied()
+
+
+@once
+def _once_linked(question: str, index: SchemaIndex) -> Links:
+    return _link(question, index)
+
+
+def _link(question: str, index: SchemaIndex) -> Links:
     question = _UNDONE.sub(lambda match: _not(match, index), question)
     words = split(question)
     links = Links(question, words, [None] * len(words))

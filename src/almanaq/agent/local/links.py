@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields
 
 from almanaq.agent.local.calendar_spans import Span
 from almanaq.agent.local.schema_index import Meaning, Place
@@ -165,6 +166,15 @@ class Links:
     money: int | None = None
     dropped: list[str] = field(default_factory=list)
     idioms: frozenset[int] = frozenset()
+
+    def copied(self) -> Links:
+        """Give links of the same question that may be changed by themselves."""
+        other = copy(self)
+        for each in fields(self):
+            held = getattr(self, each.name)
+            if isinstance(held, list):
+                setattr(other, each.name, list(held))
+        return other
 
     def drop(self, first: int, last: int) -> None:
         """Mark words as chatter, to be named as unused."""

@@ -12,6 +12,7 @@ from almanaq.agent.local.confidence import CONFIDENCE, Judged, not_sure, probabi
 from almanaq.agent.local.lexicon import ENTITY_WORDS
 from almanaq.agent.local.linker import link
 from almanaq.agent.local.links import Links
+from almanaq.agent.local.once import once
 from almanaq.agent.local.phrases import phrases
 from almanaq.agent.local.reading import Reading
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
@@ -142,6 +143,7 @@ def which(value: str, names: Sequence[str]) -> str:
     return f"By “{value}”, do you mean the {listed}?"
 
 
+@once
 def searched(question: str, index: SchemaIndex) -> Reading | None:
     """Give the reading of a question about things that have reviews; None for questions about other tables."""
     if not any(_is_reviewed(relation, index) for relation in index.catalog.relations):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from almanaq.agent.local.joins import Hop, edges
 from almanaq.agent.local.lexicon import SYNONYMS
@@ -138,6 +138,7 @@ class SchemaIndex:
 
     def __init__(self, catalog: Catalog, values: Values, today: Callable[[], date] = date.today) -> None:
         self.catalog, self.today = catalog, today
+        self.kept: dict[Any, Any] = {}
         self._read = values
         self.places = {r.name: tuple(place(r, c) for c in r.columns) for r in catalog.relations}
         self._meanings: dict[tuple[str, ...], list[Meaning]] = {}
