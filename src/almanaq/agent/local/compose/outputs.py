@@ -11,6 +11,7 @@ from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
 from almanaq.agent.local.frame import Member, Term, Test
 from almanaq.agent.local.recognize.spans import COMPUTED, HOW, Span
 from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.spoken import relation_stems
 from almanaq.agent.local.targets import facts
 from almanaq.suql.catalog.relations import Relation
 
@@ -173,6 +174,8 @@ def _are_all_wanted(state: State, place: Place, values: Sequence[str]) -> bool:
 
 def _outputs(state: State, columns: list[Place]) -> None:
     frame = state.frame
+    if state.counts or (frame.groups and not columns and not state.aggregates):
+        _check_named_alike(state)
     if frame.share:
         if columns or frame.groups or state.superlative or state.counts or state.aggregates:
             raise NotUnderstood("a share of more than rows")
@@ -211,6 +214,14 @@ def _outputs(state: State, columns: list[Place]) -> None:
         frame.wanted += [Term("SUM", place) for place in columns]
         return
     _rows(state, columns)
+
+
+def _check_named_alike(state: State) -> None:
+    """Raise NotUnderstood where what is counted is called as its rows are and as a number of theirs is: "sales"."""
+    for relation in {r.name: r for r in state.frame.nouns}.values():
+        own = relation_stems(relation)
+        if any(p.kind == "number" and p.stems == own for p in state.vocabulary.index.places[relation.name]):
+            raise NotUnderstood(f"whether rows of {relation.name} or its numbers are meant")
 
 
 def _by_each(state: State, columns: list[Place]) -> list[Place]:
@@ -294,7 +305,8 @@ def _rows(state: State, columns: list[Place]) -> None:
 def _begins_with_group(state: State) -> bool:
     """Say whether a question is of rows and groups alone: "orders per year"."""
     said = "".join(span.kind for span in state.spans if span.kind not in "w&")
-    return bool(re.fullmatch(r"U?RB[CYR][VDB]*", said)) and not state.frame.tests
+    by = any(span.kind == "B" and span.data == "by" for span in state.spans)  # "cards by type" may be a list
+    return bool(re.fullmatch(r"U?RB[CYR][VDB]*", said)) and not (by or state.frame.tests)
 
 
 def _check_computed(state: State) -> None:

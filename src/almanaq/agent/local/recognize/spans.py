@@ -59,6 +59,8 @@ HOW = "how"
 _NAMING = "CRVN?"
 """Kinds of spans that may be made of a name: what stands in quotation marks is no word of the question."""
 _TIMED = "before after since until last first recently latest earliest".split()
+_OF_ONE_MEASURE = "tall high old long deep wide heavy fast expensive".split()
+"""Adjectives of which "how" asks for one thing; how big something is may be its area or its people."""
 _BOUNDS = "above below over under".split()
 _PERIODS = "day week month quarter half decade".split()
 _ENDS = "?.,;!"
@@ -293,7 +295,8 @@ def _superlatives(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[S
 
 def _asked_measure(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> Iterator[Span]:
     """Recognize what "how tall" and "how long" ask for: a column."""
-    meant = words().measures.get(tokens[at + 1].folded)
+    adjective = tokens[at + 1].folded
+    meant = words().measures.get(adjective) if adjective in _OF_ONE_MEASURE else None
     relations = [relation.name for relation in vocabulary.index.catalog.relations] if meant else []
     found = [vocabulary.measured_by(meant, {name}) for name in relations] if meant else []
     places = tuple((each[0], OWN) for each in found if each is not None)
