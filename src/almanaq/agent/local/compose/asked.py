@@ -9,8 +9,7 @@ from typing import Any
 from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
 from almanaq.agent.local.frame import Term, Test
 from almanaq.agent.local.recognize.spans import COMPUTED, Span
-
-_UPWARD = ("most", "greatest", "largest", "highest", "maximum", "biggest")
+from almanaq.agent.local.schema_index import Place
 
 
 def grouped(state: State, match: re.Match[str]) -> bool:
@@ -70,10 +69,7 @@ def ranked(state: State, match: re.Match[str]) -> bool:
         if place.kind not in ("number", "date"):
             return _ranked_text(state, match, detail, measured, amount, down)
         state.superlative = Superlative(down, amount, place, function=function.data if function else "")
-    elif noun is not None and told.said.endswith((" number of", " amount of")):
-        state.superlative = Superlative(down or told.said.startswith(_UPWARD), amount, counts=True)
-        state.counted_relation = state.one_of(noun.data)
-    elif measured is not None and (found := state.vocabulary.measured_by(measured, state.names)):
+    elif (found := _measure(state, told, noun)) is not None:
         up = found[1] if detail == "measured" else down
         state.superlative = Superlative(up, amount, found[0], False, False, function.data if function else "", True)
     elif noun is not None and detail in ("most", "least"):
@@ -85,6 +81,13 @@ def ranked(state: State, match: re.Match[str]) -> bool:
         state.mention(noun.data)
     state.use(match)
     return True
+
+
+def _measure(state: State, told: Span, noun: Span | None) -> tuple[Place, bool] | None:
+    """Give the column that an adjective measures; "the largest number of" rows measures none."""
+    counts = noun is not None and told.said.endswith((" number of", " amount of"))
+    measured = told.data[1]
+    return None if measured is None or counts else state.vocabulary.measured_by(measured, state.names)
 
 
 def ranked_by(state: State, match: re.Match[str]) -> bool:

@@ -177,10 +177,7 @@ def _outputs(state: State, columns: list[Place]) -> None:
     if state.counts or (frame.groups and not columns and not state.aggregates):
         _check_named_alike(state)
     if frame.share:
-        if columns or frame.groups or state.superlative or state.counts or state.aggregates:
-            raise NotUnderstood("a share of more than rows")
-        if len({place.relation.name for place in frame.places} | {r.name for r in frame.nouns}) > 1:
-            raise NotUnderstood("of the rows of which table a share is asked for")
+        _check_share(state, columns)
         return
     if state.each is not None:
         columns = _by_each(state, columns)
@@ -188,17 +185,7 @@ def _outputs(state: State, columns: list[Place]) -> None:
         _ranked_outputs(state, columns)
         return
     if state.counts:
-        place = state.counted.data[0] if state.counted is not None else None
-        frame.wanted.append(Term("COUNT DISTINCT" if place is not None else "COUNT", place))
-        frame.distinct = False
-        counted = state.counted_relation
-        if columns and not frame.groups and counted is not None and _listed_beside(state):
-            if any(p.relation == counted for p in columns) or state.aggregates or not state.tells_rows(columns[0]):
-                raise NotUnderstood("what is counted")
-            frame.groups += [Term("", p) for p in columns]  # "names of teachers and the number of their courses"
-            columns = []
-        if columns and not frame.groups:
-            raise NotUnderstood("what is counted")
+        columns = _counted(state, columns)
     frame.wanted += [Term(function, place) for function, place in state.aggregates]
     if frame.wanted:
         if columns and not (frame.groups or frame.having or _listed_beside(state)):
@@ -214,6 +201,29 @@ def _outputs(state: State, columns: list[Place]) -> None:
         frame.wanted += [Term("SUM", place) for place in columns]
         return
     _rows(state, columns)
+
+
+def _check_share(state: State, columns: Sequence[Place]) -> None:
+    frame = state.frame
+    if columns or frame.groups or state.superlative or state.counts or state.aggregates:
+        raise NotUnderstood("a share of more than rows")
+    if len({place.relation.name for place in frame.places} | {r.name for r in frame.nouns}) > 1:
+        raise NotUnderstood("of the rows of which table a share is asked for")
+
+
+def _counted(state: State, columns: list[Place]) -> list[Place]:
+    """Ask for a number of rows or of values; give the columns that are left to be shown."""
+    frame, counted = state.frame, state.counted_relation
+    place = state.counted.data[0] if state.counted is not None else None
+    frame.wanted.append(Term("COUNT DISTINCT" if place is not None else "COUNT", place))
+    frame.distinct = False
+    if not columns or frame.groups:
+        return columns
+    beside = counted is not None and _listed_beside(state) and all(p.relation != counted for p in columns)
+    if not beside or state.aggregates or not state.tells_rows(columns[0]):
+        raise NotUnderstood("what is counted")
+    frame.groups += [Term("", p) for p in columns]  # "names of teachers and the number of their courses"
+    return []
 
 
 def _check_named_alike(state: State) -> None:
@@ -282,6 +292,12 @@ def _rows(state: State, columns: list[Place]) -> None:
             frame.order.append((Term("", columns[0]), state.descending()))
         frame.distinct = frame.distinct or (alone and not frame.order)
         return
+    _named_rows(state)
+
+
+def _named_rows(state: State) -> None:
+    """Show the rows that a question is of, where it names no column of them."""
+    frame = state.frame
     tested = {test.term.place.relation.name: test.term.place.relation for test in frame.tests if test.term.place}
     opening = str(state.spans[0].data) if state.spans[0].kind == "w" else ""
     only_named = sum(span.kind != "w" for span in state.spans) == 1 and _asks_of_one(state)  # "what is Lima?"
