@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from almanaq.web.store import AnswerStore
 
 _TOLD_EVERY = 0.25
+_BUDGETS_KEPT = 100_000
+"""Conversations whose calls are counted; of more, the oldest begins anew. `--server-calls` bounds them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,8 @@ class Service:
     def _budgets(self, conversation: str | None) -> tuple[Budget, ...]:
         found = [] if self._server is None else [self._server]
         if conversation is not None and self.limits.conversation_calls is not None:
+            if len(self._conversations) >= _BUDGETS_KEPT and conversation not in self._conversations:
+                self._conversations.pop(next(iter(self._conversations)), None)
             fresh = Budget(calls=self.limits.conversation_calls, setting="--conversation-calls")
             found.append(self._conversations.setdefault(conversation, fresh))
         return tuple(found)
