@@ -1,19 +1,14 @@
-"""Processes of the cluster, and the client, killed at random moments: right rows or an error with a name, never a part.
+"""Processes of the cluster killed at random moments: right rows or an error with a name, never a part.
 
 ALMANAQ_CLUSTER_KILLS says how often each is killed.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
-import time
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -67,13 +62,12 @@ def _kill(cluster: Cluster, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["executor", "worker", "connect"])
-def test_right_rows_or_an_error_with_a_name(cluster: Cluster, what: str, tmp_path: Path) -> None:
+def test_right_rows_or_an_error_with_a_name(cluster: Cluster, what: str) -> None:
     expected, said, paid = right(), [], 0
     for number in range(KILLS):
         url = Tables(cluster).source(told())
         model = FunctionModel(calm)
-        cache = tmp_path / f"{number}.sqlite"
-        with almanaq.connect(SparkDatabase(url), model=model, cache=cache) as con:
+        with almanaq.connect(SparkDatabase(url), model=model, cache=False) as con:
             moment = random.Random(number).uniform(0.1, 4.0)
             killing = threading.Timer(moment, _kill, (cluster, what))
             killing.start()
@@ -90,52 +84,9 @@ def test_right_rows_or_an_error_with_a_name(cluster: Cluster, what: str, tmp_pat
         if what == "connect":
             cluster.start_connect()
             url = Tables(cluster).source(told())
-        with almanaq.connect(SparkDatabase(url), model=model, cache=cache) as con:
+        with almanaq.connect(SparkDatabase(url), model=model, cache=False) as con:
             assert [tuple(row) for row in con.sql(SQL).rows] == expected
-        assert model.calls <= TEXTS, f"{paid} before the kill, {model.calls} with the second run"
+        assert paid <= TEXTS
+        assert model.calls - paid <= TEXTS, f"{paid} before the kill, {model.calls} with the second run"
     print(f"SIGKILL of the {what}, {KILLS} times:", *sorted(said), sep="\n  ")
     assert not list(cluster.sessions.glob("*/*/*.parquet")), "nothing is left in the sessions' folder"
-
-
-CLIENT = """
-import json, sys, threading, time
-import almanaq
-from almanaq.suql.databases.spark import SparkDatabase
-from almanaq.testing import FunctionModel
-
-log = open(sys.argv[2], "a", buffering=1)
-def said(text, question):
-    log.write(json.dumps([text, question]) + "\\n")
-    time.sleep(0.02)
-    return "Yes" if int(text.split()[1]) % 2 else "No"
-with almanaq.connect(SparkDatabase(sys.argv[1]), model=FunctionModel(said), cache=sys.argv[3], concurrency=8) as con:
-    print("open", flush=True)
-    print(json.dumps([list(row) for row in con.sql(sys.argv[4]).rows]), flush=True)
-"""
-
-
-def test_a_client_that_is_killed_pays_twice_for_what_was_in_flight(
-    cluster: Cluster, place: str, tmp_path: Path
-) -> None:
-    expected = [list(row) for row in right()]
-    twice = []
-    for number in range(KILLS):
-        log, cache = tmp_path / f"asked{number}.jsonl", tmp_path / f"{number}.sqlite"
-        command = [sys.executable, "-W", "ignore", "-c", CLIENT, place, str(log), str(cache), SQL]
-        first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert first.stdout is not None
-        first.stdout.readline()
-        until = time.monotonic() + 120
-        while time.monotonic() < until and (not log.exists() or len(log.read_text("utf-8").splitlines()) < 40):
-            time.sleep(0.02)
-        time.sleep(random.Random(number).uniform(0, 0.5))
-        first.send_signal(signal.SIGKILL)
-        first.wait()
-        first.stdout.close()
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert json.loads(done.stdout.splitlines()[-1]) == expected
-        asked = log.read_text("utf-8").splitlines()
-        twice.append(len(asked) - len(set(asked)))
-    print(f"the client was killed {KILLS} times: keys paid twice {twice}, with 8 in flight")
-    assert max(twice) <= 8
-    assert not list(cluster.sessions.glob("almanaq_session_*"))
