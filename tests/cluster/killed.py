@@ -46,11 +46,6 @@ def right() -> list[tuple[Any, ...]]:
         return [tuple(row) for row in con.sql(SQL).rows]
 
 
-@pytest.fixture(scope="module")
-def place(tables: Tables) -> str:
-    return tables.source(told())
-
-
 def _kill(cluster: Cluster, what: str) -> None:
     if what == "executor":
         running = cluster.executors()
