@@ -26,7 +26,7 @@ from almanaq.errors import UsageError, suggest
 from almanaq.models.address import HIDDEN, shown_address
 from almanaq.models.budget import DEFAULT_MAX_CALLS
 from almanaq.models.logged import redacted
-from almanaq.suql.options import MAX_RESULT_MB
+from almanaq.suql.options import MAX_RESULT_MB, Options
 from almanaq.trust import allowed_on_terminal, config_folder, is_trusted, trust
 
 FILE = Path("almanaq.toml")
@@ -82,7 +82,7 @@ class Settings(BaseSettings):
     local_servers: str | None = None
     timeout: float | None = Field(None, gt=0, allow_inf_nan=False)
     max_calls: int | None = Field(None, ge=0)
-    speculation: float = Field(2.0, ge=1, allow_inf_nan=False)
+    speculation: float = Field(Options().speculation, ge=1, allow_inf_nan=False)
     order: Literal["similarity", "table"] = "similarity"
     strict: bool = False
     deadline: float | None = Field(None, gt=0, allow_inf_nan=False)

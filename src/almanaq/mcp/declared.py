@@ -87,7 +87,7 @@ TOOLS = (
     Tool(
         "find_tables",
         "List the tables, or those that fit a question, the best first. Start here when the tables are not known.",
-        {"question": _TEXT, "limit": _number(10, 50), "cursor": _CURSOR},
+        {"question": _TEXT, "limit": _number(default=10, most=50), "cursor": _CURSOR},
         (),
         {"tables": _OBJECTS, "total": {"type": "integer"}, "next": _TEXT_OR_NOT, "notice": _TEXT},
     ),
@@ -119,7 +119,7 @@ TOOLS = (
         "run_query",
         "Run one read-only SUQL SELECT. evidence holds, for each row, the quotes that its text answers rest on. NULL "
         "means that the text does not say.",
-        {"suql": _SUQL, "params": _PARAMS, "max_rows": _number(50, MOST_ROWS), "max_calls": _MAX_CALLS},
+        {"suql": _SUQL, "params": _PARAMS, "max_rows": _number(default=50, most=MOST_ROWS), "max_calls": _MAX_CALLS},
         ("suql",),
         _ROWS,
     ),
@@ -131,7 +131,7 @@ TOOLS = (
         {
             "question": _TEXT,
             "conversation": _TEXT,
-            "max_rows": _number(20, MOST_ROWS),
+            "max_rows": _number(default=20, most=MOST_ROWS),
             "max_calls": _MAX_CALLS,
         },
         ("question",),
@@ -152,9 +152,9 @@ TOOLS = (
             "table": _TEXT,
             "key": _KEY,
             "column": _TEXT,
-            "passage": _number(1, 10**6),
+            "passage": _number(default=1, most=10**6),
             "start": {"type": "integer", "minimum": 0, "default": 0},
-            "length": _number(4000, 20_000),
+            "length": _number(default=4000, most=20_000),
         },
         ("table", "key", "column"),
         {

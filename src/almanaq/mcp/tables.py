@@ -13,6 +13,7 @@ from almanaq.mcp.declared import NOTICE
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
 
 MOST_RANKED = 50
+"""Tables that are ranked for a question; how many a tool lists is said in `declared.py`."""
 _DESCRIPTION, _NAMES, _VALUES, _SAMPLES, _VALUE = 300, 1_500, 50, 3, 80
 
 Record = dict[str, Any]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import random
+
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import Usage
 
 LONGEST_WAIT = 60.0
 """Seconds that a server may ask to wait; where it asks for more, the call is tried again after these."""
+BASE, LONGEST = 0.5, 8.0
+"""Seconds: the n-th wait is random, between zero and BASE · 2ⁿ, and at most LONGEST."""
+_TOO_MANY_FACTOR = 8
+"""Servers count requests by the minute: after too many of them, a wait is so many times as long."""
 
 
 class FailedCall(ModelCallError):
@@ -41,3 +47,18 @@ class FailedCall(ModelCallError):
 
 class UnusableReply(FailedCall):
     """The server answered as it should, and the model's words are of no use: none, cut off, declined, or malformed."""
+
+
+def seconds_to_wait(attempt: int, failure: FailedCall, *, base: float = BASE, longest: float = LONGEST) -> float:
+    """Give the seconds to wait before a call is made again: those the server asked for, else random ones that double.
+
+    Args:
+        attempt: how many attempts had failed before this one.
+    """
+    most, asked = min(longest, base * 2**attempt), failure.retry_after
+    jitter = random.uniform(0, most)
+    # What is no number (a model of someone else's may say so) is no wish either.
+    if asked is not None and asked == asked:
+        # Calls that were refused together are asked to come back together: the jitter spreads them.
+        return min(max(0.0, asked), LONGEST_WAIT) + jitter / 4
+    return (most + jitter) / 2 * _TOO_MANY_FACTOR if failure.too_many else jitter

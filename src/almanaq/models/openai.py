@@ -17,7 +17,7 @@ from almanaq.errors import ModelCallError, ModelError
 from almanaq.event_loops import run_sync
 from almanaq.models.address import identity_of, secrets_in, shown_address
 from almanaq.models.embedding import Prefixes, input_types_of, prefixes_of
-from almanaq.models.failure import LONGEST_WAIT, FailedCall
+from almanaq.models.failure import FailedCall, seconds_to_wait
 from almanaq.models.http import JsonServer, NoReply, Reply, address_error
 from almanaq.models.logged import redacted
 from almanaq.models.openai_errors import (
@@ -252,8 +252,7 @@ class OpenAIEmbedder:
                 self._spend(known.usage)
                 if not known.retryable or attempt + 1 == self._attempts:
                     raise
-                asked = known.retry_after
-                await asyncio.sleep(0.5 * 2**attempt if asked is None else min(max(0.0, asked), LONGEST_WAIT))
+                await asyncio.sleep(seconds_to_wait(attempt, known))
         raise AssertionError("a loop over attempts ends in vectors or a failure")
 
     async def _embed(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from dataclasses import replace
 
 from almanaq.errors import ModelCallError
-from almanaq.models.failure import LONGEST_WAIT, FailedCall
+from almanaq.models.failure import BASE, LONGEST, FailedCall, seconds_to_wait
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 
 _MOST_FORMS = 6
 """How many features of a request a server may refuse one after the other."""
-_TOO_MANY_FACTOR = 8
-"""Servers count requests by the minute: after too many of them, a wait is so many times as long."""
 
 
 class RetryingModel:
@@ -26,10 +23,11 @@ class RetryingModel:
         base: seconds; the n-th wait is random, between zero and base · 2ⁿ; after too many requests (429), longer.
     """
 
-    def __init__(self, model: LanguageModel, *, attempts: int = 4, base: float = 0.5, longest: float = 8.0) -> None:
+    def __init__(
+        self, model: LanguageModel, *, attempts: int = 4, base: float = BASE, longest: float = LONGEST
+    ) -> None:
         self.name = model.name
         self._model, self._attempts, self._base, self._longest = model, attempts, base, longest
-        self._random = random.Random()
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Give the first reply that succeeds; raises the last failure."""
@@ -49,13 +47,5 @@ class RetryingModel:
                 if not known.retryable or attempt == self._attempts:
                     known.usage = spent
                     raise known from failure
-                await asyncio.sleep(self._wait(attempt - 1, known))
-
-    def _wait(self, attempt: int, failure: FailedCall) -> float:
-        most, asked = min(self._longest, self._base * 2**attempt), failure.retry_after
-        jitter = self._random.uniform(0, most)
-        # What is no number (a model of someone else's may say so) is no wish either.
-        if asked is not None and asked == asked:
-            # Calls that were refused together are asked to come back together: the jitter spreads them.
-            return min(max(0.0, asked), LONGEST_WAIT) + jitter / 4
-        return (most + jitter) / 2 * _TOO_MANY_FACTOR if failure.too_many else jitter
+                wait = seconds_to_wait(attempt - 1, known, base=self._base, longest=self._longest)
+                await asyncio.sleep(wait)

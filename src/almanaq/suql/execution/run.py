@@ -69,7 +69,7 @@ Sink = Callable[[pa.Table], Awaitable[None]]
 """Takes rows of a result as they are found."""
 _PIECE_ROWS = 10_000
 _FEWEST_ROWS = 8
-"""Rows that are asked for at first under a LIMIT, if not twice as many as it wants."""
+"""At least so many rows are fetched first under a LIMIT; else twice as many as it wants."""
 
 
 @dataclass(frozen=True)

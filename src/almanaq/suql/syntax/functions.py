@@ -1,7 +1,8 @@
 """The functions that a query may call, and on which engines: the whole list.
 
 A function that is not named here is refused, whatever the database has. To allow one more, put its name into a block
-of `_ALLOWED`; where sqlglot reads it as a class of its own, put the name beside that class in `CLASSES` as well.
+of `_ALLOWED`; where sqlglot reads it as a class of its own, beside that class in `_CLASSES` as well; where its number
+of arguments is fixed, into `argument_counts.py`.
 Only what computes a value from its arguments belongs here: nothing that reads files, settings or other tables by name,
 waits, locks, writes, or runs a text as SQL. What a function does is what counts, not for whom it was made:
 `float8_combine` and other parts of PostgreSQL's own aggregates add up arrays of numbers, `ts_headline` cuts a text by
