@@ -39,7 +39,7 @@ class Replies:
 
 
 def ask(almanaq, server, *more, question=QUESTION):
-    key = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "secret-key"}
+    key = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "secret-key", "ALMANAQ_BATCH": "1"}
     return almanaq("ask", question, "--db", "sample:restaurants", "--model", "openai:any", "--json", *more, env=key)
 
 

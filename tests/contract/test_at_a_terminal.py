@@ -116,7 +116,7 @@ def stuck(environment: dict[str, str]) -> Iterator[tuple[StandInServer, dict[str
     """A server that answers a few questions and no more, and what a command needs to use it."""
     faults = Faults([*[None] * ANSWERED, *["hang"] * 200], hang=100.0)
     with StandInServer(replies_from(lambda *_: "Yes"), faults=faults) as server:
-        keys = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k"}
+        keys = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k", "ALMANAQ_BATCH": "1"}
         yield server, environment | keys, ["--model", "openai:m", "--no-cache"]
 
 

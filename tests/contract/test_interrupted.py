@@ -21,7 +21,7 @@ def test_rows_that_are_sure_are_printed(environment, tmp_path, query) -> None:
     (tmp_path / "texts.csv").write_text("id,body\n" + "".join(f'{i},"Some words of text {i}."\n' for i in range(30)))
     faults = Faults([*[None] * ANSWERED, *["hang"] * 100], hang=100.0)
     with StandInServer(replies_from(lambda *_: "Yes"), faults=faults) as server:
-        keys = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k"}
+        keys = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k", "ALMANAQ_BATCH": "1"}
         more = ["--db", str(tmp_path), "--model", "openai:m", "--format", "csv", "--order", "table"]
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         command = str(Path(sys.executable).with_name("almanaq"))

@@ -31,7 +31,8 @@ def server():
 
 
 def ask(almanaq, server, places, *more, suql=SUQL, env=None, model="openai:any"):
-    key = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "secret-key"}
+    # Each text alone, where a test does not say otherwise: its calls are counted.
+    key = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "secret-key", "ALMANAQ_BATCH": "1"}
     arguments = ("--db", places, "--model", model, "--format", "json", *more)
     return almanaq("sql", suql, *arguments, env={**key, **(env or {})})
 
@@ -153,7 +154,7 @@ def test_private_columns_never_leave(almanaq, server, places, refused, tmp_path)
 
 
 def test_settings_of_the_server_may_stand_in_a_file_that_was_allowed(almanaq, server, places, tmp_path):
-    lines = ['model = "openai:any"', f'openai_base_url = "{server.url}"', 'openai_api_key = "k"']
+    lines = ['model = "openai:any"', f'openai_base_url = "{server.url}"', 'openai_api_key = "k"', "batch = 1"]
     (tmp_path / "almanaq.toml").write_text("\n".join(lines))
     assert almanaq("trust").returncode == 0
     run = almanaq("sql", SUQL, "--db", places, "--format", "csv")

@@ -12,7 +12,7 @@ from virtual_time import run
 from almanaq.errors import ModelCallError
 from almanaq.models.batching import Batching, BatchingReader
 from almanaq.models.cached import CachedModel
-from almanaq.models.failure import FailedCall
+from almanaq.models.failure import FailedCall, UnusableReply
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import Completion, Prompt, TextCall, TextReply, Usage
 from almanaq.models.reply_cache import ReplyCache
@@ -158,3 +158,18 @@ def test_a_completion_is_not_shared_between_event_loops() -> None:
     for _ in range(2):
         assert read_all(reader, TEXTS[:2])[1].value == "Yes"
     assert isinstance(asyncio.run(model.complete(model.prompts[0])), Completion)
+
+
+@pytest.mark.parametrize("failure", [UnusableReply("declined"), FailedCall("refused (400)", retryable=False)])
+def test_a_text_that_is_declined_costs_no_other_its_answer(failure: FailedCall) -> None:
+    def careful(prompt: Prompt) -> str:
+        if "Number 3. " in prompt.messages[-1].content:
+            raise failure
+        return said(prompt)
+
+    async def together() -> list[TextReply | BaseException]:
+        return await asyncio.gather(*map(reader_of(ScriptedModel(careful)).read, TEXTS), return_exceptions=True)
+
+    found = asyncio.run(together())
+    assert [n for n, reply in enumerate(found) if not isinstance(reply, TextReply)] == [3]
+    assert [reply.value for reply in found if isinstance(reply, TextReply)] == ["No", "Yes", "No", *["No", "Yes"] * 3]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import almanaq
@@ -185,7 +186,9 @@ def test_no_reply_of_the_agent_shows_a_private_column_to_a_model(schema: str) ->
 def test_an_error_that_quotes_a_row_is_not_told_to_a_model(schema: str, suql: str) -> None:
     server = Server()
     server.writes = [suql, "SELECT 1 AS one"]
-    with almanaq.connect(TABLES, model=server, schema=schema, cache=False) as connection:
+    # A table of few rows is shown whole, without its private columns: this one has many.
+    tables = TABLES | {"people": pa.concat_tables([TABLES["people"]] * 21)}
+    with almanaq.connect(tables, model=server, schema=schema, cache=False) as connection:
         chat = connection.chat()
         failed = chat.ask("how many?")
         assert failed.status == "failed"

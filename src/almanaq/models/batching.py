@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass, field, replace
 
 from almanaq.errors import ModelCallError
 from almanaq.models.clients import PerLoop
-from almanaq.models.failure import FailedCall
+from almanaq.models.failure import FailedCall, UnusableReply
 from almanaq.models.parts import Piece
 from almanaq.models.prompted_reader import PromptedReader, asked_values
 from almanaq.models.prompts import prompt_file
@@ -78,8 +78,9 @@ class _Groups:
 class BatchingReader:
     """A Reader that puts calls together which come within a short time; each still gets a reply of its own.
 
-    A reply to several that is malformed, or a request that is too long, is halved, down to single calls, which the
-    plain reader makes. What a shared call cost is in the usage of its first item.
+    A reply to several that is malformed or declined, or a request that is refused or too long, is halved, down to
+    single calls, which the plain reader makes: one text must not cost the others their answers. What a shared call
+    cost is in the usage of its first item.
 
     Args:
         reader: makes single calls.
@@ -177,7 +178,7 @@ class BatchingReader:
         try:
             completion = await self._model.complete(prompt)
         except FailedCall as problem:
-            if not problem.too_long:
+            if problem.retryable and not isinstance(problem, UnusableReply):
                 return [(place, problem if n == 0 else FailedCall(str(problem))) for n, (place, _) in enumerate(items)]
             found, usage = {}, problem.usage
         else:
