@@ -59,13 +59,14 @@ def test_a_limit_stops_the_job_and_the_calls(places: str) -> None:
 def test_the_examples_of_the_document(tables: Tables) -> None:
     restaurants = {"restaurants": ordered(sample.load("restaurants").tables["restaurants"])}
     said = read_schema(sample.schema_path("restaurants"))
-    database = SparkDatabase(tables.source(restaurants), schema=said)
+    source = tables.source(restaurants)
     wrong, refused = [], []
     for example in EXAMPLES:
         sql, chosen = choices(example)
         parameters = chosen.pop("parameters", [])
         if chosen:
             continue  # what is approximate, or linked, is no matter of the database
+        database = SparkDatabase(source, schema=said)
         with almanaq.connect(database, model=FunctionModel(reply), cache=False, link=False) as con:
             try:
                 result = con.sql(sql, parameters)

@@ -182,7 +182,7 @@ def _cast_to_text(node: exp.Expr) -> exp.Expr:
 def _average(node: exp.Expr) -> exp.Expr:
     """An average has four decimals more than its numbers there, sixteen digits in PostgreSQL."""
     inner = node.this
-    if isinstance(inner, exp.Distinct) or not inner.is_type("decimal"):
+    if isinstance(inner, exp.Distinct) or inner.is_type("interval"):
         return node
     node.set("this", exp.cast(inner.copy(), "double"))
     return node
