@@ -143,7 +143,9 @@ def test_no_exit_of_the_interpreter_waits_for_what_was_given_up(query: str, endi
     program = Path(__file__).with_name("exits.py")
     done = subprocess.run([sys.executable, program, query, ending], capture_output=True, text=True, timeout=300)
     ended = time.time()
-    assert (done.returncode, done.stderr) == (0, "")
+    # DuckDB's binding lists what is still there where the interpreter ends before a thread of it has: no error of ours.
+    said = [line for line in done.stderr.splitlines() if not line.startswith(("nanobind: ", " - ", "See https://nano"))]
+    assert (done.returncode, said) == (0, [])
     outcome, left = done.stdout.split()
     assert outcome == ("rows" if query == "none" else "deadline")
     assert ended - float(left) < 30
