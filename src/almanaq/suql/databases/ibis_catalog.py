@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from almanaq.errors import SourceError
-from almanaq.suql.catalog.infer import ColumnSample, infer_kind
-from almanaq.suql.catalog.reading import declared_column, flatten, shown_samples, written_name
-from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.suql.catalog.reading import declared_column
+from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
+from almanaq.suql.databases.relation_queries import RelationQueries, Rows
 
-Rows = Callable[[str], list[tuple[Any, ...]]]
-_MOST_ENUM_VALUES = 10_000
-_SAMPLED_ROWS, _SAMPLED_CHARACTERS = 200, 400
 _TYPES = {
     "Int8": "smallint",
     "Int16": "smallint",
@@ -96,30 +91,17 @@ class IbisCatalogReader:
     dialect: str
     rows: Rows
 
+    @property
+    def relations(self) -> RelationQueries:
+        """What is asked about one table or view."""
+        return RelationQueries(self.rows, self.dialect)
+
     def read(self) -> Catalog:
         """Give every table and view, with kinds inferred where no comment declares any."""
         facts = read_facts(self.dialect, self.rows)
         relations = [self._relation(name, facts) for name in sorted(self.backend.list_tables())]
         declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
-        return Catalog(tuple(self._sampled(relation, infer=not declared) for relation in relations))
-
-    def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
-        """Tell whether a key is unique and never null."""
-        names, place = ", ".join(map(self.quote, key)), self.quote(*relation.location)
-        null = " OR ".join(f"{self.quote(name)} IS NULL" for name in key)
-        nulls = f"SELECT 1 FROM {place} WHERE {null} LIMIT 1"
-        twice = f"SELECT 1 FROM {place} GROUP BY {names} HAVING COUNT(*) > 1 LIMIT 1"
-        return not self.rows(nulls) and not self.rows(twice)
-
-    def completed(self, relation: Relation) -> Relation:
-        """Give a relation with the values of ENUMs declared without, and rows named by a key of one column."""
-        columns = tuple(self._with_values(relation, column) for column in relation.columns)
-        row_id = written_name(relation.key, "postgres") if len(relation.key) == 1 else None
-        return replace(relation, columns=columns, row_id=row_id)
-
-    def quote(self, *names: str) -> str:
-        """Give a qualified name as the engine writes it."""
-        return written_name(names, self.dialect)
+        return Catalog(tuple(self.relations.sampled(relation, infer=not declared) for relation in relations))
 
     def _relation(self, name: str, facts: Facts) -> Relation:
         columns = []
@@ -133,33 +115,6 @@ class IbisCatalogReader:
         key = facts.keys.get(name, ())
         return Relation(name, (name,), tuple(columns), key=key, rows=rows, description=description)
 
-    def _sampled(self, relation: Relation, *, infer: bool) -> Relation:
-        names = ", ".join(self.quote(column.name) for column in relation.columns)
-        rows = self.rows(f"SELECT {names} FROM {self.quote(*relation.location)} LIMIT {_SAMPLED_ROWS}")
-        columns = []
-        for position, column in enumerate(relation.columns):
-            values = tuple(_cut(value) for value in flatten(row[position] for row in rows))
-            inferred = infer_kind(column, ColumnSample(values)) if infer else column
-            columns.append(replace(inferred, samples=shown_samples(values)))
-        return replace(relation, columns=tuple(columns))
-
-    def _with_values(self, relation: Relation, column: Column) -> Column:
-        if column.kind is not ColumnKind.ENUM or column.values:
-            return column
-        if column.array:
-            raise SourceError(f"{relation.name}.{column.name} is declared ENUM[]: list its values in the schema file")
-        name, place = self.quote(column.name), self.quote(*relation.location)
-        rows = self.rows(
-            f"SELECT {name} FROM {place} WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY COUNT(*) DESC, {name} "
-            f"LIMIT {_MOST_ENUM_VALUES + 1}"
-        )
-        if len(rows) > _MOST_ENUM_VALUES:
-            raise SourceError(
-                f"{relation.name}.{column.name} is declared ENUM and has more than {_MOST_ENUM_VALUES:,} distinct "
-                "values: declare it structured, or list its values in the schema file"
-            )
-        return replace(column, values=tuple(str(value) for (value,) in rows))
-
 
 def pg_type(type_: Any) -> str:
     """Give the PostgreSQL name of an ibis type; of one that has none, ibis's own name, whose values come as text."""
@@ -169,7 +124,3 @@ def pg_type(type_: Any) -> str:
     if kind == "Timestamp":
         return "timestamp with time zone" if type_.timezone else "timestamp"
     return _TYPES.get(kind, str(type_).lower())
-
-
-def _cut(value: Any) -> str:
-    return (value if isinstance(value, str) else str(value))[:_SAMPLED_CHARACTERS]

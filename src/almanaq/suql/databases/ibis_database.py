@@ -84,8 +84,8 @@ class IbisDatabase:
 
         reader = IbisCatalogReader(session.backend, self.dialect, rows)
         catalog = apply_schema(reader.read(), self._schema)
-        check_keys(catalog, self._schema, reader.key_holds)
-        return Catalog(tuple(reader.completed(relation) for relation in catalog.relations))
+        check_keys(catalog, self._schema, reader.relations.key_holds)
+        return Catalog(tuple(reader.relations.completed(relation) for relation in catalog.relations))
 
     def _link(self, backend: Any) -> Link:
         return Link(backend, _canceller(backend, self._connect), _runner(backend))

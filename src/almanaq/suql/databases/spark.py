@@ -66,8 +66,8 @@ class SparkDatabase:
     def _read(self, reader: SparkCatalogReader) -> Catalog:
         try:
             catalog = apply_schema(reader.read(), self._schema)
-            check_keys(catalog, self._schema, reader.key_holds)
-            return Catalog(tuple(reader.completed(relation) for relation in catalog.relations))
+            check_keys(catalog, self._schema, reader.relations.key_holds)
+            return Catalog(tuple(reader.relations.completed(relation) for relation in catalog.relations))
         except Exception as error:
             raise self._source_error("read the catalog", error) from None
 
