@@ -20,7 +20,7 @@ from almanaq.errors import (
     engine_error,
     first_line,
 )
-from almanaq.suql.databases.interruptible import InterruptibleSession
+from almanaq.suql.databases.interruptible import MultiStreamSession, Work
 from almanaq.suql.databases.leaving import Lock
 from almanaq.text.sql_literals import quote, string_literal
 
@@ -30,17 +30,16 @@ _BATCH_ROWS = 2048
 
 
 @dataclass(eq=False, slots=True)
-class _Work:
+class _Work(Work):
     """One statement under way, on a connection of its own. `busy`: the engine is in it."""
 
     cursor: duckdb.DuckDBPyConnection
     reader: Any = None
     busy: bool = False
-    stopped: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
-class DuckDBSession(InterruptibleSession):
+class DuckDBSession(MultiStreamSession[_Work]):
     """A Session on DuckDB. Each stream has a connection of its own: DuckDB allows one open result per connection.
 
     Temporary tables are ordinary tables of the catalog `work`, in memory, under names that no other session has, since
@@ -49,7 +48,6 @@ class DuckDBSession(InterruptibleSession):
 
     def __init__(self, connect: Callable[[], duckdb.DuckDBPyConnection], work: str, deadline: float | None) -> None:
         self._connect, self._work = connect, work
-        self._active: set[_Work] = set()
         self._tables: list[str] = []
         super().__init__()
         self._end_after(deadline, timed=True)
@@ -108,10 +106,6 @@ class DuckDBSession(InterruptibleSession):
         """Give catalog, schema and name of the temporary table `name`."""
         return (self._work, "main", self._prefix + name)
 
-    def _mark_stopped(self) -> None:
-        for work in self._active:
-            work.stopped = True
-
     def _locks(self) -> list[Lock]:
         return [work.lock for work in list(self._active)]
 
@@ -151,12 +145,8 @@ class DuckDBSession(InterruptibleSession):
         finally:
             self._end(work)
 
-    def _begin(self) -> _Work:
-        with self._state:
-            self._refuse_if_over()
-            work = _Work(self._connect())
-            self._active.add(work)
-            return work
+    def _new_work(self) -> _Work:
+        return _Work(self._connect())
 
     @contextmanager
     def _step(self, work: _Work) -> Iterator[None]:
@@ -181,8 +171,7 @@ class DuckDBSession(InterruptibleSession):
                 work.reader.close()
                 work.reader = None
             work.cursor.close()
-        with self._state:
-            self._active.discard(work)
+        self._forget(work)
 
     def _cancel_stopped(self) -> bool:
         """Interrupt the stopped works that the engine is in; tell whether there were any."""

@@ -7,7 +7,8 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Self
+from dataclasses import dataclass, field
+from typing import Generic, Self, TypeVar
 
 from almanaq.errors import DatabaseError, DeadlineExceeded, OperationalError
 from almanaq.suql.databases.leaving import Lock, end, helped
@@ -102,6 +103,43 @@ class InterruptibleSession(ABC):
     def _stopped(self) -> DatabaseError:
         """Return the error of work that was stopped: by the deadline, or by somebody."""
         return _late() if self._is_late(nearly=True) else OperationalError("the query was interrupted")
+
+
+@dataclass(eq=False, slots=True)
+class Work:
+    """One statement or stream under way."""
+
+    stopped: bool = field(default=False, init=False)
+
+
+W = TypeVar("W", bound=Work)
+
+
+class MultiStreamSession(InterruptibleSession, Generic[W]):
+    """An interruptible session with several statements and streams under way at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._active: set[W] = set()
+
+    @abstractmethod
+    def _new_work(self) -> W:
+        """Give what a statement or a stream needs; the state is locked."""
+
+    def _begin(self) -> W:
+        with self._state:
+            self._refuse_if_over()
+            work = self._new_work()
+            self._active.add(work)
+            return work
+
+    def _forget(self, work: W) -> None:
+        with self._state:
+            self._active.discard(work)
+
+    def _mark_stopped(self) -> None:
+        for work in self._active:
+            work.stopped = True
 
 
 def _late() -> DeadlineExceeded:

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -32,7 +31,7 @@ from almanaq.errors import (
     engine_error,
     first_line,
 )
-from almanaq.suql.databases.interruptible import InterruptibleSession
+from almanaq.suql.databases.interruptible import MultiStreamSession, Work
 from almanaq.suql.databases.leaving import Lock
 from almanaq.suql.databases.postgres_driver import driver, has_settled_texts
 from almanaq.suql.databases.postgres_results import run
@@ -70,14 +69,7 @@ _READ_ONLY, _KEEP = "SET LOCAL transaction_read_only = on", "RELEASE SAVEPOINT r
 _OTHER_FAULTS = (pa.ArrowException, OverflowError, ValueError)
 
 
-@dataclass(eq=False, slots=True)
-class _Work:
-    """One statement or stream under way."""
-
-    stopped: bool = False
-
-
-class PostgresSession(InterruptibleSession):
+class PostgresSession(MultiStreamSession[Work]):
     """A Session on one connection of its own.
 
     Args:
@@ -106,8 +98,7 @@ class PostgresSession(InterruptibleSession):
         self._numbers = count(1)
         self._using = threading.RLock()  # held while the connection works for somebody
         self._closing: list[str] = []  # cursors that nobody reads any more
-        self._active: set[_Work] = set()
-        self._busy: _Work | None = None
+        self._busy: Work | None = None
         self._faults = (driver().Error, *_OTHER_FAULTS)
 
     def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
@@ -178,10 +169,6 @@ class PostgresSession(InterruptibleSession):
         """Give schema and name of the temporary table `name`."""
         return ("pg_temp", self._prefix + name)
 
-    def _mark_stopped(self) -> None:
-        for work in self._active:
-            work.stopped = True
-
     def _needs_insistence(self) -> bool:
         """Tell whether something runs that is to end; another thread tells the server, as that may take long."""
         with self._state:
@@ -222,7 +209,7 @@ class PostgresSession(InterruptibleSession):
         return min(2 * size, most) if time.monotonic() - started < self._quick else min(size, most)
 
     def _batches(
-        self, work: _Work, name: str, first: pa.RecordBatch, size: int, following: int, most: int
+        self, work: Work, name: str, first: pa.RecordBatch, size: int, following: int, most: int
     ) -> Iterator[pa.RecordBatch]:
         batch, alive = first, True
         try:
@@ -251,19 +238,11 @@ class PostgresSession(InterruptibleSession):
         finally:
             self._forget(work)
 
-    def _begin(self) -> _Work:
-        with self._state:
-            self._refuse_if_over()
-            work = _Work()
-            self._active.add(work)
-            return work
-
-    def _forget(self, work: _Work) -> None:
-        with self._state:
-            self._active.discard(work)
+    def _new_work(self) -> Work:
+        return Work()
 
     @contextmanager
-    def _step(self, work: _Work, *sql: str, write: bool = False, release: bool = True) -> Iterator[Any]:
+    def _step(self, work: Work, *sql: str, write: bool = False, release: bool = True) -> Iterator[Any]:
         """Run statements in a subtransaction, all in one message; give the cursor at the result of the last.
 
         Args:
@@ -279,7 +258,7 @@ class PostgresSession(InterruptibleSession):
                 cursor.execute(_KEEP)
 
     @contextmanager
-    def _turn(self, work: _Work) -> Iterator[Any]:
+    def _turn(self, work: Work) -> Iterator[Any]:
         """Give a cursor for what the server is told next; its errors, also those within the block, get our names."""
         with self._using:
             with self._state:

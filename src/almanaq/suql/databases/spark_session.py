@@ -24,7 +24,7 @@ from almanaq.errors import (
     engine_error,
     first_line,
 )
-from almanaq.suql.databases.interruptible import InterruptibleSession
+from almanaq.suql.databases.interruptible import MultiStreamSession, Work
 from almanaq.suql.databases.leaving import Lock
 from almanaq.suql.databases.spark_allowed import ROW, Allowed, check_text, reads_numbered
 from almanaq.suql.databases.spark_driver import Remote, is_fault, is_lost
@@ -47,14 +47,13 @@ _UNSUPPORTED = ("[UNSUPPORTED", "[UNRESOLVED_COLUMN", "[NOT_SUPPORTED", "[SCALAR
 
 
 @dataclass(eq=False, slots=True)
-class _Work:
+class _Work(Work):
     """One statement or stream under way; the tag tells the server which."""
 
     tag: str = field(default_factory=lambda: f"almanaq-{uuid.uuid4().hex}")
-    stopped: bool = False
 
 
-class SparkQuerySession(InterruptibleSession):
+class SparkQuerySession(MultiStreamSession[_Work]):
     """A Session on a Spark Connect server.
 
     Args:
@@ -68,7 +67,6 @@ class SparkQuerySession(InterruptibleSession):
         self._remote, self._allowed, self._folder = remote, allowed, folder
         self._schema = ""
         self._watch = Watch(remote)
-        self._active: set[_Work] = set()
         self._views: list[str] = []
         self._scattered: set[str] = set()
         self._making = threading.Lock()
@@ -239,25 +237,13 @@ class SparkQuerySession(InterruptibleSession):
         finally:
             self._forget(work)
 
-    def _begin(self) -> _Work:
-        with self._state:
-            self._refuse_if_over()
-            work = _Work()
-            self._active.add(work)
-            return work
-
-    def _forget(self, work: _Work) -> None:
-        with self._state:
-            self._active.discard(work)
+    def _new_work(self) -> _Work:
+        return _Work()
 
     def _refuse_if_stopped(self, work: _Work) -> None:
         self._refuse_if_over()
         if work.stopped:
             raise self._stopped()
-
-    def _mark_stopped(self) -> None:
-        for work in self._active:
-            work.stopped = True
 
     def _cancel_stopped(self) -> bool:
         """Interrupt what is to stop: a request may reach the server before the work does."""
