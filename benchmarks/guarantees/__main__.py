@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from benchmarks.guarantees.scores import KINDS, scores_of
 
 from almanaq import Accuracy
 from almanaq.suql.accuracy.averages import assisted_mean, bounded_mean
@@ -27,26 +27,6 @@ from almanaq.suql.accuracy.tails import AuditedTails
 
 DELTA, CONFIDENCE, PILOT = 0.1, 0.95, 60
 NEAR = 0.25
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-
-
-def scores_of(kind: str, truth: Bools, draws: np.random.Generator) -> Floats:
-    """Give scores of a kind."""
-    noise = draws.normal(size=len(truth))
-    made: dict[str, Floats] = {
-        "good": noise + 2.9 * truth,
-        "weak": noise + 0.7 * truth,
-        "random": noise,
-        "inverted": noise - 2.9 * truth,
-        "constant": np.zeros(len(truth)),
-        "missing": np.where(draws.random(len(truth)) < 0.3, np.nan, noise + 2 * truth),
-        "infinite": np.where(noise > 1, np.inf, noise + truth),
-    }
-    return made[kind]
-
-
-KINDS = ("good", "weak", "random", "inverted", "constant", "missing", "infinite")
 
 
 def one_case(number: int) -> dict[str, Any]:

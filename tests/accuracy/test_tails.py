@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.guarantees.scores import scores_of
 
 from almanaq.errors import UsageError
 from almanaq.suql.accuracy.tails import AuditedTails
 from almanaq.suql.accuracy.targets import Accuracy
 
 PILOT = 60
-
-
-def scores_of(kind, truth, draws):
-    noise = draws.normal(size=len(truth))
-    return {
-        "good": noise + 2.9 * truth,
-        "weak": noise + 0.7 * truth,
-        "random": noise,
-        "inverted": noise - 2.9 * truth,
-        "constant": np.zeros(len(truth)),
-        "missing": np.where(draws.random(len(truth)) < 0.3, np.nan, noise + 2 * truth),
-        "infinite": np.where(noise > 1, np.inf, noise + truth),
-    }[kind]
 
 
 def run(truth, scores, accuracy, seed):
