@@ -122,6 +122,15 @@ DATASETS = (
         "BIRD",
     ),
     Card(
+        "infiagentda",
+        "questions of data analysis over the columns of CSV files",
+        "Apache-2.0",
+        RETRIEVAL,
+        "Hu et al.: InfiAgent-DABench: Evaluating Agents on Data Analysis Tasks. ICML 2024",
+        HubSource("target-benchmark/infiagentda-corpus", "target-benchmark/infiagentda-queries"),
+        name_in_paper="InfiAgent-DA",
+    ),
+    Card(
         "gittables",
         "tables from CSV files on GitHub, asked about by nobody: distractors",
         "CC BY 4.0",
@@ -181,6 +190,10 @@ SEES = {
     "llm-summary": "title and summary that a language model writes from header and 10 rows, as one vector",
     "openai-embedding": "header and 100 rows as markdown, as one vector",
     "openai-embedding-header": "header as markdown, as one vector",
+    "hnsw-openai": "header and all rows as markdown, as one vector",
+    "stella": "as hnsw-openai, by the open embedder Stella",
+    "e5": "as hnsw-openai, by the open embedder E5",
+    "row-serial": 'each row as "column is value", as a vector of its own, by Stella',
 }
 """What each retriever sees of a table."""
 

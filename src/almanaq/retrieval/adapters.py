@@ -15,19 +15,29 @@ import copy
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.serialize import parse_fields, table_text
-from almanaq.corpus.table import Corpus, Table, TableId, distinct
+from almanaq.corpus.table import Corpus, Table, distinct
 from almanaq.errors import BenchmarkError, MissingExtraError, SourceError, UsageError
 from almanaq.models.vectors import normalised
-from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
-from almanaq.retrieval.ranking import check_k, top_k
+from almanaq.retrieval.asked import Asked, AskedTogether, VectorClient
+from almanaq.retrieval.paper_classes import (
+    FRAME,
+    NESTED,
+    ROWS,
+    AbsCustomEmbeddingRetriever,
+    AbsStandardEmbeddingRetriever,
+    table_form,
+)
+from almanaq.retrieval.protocols import Retriever, TableIndex
+from almanaq.retrieval.ranking import top_k
 
 BATCH = 64
 """Tables in one entry of the corpus that `embed_corpus` is given."""
@@ -59,10 +69,10 @@ def adapt(found: object, name: str, *, dataset: str | None = None, batch: int = 
     made = _made(found, name) if isinstance(found, type) else found
     if _has(made, "index"):
         return made  # type: ignore[return-value]
-    if _has(made, "embed_corpus", "retrieve"):
-        return PaperRetriever(made, name, dataset, batch)
-    if _has(made, "embed_corpus", "embed_query"):
+    if _has(made, "embed_corpus", "embed_query") and not _has(made, "retrieve"):
         return PaperEmbedder(made, name, dataset)
+    if _has(made, "embed_corpus", "retrieve") or _answers_batches(made):
+        return PaperRetriever(made, name, dataset, batch)
     if _has(made, "retrieve") or _has(made, "invoke"):
         return ReadyRetriever(made, name)
     if callable(made):
@@ -87,7 +97,9 @@ class PaperRetriever:
         tables = _at_least_one(corpus)
         dataset = self.dataset or _content_name(tables)
         _told(self.found.embed_corpus, dataset)(_entries(tables, _form_of(self.found), self.batch))
-        return _Asked(_told(self.found.retrieve, dataset), self.name)
+        if _answers_batches(self.found):
+            return AskedTogether(partial(self.found.retrieve_batch, dataset_name=dataset), self.name)
+        return Asked(_told(self.found.retrieve, dataset), self.name)
 
 
 @dataclass(frozen=True)
@@ -105,7 +117,13 @@ class PaperEmbedder:
         embed = _told(self.found.embed_corpus, dataset)
         form = _form_of(self.found)
         ids = [table.id for table in tables]
-        vectors = normalised(np.array([self._finite(embed(_entry(table, form)), str(table.id)) for table in tables]))
+        vectors = normalised(
+            np.array([self._finite(embed(table_entry(table, form)), str(table.id)) for table in tables])
+        )
+        if _answers_batches(self.found):
+            client = VectorClient(ids, vectors)
+            ask = partial(self.found.retrieve_batch, dataset_name=dataset, client=client)
+            return AskedTogether(ask, self.name)
         asked = _told(self.found.embed_query, dataset)
 
         def search(question: str, k: int) -> list[tuple[str, str, float]]:
@@ -113,7 +131,7 @@ class PaperEmbedder:
             scores = (vectors @ own).astype(np.float32)
             return [(*ids[place], float(scores[place])) for place in top_k(scores, k)]
 
-        return _Asked(search, self.name)
+        return Asked(search, self.name)
 
     def _finite(self, vector: Any, of: str) -> NDArray[np.float32]:
         flat = np.ravel(np.asarray(vector, dtype=np.float32))
@@ -123,8 +141,19 @@ class PaperEmbedder:
 
 
 def _form_of(found: Any) -> str:
-    """Give the form in which an object of the paper's kinds wants its tables."""
-    return str(getattr(found, "expected_corpus_format", "nested array"))
+    """Give the form in which an object of the paper's kinds wants its tables: what its getter says, if it has one."""
+    if _has(found, "get_expected_corpus_format"):
+        return table_form(found.get_expected_corpus_format())
+    return table_form(getattr(found, "expected_corpus_format", NESTED))
+
+
+def _answers_batches(found: object) -> bool:
+    """Say whether an object answers several questions at once in a way of its own: its `retrieve_batch` is written."""
+    own = getattr(type(found), "retrieve_batch", None)
+    return callable(own) and own not in (
+        AbsCustomEmbeddingRetriever.retrieve_batch,
+        AbsStandardEmbeddingRetriever.retrieve_batch,
+    )
 
 
 @dataclass(frozen=True)
@@ -140,7 +169,7 @@ class ReadyRetriever:
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
         """Give it as an index: it holds its nodes already."""
-        return _Asked(_nodes_of(self.found), self.name, pieces=True)
+        return Asked(_nodes_of(self.found), self.name, pieces=True)
 
 
 @dataclass(frozen=True)
@@ -158,66 +187,6 @@ class MadeRetriever:
         if inspect.isroutine(made) or isinstance(made, type):
             raise UsageError(f"retriever {self.name!r} gave a function where it should give a retriever")
         return adapt(made, self.name).index(corpus, fields)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """An index that asks a function question by question, and makes rankings of what it gives.
-
-    With `pieces` the function finds pieces of tables, and a table counts as its best one; else it gives tables, each
-    once.
-    """
-
-    ask: Callable[[str, int], Iterable[Any]]
-    name: str
-    pieces: bool = False
-
-    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Give the rankings.
-
-        Raises:
-            BenchmarkError: it gave something that is no table, a table twice, or a score that is no number.
-        """
-        check_k(k)
-        return [self._ranking(question, k) for question in questions]
-
-    def _ranking(self, question: str, k: int) -> Ranking:
-        listed: dict[TableId, float | None] = {}
-        for item in self.ask(question, k):
-            table, score = _identified(item, self.name)
-            fault = ""
-            if score is not None and not np.isfinite(score):
-                fault = f"it gave {table} a score that is no number ({score})"
-            elif table in listed and not self.pieces:
-                fault = f"it lists {table} twice"
-            if fault:
-                raise BenchmarkError(f"retriever {self.name!r}, question {question[:80]!r}: {fault}")
-            listed.setdefault(table, score)
-        return _best(listed, k)
-
-
-def _best(listed: Mapping[TableId, float | None], k: int) -> Ranking:
-    """Give the first k in their order; scored by rank where scores are missing or rise."""
-    best = list(listed.items())[:k]
-    scores = [score for _, score in best if score is not None]
-    if len(scores) < len(best) or scores != sorted(scores, reverse=True):
-        scores = [1.0 / rank for rank in range(1, len(best) + 1)]
-    return tuple(Hit(table, score) for (table, _), score in zip(best, scores, strict=True))
-
-
-def _identified(item: Any, name: str) -> tuple[TableId, float | None]:
-    """Give the table and the score of an item: (database_id, table_id), with a score after it, or beside the pair."""
-    try:
-        if isinstance(item, str):
-            raise TypeError
-        database, table, *score = item
-        if isinstance(database, tuple | list):
-            (database, table), score = database, [table]
-        return TableId(str(database), str(table)), float(score[0]) if score else None
-    except (TypeError, ValueError, LookupError):
-        raise BenchmarkError(
-            f"retriever {name!r} gave {item!r} for a table: give (database_id, table_id), or with its score after it"
-        ) from None
 
 
 def _nodes_of(found: Any) -> Callable[[str, int], Iterator[Any]]:
@@ -280,24 +249,25 @@ def _told(method: Callable[..., Any], dataset: str) -> Callable[..., Any]:
 def _entries(tables: Sequence[Table], form: str, batch: int) -> Iterator[dict[str, list[object]]]:
     """Give the corpus in the paper's form: batches, each a list per column."""
     for start in range(0, len(tables), batch):
-        entries = [_entry(table, form) for table in tables[start : start + batch]]
+        entries = [table_entry(table, form) for table in tables[start : start + batch]]
         yield {key: [entry[key] for entry in entries] for key in entries[0]}
 
 
-def _entry(table: Table, form: str) -> dict[str, object]:
+def table_entry(table: Table, form: str) -> dict[str, object]:
+    """Give a table as one entry of the paper's corpus, its content in a form."""
     return {
         "database_id": table.id.database,
         "table_id": table.id.table,
-        "table": _content(table, form),
+        "table": in_form(table.header, table.rows, form),
         "context": dict(table.context),
     }
 
 
-def _content(table: Table, form: str) -> object:
+def in_form(header: Sequence[str], rows: Sequence[Sequence[str]], form: str) -> object:
     """Give a table's content as rows with the header first, as a row's dictionary each, or as a data frame."""
-    if form == "dictionary":
-        return [dict(zip(table.header, row, strict=True)) for row in table.rows]
-    if form in ("dataframe", "pandas"):
+    if form == ROWS:
+        return [dict(zip(header, row, strict=True)) for row in rows]
+    if form == FRAME:
         try:
             import pandas as pd
         except ImportError as error:
@@ -305,8 +275,8 @@ def _content(table: Table, form: str) -> object:
                 "pandas", "pandas", f"a retriever that takes tables in the form {form!r}"
             ) from error
 
-        return pd.DataFrame(list(table.rows), columns=list(table.header))
-    return [list(table.header), *map(list, table.rows)]
+        return pd.DataFrame(list(rows), columns=list(header))
+    return [list(header), *map(list, rows)]
 
 
 def _document(table: Table, text: str) -> TableText:

@@ -30,6 +30,17 @@ TARGET_LEXICAL_NAMES = (
 )
 """OTT-QA's BM25 and TF-IDF as the TARGET paper has them; see target_lexical."""
 
+PUBLISHED_DENSE = (
+    "llm-summary",
+    "openai-embedding",
+    "openai-embedding-header",
+    "hnsw-openai",
+    "stella",
+    "e5",
+    "row-serial",
+)
+"""The dense retrievers of the TARGET paper and of its published code; see published.dense."""
+
 JUDGED = "rerank:"
 """What stands before the name of a model that ranks the candidates of `rerank` anew."""
 
@@ -102,7 +113,7 @@ def open_retriever(name: str, parts: Parts) -> Opened:
 
 def sees_its_own(name: str) -> bool:
     """Say whether a retriever sees a text of its own, whatever fields are declared: `--fields` is wrong usage then."""
-    return name.startswith("target-") or name in ("llm-summary", "openai-embedding", "openai-embedding-header")
+    return name.startswith("target-") or name in PUBLISHED_DENSE
 
 
 def check_fields_apply(name: str) -> None:
@@ -210,16 +221,25 @@ def _target_lexical(name: str) -> Callable[[Parts], Opened]:
     return opened
 
 
-def _markdown(name: str, rows: int) -> Callable[[Parts], Opened]:
+def _markdown(name: str, rows: int | None, embedder: str = "EMBEDDER") -> Callable[[Parts], Opened]:
     def opened(parts: Parts) -> Opened:
         from almanaq.retrieval.paid import Foreseen
-        from almanaq.retrieval.published.dense import EMBEDDER, MarkdownEmbedding
+        from almanaq.retrieval.published import dense
 
-        store, note = _published_store(name, EMBEDDER, parts)
-        made = MarkdownEmbedding(store, rows, Foreseen(parts.tell, parts.budget), name)
+        store, note = _published_store(name, getattr(dense, embedder), parts)
+        most = dense.ALL_ROWS if rows is None else rows
+        made = dense.MarkdownEmbedding(store, most, Foreseen(parts.tell, parts.budget), name)
         return Opened(made, name, store.embedder.name, note)
 
     return opened
+
+
+def _row_serial(parts: Parts) -> Opened:
+    from almanaq.retrieval.paid import Foreseen
+    from almanaq.retrieval.published.dense import STELLA, RowSerial
+
+    store, note = _published_store("row-serial", STELLA, parts)
+    return Opened(RowSerial(store, Foreseen(parts.tell, parts.budget)), "row-serial", store.embedder.name, note)
 
 
 def _summaries(parts: Parts) -> Opened:
@@ -303,4 +323,8 @@ RETRIEVERS: Mapping[str, Callable[[Parts], Opened]] = {
     "llm-summary": _summaries,
     "openai-embedding": _markdown("openai-embedding", 100),
     "openai-embedding-header": _markdown("openai-embedding-header", 0),
+    "hnsw-openai": _markdown("hnsw-openai", None),
+    "stella": _markdown("stella", None, "STELLA"),
+    "e5": _markdown("e5", None, "E5"),
+    "row-serial": _row_serial,
 }

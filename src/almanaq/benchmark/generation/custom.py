@@ -39,11 +39,11 @@ class PaperGenerator:
             return Reply("", fault=f"{type(error).__name__}: {' '.join(str(error).split())}")
         if said is None:
             return Reply("")
-        if isinstance(said, dict):  # the paper's SQL generator gives an object
+        if isinstance(said, dict):  # the paper's own generators give an object
             keys = ", ".join(map(str, said)) or "no keys"
-            said = said.get("sql_query", said.get("sql"))
+            said = said.get("sql_query", said.get("sql", said.get("content")))
             if said is None:
-                return Reply("", fault=f"it gave an object without sql_query: {keys}")
+                return Reply("", fault=f"it gave an object without sql_query or content: {keys}")
         if not isinstance(said, str):
             return Reply("", fault=f"it gave {type(said).__name__}, not text")
         return Reply(verdict_in(said)) if asked.role == "verify" else Reply(said.strip())

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from almanaq.corpus.table import Corpus, Table, distinct
+from almanaq.corpus.table import Corpus, Table, TableId, distinct
 from almanaq.errors import ModelCallError, SourceError
 from almanaq.event_loops import run_sync
 from almanaq.models.cached import request_key
@@ -31,6 +31,11 @@ EMBEDDER, SUMMARY_EMBEDDER = "openai:text-embedding-3-small", "openai:text-embed
 """The paper's, taken where the run names no other embedder than one of this machine."""
 
 SUMMARY_MODEL = "openai:gpt-4o-mini"
+
+STELLA, E5 = "NovaSearch/stella_en_400M_v5", "intfloat/multilingual-e5-large-instruct"
+"""The open embedders of the published code, by their names on the Hugging Face hub."""
+
+ALL_ROWS = 10**9
 
 _MOST_TOKENS = 8_000  # what the paper's embedder takes is 8,191
 _FEWER = 10  # rows left out at a time where a table is longer
@@ -67,6 +72,32 @@ class MarkdownEmbedding:
         ids, texts = zip(*listed, strict=True)
         self.foreseen.vectors(self.store, texts)
         return graph_index(ids, self.store.vectors(texts), self.store)
+
+
+@dataclass(frozen=True)
+class RowSerial:
+    """Embeds every row as "column is value, column is value", and takes a table for as near as its nearest row."""
+
+    store: VectorStore
+    foreseen: Foreseen
+    name: str = "row-serial"
+
+    def index(self, corpus: Corpus, fields: Sequence[str]) -> DenseIndex:  # noqa: ARG002
+        """Embed a corpus; a table without rows is embedded by its header. Raises as MarkdownEmbedding's."""
+        ids: list[TableId] = []
+        texts: list[str] = []
+        starts: list[int] = []
+        for table in distinct(corpus):
+            ids.append(table.id)
+            starts.append(len(texts))
+            pairs = [zip(table.header, row, strict=True) for row in table.rows]
+            texts += [", ".join(f"{name} is {cell}" for name, cell in row) for row in pairs] or [
+                ", ".join(table.header)
+            ]
+        if not ids:
+            raise SourceError("the corpus holds no table")
+        self.foreseen.vectors(self.store, texts)
+        return DenseIndex(ids, self.store.vectors(texts), np.array(starts), self.store)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,21 @@
+"""The names of columns and of keys, as code for the published package imports them."""
+
+HF_DATASET_CONFIG_CORPUS_FIELD = "hf_corpus_dataset_path"
+HF_DATASET_CONFIG_QUERIES_FIELD = "hf_queries_dataset_path"
+GENERIC_DATASET_CONFIG_FIELD = "dataset_path"
+QUERY_TYPE = "query_type"
+DATASET_NAME = "dataset_name"
+
+TABLE_COL_NAME = "table"
+TABLE_ID_COL_NAME = "table_id"
+DATABASE_ID_COL_NAME = "database_id"
+CONTEXT_COL_NAME = "context"
+QUERY_COL_NAME = "query"
+QUERY_ID_COL_NAME = "query_id"
+ANSWER_COL_NAME = "answer"
+DIFFICULTY_COL_NAME = "difficulty"
+CONTENT_KEY_NAME = "content"
+
+METADATA_TABLE_ID_KEY_NAME = "table_id"
+METADATA_DB_ID_KEY_NAME = "database_id"
+CLIENT_KEY_NAME = "client"
