@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import random
+import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from almanaq.models.lexical import LexicalEmbedder
-from almanaq.suql.execution import similar_texts
+from almanaq.suql.execution import similar_texts, text_vectors
+from almanaq.suql.execution.blas_threads import one_thread_each
 from almanaq.suql.execution.similar_texts import pairs_above
 from almanaq.suql.execution.text_vectors import TextVectors, on_grid
+from almanaq.suql.execution.threads import in_thread
 
 WORDS = "good bad food service room clean dirty sea view breakfast staff friendly slow fast cheap dear".split()
 
@@ -63,3 +70,62 @@ def test_memory_for_vectors_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     again = vectors.similarities(pa.chunked_array([[f"food {i}" for i in range(1500)]]), "food")
     assert first.equals(again)
     assert len(embedded) == 2 * 1501
+
+
+def test_products_use_one_thread_until_the_last_block_is_left() -> None:
+    def threads() -> set[int]:
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        first, second = one_thread_each(), one_thread_each()
+        with first:
+            second.__enter__()
+            assert threads() == {1}
+        assert threads() == {1}
+        second.__exit__(None, None, None)
+        assert threads() == before
+
+
+@pytest.mark.parametrize("work", ["pairs", "vectors"])
+def test_work_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch, work: str) -> None:
+    monkeypatch.setattr(similar_texts, "_LEFT", 1)
+    monkeypatch.setattr(text_vectors, "_CHUNK", 1)
+    begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+    steps: list[object] = []
+
+    def step() -> None:
+        steps.append(None)
+        begun.set()
+        assert go_on.wait(60)
+
+    def embed(texts: Sequence[str]) -> Any:
+        step()
+        return LexicalEmbedder().embed(texts)
+
+    def candidates(*_: object) -> Any:
+        step()
+        yield np.zeros(0, int), np.zeros(0, int)
+
+    def compare() -> None:
+        try:
+            if work == "pairs":
+                pairs_above(np.eye(90, dtype=np.float32), np.eye(90, dtype=np.float32), 0.5)
+            else:
+                TextVectors(embed).similarities(pa.chunked_array([[f"food {i}" for i in range(90)]]), "good")
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(similar_texts, "_candidates", candidates)
+
+    async def stopped() -> None:
+        task = asyncio.create_task(in_thread(compare))
+        await asyncio.to_thread(begun.wait, 60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go_on.set()
+        assert await asyncio.to_thread(ended.wait, 60)
+
+    asyncio.run(stopped())
+    assert 1 <= len(steps) <= 2 * (os.cpu_count() or 1)

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from almanaq.errors import OperationalError
 from almanaq.suql.databases.protocols import Session
+from almanaq.suql.execution.blas_threads import one_thread_each
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.text_vectors import Matrix, TextVectors, cosines
-from almanaq.suql.execution.threads import in_thread
+from almanaq.suql.execution.threads import given_up, in_thread, refuse_given_up
 from almanaq.suql.plan.stages import ROW, SimilarityCall, SimilarityJoin, SimilarityStage, selects_of
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
@@ -107,10 +108,12 @@ def pairs_above(first: Matrix, second: Matrix, at_least: float) -> Pairs:
     lengths = [np.sqrt(np.einsum("ij,ij->i", side, side, dtype=np.float64)) for side in (first, second)]
     left, right = _turned(_units(first, lengths[0]), _units(second, lengths[1]), at_least)
     so_far: list[int] = []
+    ended = given_up()
 
     def pairs_of(top: int) -> list[Pairs]:
         found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
         for i, j in _candidates(left[top : top + _LEFT], right, at_least - _SLACK):
+            refuse_given_up(ended)
             dots = np.einsum("ij,ij->i", first[i + top], second[j])
             scores = cosines(dots, lengths[0][i + top], lengths[1][j])
             kept = scores >= at_least - _SLACK
@@ -119,7 +122,7 @@ def pairs_above(first: Matrix, second: Matrix, at_least: float) -> Pairs:
             _refuse_too_many(sum(so_far))
         return found
 
-    with ThreadPoolExecutor(os.cpu_count()) as workers:  # numpy works without the interpreter's lock
+    with one_thread_each(), ThreadPoolExecutor(os.cpu_count()) as workers:  # numpy works without the interpreter's lock
         made = [pairs for found in workers.map(pairs_of, range(0, len(left), _LEFT)) for pairs in found]
     firsts, seconds, cosine = zip(*made, strict=True)
     return np.concatenate(firsts), np.concatenate(seconds), np.concatenate(cosine)
@@ -160,6 +163,5 @@ def _candidates(left: Matrix, right: Matrix, at_least: float) -> Iterator[tuple[
     for start in range(0, len(right), _RIGHT):
         product = left @ right[start : start + _RIGHT].T
         places = np.flatnonzero(product >= at_least)
-        if len(places):
-            i, j = np.divmod(places, product.shape[1])
-            yield i, j + start
+        i, j = np.divmod(places, product.shape[1])
+        yield i, j + start

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from almanaq.suql.execution.threads import given_up, refuse_given_up
+
 Rows = NDArray[np.int64]
 Matrix = NDArray[np.float32]
 NO_TEXT = -1
@@ -21,7 +23,7 @@ _GRID = 2048
 sums are below 2, so that single precision holds each of them exactly: a similarity is the same in whatever order it is
 added up, alone or in a product of matrices. It differs by some 0.0002 from that of the embedder's own vectors."""
 _KEPT_COLUMNS = 8
-_CHUNK = 20_000
+_CHUNK = 4096
 _BLOCK = 8192
 
 
@@ -108,8 +110,9 @@ class TextVectors:
         return found
 
     def _learn(self, missing: dict[int, str]) -> None:
-        items = list(missing.items())
+        items, ended = list(missing.items()), given_up()
         for at in range(0, len(items), _CHUNK):
+            refuse_given_up(ended)
             chunk = items[at : at + _CHUNK]
             made = on_grid(self._embed([text for _, text in chunk]))
             start = len(self._row_of)

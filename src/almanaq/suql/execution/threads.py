@@ -1,4 +1,7 @@
-"""Blocking work off the event loop, in threads that are kept from one query to the next and that no exit waits for."""
+"""Blocking work off the event loop, in threads that are kept from one query to the next and that no exit waits for.
+
+Work that computes for long asks `refuse_given_up` now and then: nobody can stop a thread from outside.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,39 @@ from functools import cache, partial
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
+from almanaq.errors import OperationalError
+
 P = ParamSpec("P")
 T = TypeVar("T")
 _MOST_THREADS = 64
+_given_up: contextvars.ContextVar[threading.Event] = contextvars.ContextVar("almanaq_given_up")
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Give what a function gives, run in a thread; like `asyncio.to_thread`, whose threads end with the event loop."""
-    call = partial(contextvars.copy_context().run, work, *args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_pool(), call)
+    context, ended = contextvars.copy_context(), threading.Event()
+    context.run(_given_up.set, ended)
+    call = partial(context.run, work, *args, **kwargs)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_pool(), call)
+    except asyncio.CancelledError:
+        ended.set()
+        raise
+
+
+def given_up() -> threading.Event:
+    """Give what is set when nobody waits any longer for what this thread does; threads that it starts are to ask it."""
+    return _given_up.get(None) or threading.Event()
+
+
+def refuse_given_up(ended: threading.Event) -> None:
+    """End work that nobody waits for any longer.
+
+    Raises:
+        OperationalError: the query was stopped; who waited for it has gone.
+    """
+    if ended.is_set():
+        raise OperationalError("the query was stopped while it compared texts")
 
 
 class DaemonThreads(Executor):
