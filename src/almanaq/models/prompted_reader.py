@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from importlib import import_module
 from typing import Literal, TypeVar
 
 from almanaq.models.failure import UnusableReply
@@ -35,7 +34,7 @@ from almanaq.models.reply_schemas import (
     reply_schema,
 )
 from almanaq.models.similar import most_similar
-from almanaq.values import canonical
+from almanaq.values import canonical, parse_typed
 
 FORMS = {
     "text": "",
@@ -137,14 +136,13 @@ class PromptedReader:
         """Give the reply with its value in the form of its type; one that has none is asked again, once."""
         if call.type == "text" or call.function == "summary" or reply.value is None:
             return reply
-        parse = _type_parser()
-        value = parse(reply.value, call.type)
+        value = parse_typed(reply.value, call.type)
         if value is None:
             # What was replied may be the words of a row: they do not enter the question.
             question = f"{call.question} (Give {FORMS[call.type]}: an earlier reply could not be read as that.)"
             again = await self._read(replace(call, question=question))
             reply = replace(again, usage=reply.usage + again.usage)
-            value = None if again.value is None else parse(again.value, call.type)
+            value = None if again.value is None else parse_typed(again.value, call.type)
             self.unparsed += value is None and again.value is not None
         return replace(reply, value=value, quotes=reply.quotes if value is not None else ())
 
@@ -270,8 +268,3 @@ def _best_quotes(replies: Sequence[TextReply], value: str | None) -> tuple[Quote
         return ()
     agreeing = [r for r in replies if r.value is not None and canonical(r.value) == canonical(value)]
     return tuple(quote for reply in agreeing or replies for quote in reply.quotes)[:3]
-
-
-def _type_parser() -> Callable[[str, str], str | None]:
-    parse: Callable[[str, str], str | None] = import_module("almanaq.values").parse_typed
-    return parse
