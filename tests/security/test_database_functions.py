@@ -239,3 +239,21 @@ def test_a_function_that_anybody_may_replace_is_not_called(url: str) -> None:
         for name in ("guests", "anyones"):
             with pytest.raises(RefusedQueryError, match="queries do not call"):
                 con.sql(f"SELECT {name}(1)")
+
+
+def test_where_nobody_else_may_log_in_an_open_schema_is_the_owners(postgres_server: PostgresServer) -> None:
+    url = postgres_server.new_database()
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute("GRANT CREATE ON SCHEMA public TO public; CREATE ROLE stranger LOGIN")
+        server.execute("CREATE FUNCTION same(int) RETURNS int LANGUAGE sql AS 'SELECT $1'")
+        with almanaq.connect(url, cache=False) as con, pytest.raises(RefusedQueryError, match="queries do not call"):
+            con.sql("SELECT same(1)")
+        others = server.execute("SELECT quote_ident(rolname) FROM pg_roles WHERE rolcanlogin AND NOT rolsuper").fetchall()
+        try:
+            for (role,) in others:
+                server.execute(f"ALTER ROLE {role} NOLOGIN".encode())
+            with almanaq.connect(url, cache=False) as con:
+                assert con.sql("SELECT same(1)").rows == [(1,)]
+        finally:
+            for (role,) in others:
+                server.execute(f"ALTER ROLE {role} LOGIN".encode())

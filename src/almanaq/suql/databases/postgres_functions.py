@@ -24,10 +24,11 @@ Ask = Callable[..., list[tuple[Any, ...]]]
 _FUNCTIONS = """
     SELECT p.proname::text, p.prokind::text, l.lanname::text, p.provolatile::text, p.prosecdef, p.proconfig IS NULL,
            p.proretset, format_type(p.prorettype, NULL), p.prosrc, has_function_privilege(p.oid, 'EXECUTE'),
-           NOT has_schema_privilege('public', p.pronamespace, 'CREATE') AND EXISTS (
-               SELECT 1 FROM pg_roles r, pg_database d WHERE r.oid = p.proowner AND d.datname = current_database()
-                   AND (r.rolsuper OR r.oid = d.datdba OR r.rolname = current_user))
-    FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+           (o.alone OR NOT has_schema_privilege('public', p.pronamespace, 'CREATE')) AND p.proowner = ANY (o.trusted)
+    FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang, (
+        SELECT array_agg(r.oid) FILTER (WHERE r.rolsuper OR r.oid = d.datdba OR r.rolname = current_user) AS trusted,
+               bool_and(r.rolsuper OR r.oid = d.datdba OR r.rolname = current_user OR NOT r.rolcanlogin) AS alone
+        FROM pg_roles r, pg_database d WHERE d.datname = current_database()) o
     WHERE p.pronamespace <> 'pg_catalog'::regnamespace AND pg_function_is_visible(p.oid)
       AND p.pronamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY (current_schemas(false)))
       AND NOT EXISTS (SELECT 1 FROM pg_proc s
