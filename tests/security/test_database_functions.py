@@ -248,7 +248,9 @@ def test_where_nobody_else_may_log_in_an_open_schema_is_the_owners(postgres_serv
         server.execute("CREATE FUNCTION same(int) RETURNS int LANGUAGE sql AS 'SELECT $1'")
         with almanaq.connect(url, cache=False) as con, pytest.raises(RefusedQueryError, match="queries do not call"):
             con.sql("SELECT same(1)")
-        others = server.execute("SELECT quote_ident(rolname) FROM pg_roles WHERE rolcanlogin AND NOT rolsuper").fetchall()
+        others = server.execute(
+            "SELECT quote_ident(rolname) FROM pg_roles WHERE rolcanlogin AND NOT rolsuper"
+        ).fetchall()
         try:
             for (role,) in others:
                 server.execute(f"ALTER ROLE {role} NOLOGIN".encode())

@@ -73,7 +73,6 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     tree = typed(tree, schema)
     _mark_integer_divisions(tree)
     found = nodes(tree)
-    _free_further_subscripts(found)
     for node in found:
         if isinstance(node, exp.Anonymous) and is_text_call(node):
             _check_text_call(node, text)
@@ -99,16 +98,6 @@ def _mark_integer_divisions(tree: exp.Query) -> None:
             marked = exp.IntDiv(this=node.this, expression=node.expression)
             marked.type = node.this.type
             node.replace(marked)
-
-
-def _free_further_subscripts(found: list[exp.Expr]) -> None:
-    """Forget the type of `a[1]` in `a[1][2]`: integer[] may have any number of dimensions, and only of an array, or of
-    what may be one, are subscripts written with the first element where the engine has it.
-    """
-    for subscript in found:
-        inner = subscript.this.unnest() if isinstance(subscript, exp.Bracket) else None
-        if isinstance(inner, exp.Bracket):
-            inner.type = subscript.this.type = exp.DataType.build("unknown")
 
 
 def _is_integer(node: exp.Expr) -> bool:

@@ -58,9 +58,29 @@ def read_literals(node: exp.Expr) -> exp.Expr:
 
 
 def write_subscript(node: exp.Expr) -> exp.Expr:
-    if any(isinstance(index, exp.Neg) for index in node.expressions):
-        return exp.null()  # DuckDB counts from the end, in PostgreSQL there is nothing before the first
+    """DuckDB counts what is below one from the end; in PostgreSQL there is nothing before the first."""
+    (place,) = node.expressions if len(node.expressions) == 1 else (None,)
+    if isinstance(place, exp.Slice):
+        for side, least in (("this", 1), ("expression", 0)):
+            bound = place.args.get(side)
+            if bound is not None and not _counted(bound):
+                place.set(side, _at_least(bound, least))
+    elif isinstance(place, exp.Neg) and _counted(place.this):
+        return exp.null()
+    elif place is not None and not _counted(place) and not place.is_type(*exp.DataType.TEXT_TYPES):
+        first = exp.GT(this=exp.paren(place.copy()), expression=exp.Literal.number(0))
+        return exp.Case(ifs=[exp.If(this=first, true=node.copy())])
     return node
+
+
+def _counted(place: exp.Expr) -> bool:
+    return isinstance(place, exp.Literal)
+
+
+def _at_least(bound: exp.Expr, least: int) -> exp.Expr:
+    number = exp.Literal.number(least)
+    below = exp.LT(this=exp.paren(bound.copy()), expression=number)
+    return exp.Case(ifs=[exp.If(this=below, true=number.copy())], default=bound.copy())
 
 
 def write_array_size(node: exp.Expr) -> exp.Expr:

@@ -73,7 +73,7 @@ def write_subscript(node: exp.Expr) -> exp.Expr:
 
 
 def _place(place: exp.Expr, node: exp.Expr) -> int | exp.Expr:
-    """Give a place as Spark counts it, from 0: the parser has taken away what the dialect read counts from."""
+    """Give a place as Spark counts it, from 0."""
     shift = node.args.get("offset")
     off = 0 if shift is None else int(shift)
     inner = place.unnest()

@@ -14,8 +14,10 @@ MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
 def suql_dialect() -> Dialect:
     """Give the dialect that queries are read in.
 
-    It is an instance with one setting changed, not a subclass: compiled sqlglot refuses subclasses.
+    It is an instance with two settings changed, not a subclass: compiled sqlglot refuses subclasses. Subscripts stay as
+    they are written: which of them are places in an array is told by no parser.
     """
     dialect = Dialect.get_or_raise("postgres")
     dialect.NULL_ORDERING = "nulls_are_last"
+    dialect.INDEX_OFFSET = 0
     return dialect

@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from almanaq.suql.syntax.operator_functions import OPERATOR_FUNCTIONS
+
 ENGINES = ("duckdb", "postgres", "mysql", "trino", "clickhouse", "snowflake", "bigquery", "databricks", "spark")
 """sqlglot's names of the dialects of the engines that a query may run on."""
 
-_ALLOWED = {
+_ALLOWED: Mapping[tuple[str, ...], str] = {
     ENGINES: """
         abs acos age any_value arg_max arg_min array array_agg array_any array_append array_cat array_length
         array_position array_prepend array_remove array_to_string ascii asin atan atan2 avg
@@ -90,7 +92,8 @@ _ALLOWED = {
         range_intersect range_le range_lt range_minus range_ne range_overlaps range_overleft range_overright
         range_union text_ge text_gt text_larger text_le text_lt text_smaller textcat texteq texticlike textlike textne
         textnlike textregexeq tsquery_and tsquery_not tsquery_or
-    """,
+    """
+    + OPERATOR_FUNCTIONS,
 }
 FUNCTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
     {

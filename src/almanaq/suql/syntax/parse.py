@@ -125,6 +125,7 @@ def parse(
         raise ParameterError(f"the query has {count} placeholder(s) (?), but {len(parameters)} parameter(s) were given")
     found = nodes(tree)
     _refuse_missing_arguments(found, text)
+    _count_subscripts_from_one(found)
     _fetch_as_limit(found, tree)
     read_search_clauses(found, engine)
     tree = write_plain_texts(tree, text)
@@ -164,6 +165,13 @@ def _read(text: str) -> tuple[exp.Expr, int]:
     if len(trees) > 1:
         raise RefusedQueryError(f"the text holds {len(trees)} statements; give one SELECT at a time")
     return balance_chains(trees[0]) if len(tokens) > LONG_CHAIN else trees[0], count
+
+
+def _count_subscripts_from_one(found: Sequence[exp.Expr]) -> None:
+    """Tell each engine that counts otherwise what subscripts count from; where it counts from one, they stay."""
+    for node in found:
+        if isinstance(node, exp.Bracket):
+            node.set("offset", 1)
 
 
 def _is_text(text: str) -> bool:
