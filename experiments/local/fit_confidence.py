@@ -33,7 +33,6 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 
 import almanaq
 from almanaq.agent.local.parser import LocalParser
-from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.understand import understand
 
 OPEN = (
@@ -124,9 +123,9 @@ def _reliability(p: Any, y: Any) -> list[dict[str, float]]:
 def _seen(
     connection: almanaq.Connection, questions: Iterable[tuple[str, Rows | None]], group: str, kept: bool, today: date
 ) -> Iterator[Seen]:
-    vocabulary = Vocabulary(LocalParser(connection.engine.values, lambda: today).index(connection.catalog))
+    vocabulary = LocalParser(connection.engine.values, lambda: today).vocabulary(connection.catalog)
     for question, gold in questions:
-        understood = understand(question, vocabulary, today)
+        understood = understand(question, vocabulary)
         if understood.suql is None:
             yield Seen(group, kept, None, False)
         else:

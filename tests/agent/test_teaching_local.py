@@ -75,6 +75,7 @@ def test_confidence_decides_how_sure_a_reply_has_to_be(folder):
 
 def test_a_question_is_linked_and_put_together_once_a_turn(folder, monkeypatch):
     from almanaq.agent.local import parser, understand
+    from almanaq.agent.local.recognize import heard
 
     counts = {"recognize": 0, "compose": 0, "understand": 0}
 
@@ -87,7 +88,7 @@ def test_a_question_is_linked_and_put_together_once_a_turn(folder, monkeypatch):
 
         monkeypatch.setattr(module, name, counted)
 
-    counting(understand, "recognize")
+    counting(heard, "recognize")
     counting(understand, "compose")
     counting(parser, "understand")
     assert asked(folder, "how many outlets are there").status == "answered"

@@ -13,7 +13,6 @@ import almanaq
 from almanaq.agent.local.parser import LocalParser
 from almanaq.agent.local.recognize.spans import best_cover, recognize
 from almanaq.agent.local.recognize.tokens import tokenize
-from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.understand import understand
 
 TODAY = date(2026, 1, 1)
@@ -118,12 +117,12 @@ def connection():
 
 @pytest.fixture(scope="module")
 def vocabulary(connection):
-    return Vocabulary(LocalParser(connection.engine.values, lambda: TODAY).index(connection.catalog))
+    return LocalParser(connection.engine.values, lambda: TODAY).vocabulary(connection.catalog)
 
 
 @pytest.mark.parametrize("question", [q for q, sql in UNDERSTOOD.items() if sql])
 def test_a_question_is_understood_as_one_query(connection, vocabulary, question):
-    found = understand(question, vocabulary, TODAY)
+    found = understand(question, vocabulary)
     assert found.suql is not None, found.missing
     assert UNDERSTOOD[question] in found.suql
     connection.sql(found.suql)
@@ -131,7 +130,7 @@ def test_a_question_is_understood_as_one_query(connection, vocabulary, question)
 
 @pytest.mark.parametrize("question", DECLINED)
 def test_what_fits_nothing_is_named(vocabulary, question):
-    found = understand(question, vocabulary, TODAY)
+    found = understand(question, vocabulary)
     assert found.suql is None
     assert DECLINED[question] in found.missing
 
@@ -143,7 +142,7 @@ def test_no_word_is_passed_over(vocabulary, question, word):
     words = question.split()
     for place in range(1, len(words) + 1):
         asked = " ".join([*words[:place], word, *words[place:]])
-        plain, changed = understand(question, vocabulary, TODAY).suql, understand(asked, vocabulary, TODAY).suql
+        plain, changed = understand(question, vocabulary).suql, understand(asked, vocabulary).suql
         assert changed is None or changed != plain
 
 
@@ -159,7 +158,7 @@ WORDS = sorted({word for question in (*UNDERSTOOD, *DECLINED) for word in questi
 
 @given(question=st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
 def test_whatever_is_asked_gives_a_query_that_runs_or_none(connection, vocabulary, question):
-    found = understand(question, vocabulary, TODAY)
+    found = understand(question, vocabulary)
     if found.suql is not None:
         connection.sql(found.suql)
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from almanaq.agent.describe import condition_words
 from almanaq.agent.keyed import main_relation
-from almanaq.agent.local import targets
+from almanaq.agent.local.facts import name_place
 from almanaq.agent.local.schema_index import Place, place
 from almanaq.agent.prompting import complete
 from almanaq.agent.reply_reading import json_object
@@ -118,7 +118,7 @@ def _text(tree: exp.Expr) -> str:
 
 def _identifies(part: exp.Expr, relation: Relation) -> bool:
     """Say whether a condition names the entity, leaves out rows by their key, or joins."""
-    named = targets.name_place([place(relation, column) for column in relation.columns]).column.name
+    named = name_place([place(relation, column) for column in relation.columns]).column.name
     columns = {column.name for column in part.find_all(exp.Column)}
     if part.find(exp.Subquery, exp.Select):
         return False

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from almanaq.agent.describe import words
-from almanaq.agent.local import sql, targets
+from almanaq.agent.local import sql
+from almanaq.agent.local.facts import name_place
 from almanaq.agent.local.schema_index import Place, place
 from almanaq.agent.small_tables import Rows
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
@@ -89,7 +90,7 @@ def _richest(relations: Sequence[Relation]) -> list[Relation]:
 
 def _examples(relation: Relation) -> list[tuple[str, str | None]]:
     places = tuple(place(relation, column) for column in relation.columns)
-    name, noun, table = targets.name_place(places), words(relation.name), sql.name(relation.name)
+    name, noun, table = name_place(places), words(relation.name), sql.name(relation.name)
     shown = sql.name(name.column.name)
     number = next((p for p in places if p.kind == "number" and not p.identifier), None)
     value, prose = next((p for p in places if _value(p)), None), next((p for p in places if p.kind == "prose"), None)

@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from almanaq.agent.history import Shown
 from almanaq.agent.local import sql, trees
-from almanaq.agent.local.assemble import LISTED_LIMIT
 from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.search.wishes import LISTED_LIMIT
 from almanaq.agent.local.words import word_set
 
 _THEM = r"(?:them|these|those|it|everything|the (?:list|rows|results?|table|whole list|full list|rest|others))"

@@ -6,38 +6,29 @@ import re
 from collections.abc import Sequence
 
 from almanaq.agent.history import Turn
-from almanaq.agent.local.assemble import Assembler
-from almanaq.agent.local.conditions import value_score
-from almanaq.agent.local.linker import link
-from almanaq.agent.local.links import Links, ValueLink
-from almanaq.agent.local.parser import searched, which
-from almanaq.agent.local.schema_index import Place, SchemaIndex
+from almanaq.agent.local.parser import which
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.search.searches import searched
 
 _MARGIN = 0.4
 _ASKED = re.compile(r"By “(?P<value>.+?)”, do you mean the (?P<names>.+)\?")
 _ORDINALS = (("1", "first", "1st", "one", "former"), ("2", "second", "2nd", "two"), ("3", "third", "3rd", "three"))
 
 
-def ask_back(question: str, index: SchemaIndex) -> str | None:
+def ask_back(question: str, vocabulary: Vocabulary) -> str | None:
     """Give a question back when a word of the question means two things alike; None when all is clear."""
-    found = searched(question, index)
+    found = searched(question, vocabulary)
     if found is None:
         return None
-    links = link(question, index)
-    paths = Assembler(links, index, found.main).paths
-    for value in links.values:
+    for value in found.said.values:
         scored = {}
         for place, _ in value.meanings:
             if place.relation == found.main:
-                scored[place.column.name] = (value_score(links, value, place, paths), place)
+                scored[place.column.name] = (found.columns.value_score(value, place), place)
         best = sorted(scored.values(), key=lambda pair: -pair[0])
-        if len(best) > 1 and not value.part and best[0][0] - best[1][0] < _MARGIN:
-            return _asked(links, value, [place for _, place in best[:3]])
+        if len(best) > 1 and value.how != "part" and best[0][0] - best[1][0] < _MARGIN:
+            return which(value.text, [" ".join(place.stems) for _, place in best[:3]])
     return None
-
-
-def _asked(links: Links, value: ValueLink, places: list[Place]) -> str:
-    return which(links.text(value.first, value.last), [" ".join(place.stems) for place in places])
 
 
 def answered(asked_back: Turn, answer: str) -> str:

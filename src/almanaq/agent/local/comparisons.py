@@ -12,10 +12,11 @@ from sqlglot import exp
 
 from almanaq.agent.history import Shown
 from almanaq.agent.local import sql, trees
-from almanaq.agent.local.assemble import Assembler
-from almanaq.agent.local.linker import link
-from almanaq.agent.local.reading import Item
-from almanaq.agent.local.schema_index import SchemaIndex
+from almanaq.agent.local.frame import Term
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.scales import ranks
+from almanaq.agent.local.search.said import said
+from almanaq.agent.local.search.wishes import Wishes
 from almanaq.suql.catalog.relations import Relation
 
 Lookup = Callable[[str], Sequence[Any]]
@@ -67,13 +68,13 @@ def superlative(question: str) -> str:
     return plain
 
 
-def order_of(text: str, index: SchemaIndex, main: Relation) -> tuple[tuple[Item, bool], ...]:
+def order_of(text: str, vocabulary: Vocabulary, main: Relation) -> tuple[tuple[Term, bool], ...]:
     """Give what a superlative over the rows of a relation orders by; () when no column of it can tell."""
-    order = Assembler(link(text, index), index, main).reading().order
+    order = Wishes(said(text, vocabulary), vocabulary, main).columns.order
     return tuple((item, down) for item, down in order if item.place is not None and item.place.relation == main)
 
 
-def beyond(item: Item, descending: bool, shown: Shown, lookup: Lookup) -> exp.Expr | str:
+def beyond(item: Term, descending: bool, shown: Shown, lookup: Lookup) -> exp.Expr | str:
     """Give the condition that a row has more (or less) than each of the rows shown; a sentence when none can have."""
     assert item.place is not None
     own = sql.column(item.place, False)
@@ -88,13 +89,13 @@ def beyond(item: Item, descending: bool, shown: Shown, lookup: Lookup) -> exp.Ex
     return sqlglot.parse_one(f"{own} {sign} {_literal(bound)}", read="postgres")
 
 
-def _on_scale(item: Item, descending: bool, values: Sequence[str]) -> exp.Expr | str:
+def _on_scale(item: Term, descending: bool, values: Sequence[str]) -> exp.Expr | str:
     """Compare along a scale of words, which the item's CASE ranks."""
     assert item.place is not None
-    ranks = scale(item)
-    known = [ranks[v] for v in values if v in ranks]
+    rank_of = ranks(item.place)
+    known = [rank_of[v] for v in values if v in rank_of]
     bound = (max(known) if descending else min(known)) if known else None
-    better = [v for v, rank in ranks.items() if bound is not None and (rank > bound if descending else rank < bound)]
+    better = [v for v, rank in rank_of.items() if bound is not None and (rank > bound if descending else rank < bound)]
     if not better:
         end = "highest" if descending else "lowest"
         return (
@@ -102,12 +103,6 @@ def _on_scale(item: Item, descending: bool, values: Sequence[str]) -> exp.Expr |
         )
     column = exp.column(exp.to_identifier(item.place.column.name))
     return trees.one_of(column, better)
-
-
-def scale(item: Item) -> dict[str, int]:
-    """Give the ranks that an item's CASE gives to words."""
-    case = sqlglot.parse_one(item.render(False), read="postgres")
-    return {branch.this.name: int(branch.args["true"].name) for branch in case.args.get("ifs") or ()}
 
 
 def _literal(value: Any) -> str:

@@ -8,16 +8,19 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from almanaq.agent.history import Turn
-from almanaq.agent.local import sql, targets, trees
-from almanaq.agent.local.assemble import Assembler
+from almanaq.agent.local import sql, trees
 from almanaq.agent.local.cues import cue
+from almanaq.agent.local.facts import facts, name_place
 from almanaq.agent.local.fragments import remainder
-from almanaq.agent.local.linker import link
-from almanaq.agent.local.parser import readings
-from almanaq.agent.local.quantities import UNITS
+from almanaq.agent.local.lexicon import UNITS
+from almanaq.agent.local.recognize.tokens import tokenize
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.references import Reference, spans
-from almanaq.agent.local.schema_index import Place, SchemaIndex
-from almanaq.agent.local.words import singular, split
+from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.search.said import said
+from almanaq.agent.local.search.wishes import Wishes
+from almanaq.agent.local.understand import understand
+from almanaq.agent.local.words import singular
 from almanaq.agent.parser import Parsed
 from almanaq.suql.catalog.relations import Relation
 
@@ -33,12 +36,14 @@ _SINGULAR = {"do": "does", "have": "has", "are": "is", "were": "was"}
 _FACTS = 8
 
 
-def detail(question: str, reference: Reference, index: SchemaIndex, main: Relation, history: Sequence[Turn]) -> Parsed:
+def detail(
+    question: str, reference: Reference, vocabulary: Vocabulary, main: Relation, history: Sequence[Turn]
+) -> Parsed:
     """Give the query for what is asked of rows shown before."""
-    own = index.places[main.name]
+    own = vocabulary.index.places[main.name]
     notes = () if not reference.words else (f"By “{reference.words.strip()}” I took {reference.names}.",)
     again = _asked_before(question, history)
-    related = None if again is not None else _related(_clause(question), reference, index, main)
+    related = None if again is not None else _related(_clause(question), reference, vocabulary, main)
     if related is not None:
         return Parsed("query", related, kind="detail", notes=notes)
     if again is not None:
@@ -46,8 +51,8 @@ def detail(question: str, reference: Reference, index: SchemaIndex, main: Relati
     elif cue("about").search(question) or not _has_content(question):
         items = _everything(own)
     else:
-        items = _asked(_clause(question), reference, index, main)
-    name = sql.column(targets.name_place(own), False)
+        items = _asked(_clause(question), reference, vocabulary, main)
+    name = sql.column(name_place(own), False)
     tree = exp.select(*dict.fromkeys([name, *items]), dialect="postgres").from_(sql.name(main.name))
     tree = trees.with_conditions(tree, [trees.only(reference.shown)])
     return Parsed("query", trees.write(tree), kind="detail", notes=notes)
@@ -73,11 +78,11 @@ def _has_content(question: str) -> bool:
 def _everything(own: Sequence[Place]) -> list[str]:
     """Give what is worth telling of one row: its facts, and what its prose says in short."""
     plain = [p for p in own if p.kind != "prose" and not p.identifier and not p.column.private]
-    named = targets.name_place(own)
-    facts = [p for p in targets.facts(own, plain, most=_FACTS) if p is not named][:_FACTS]
+    named = name_place(own)
+    told = [p for p in facts(own, plain, most=_FACTS) if p is not named][:_FACTS]
     prose = [p for p in own if p.kind == "prose"]
     prose.sort(key=lambda p: (not p.column.array, "dishes" in p.roles))
-    return [*(sql.column(p, False) for p in facts), *(f"summary({sql.column(p, False)})" for p in prose[:1])]
+    return [*(sql.column(p, False) for p in told), *(f"summary({sql.column(p, False)})" for p in prose[:1])]
 
 
 def _clause(question: str) -> str:
@@ -87,22 +92,22 @@ def _clause(question: str) -> str:
     return asking[-1] if asking else question.strip()
 
 
-def _asked(clause: str, reference: Reference, index: SchemaIndex, main: Relation) -> list[str]:
+def _asked(clause: str, reference: Reference, vocabulary: Vocabulary, main: Relation) -> list[str]:
     """Give the SELECT items for what a clause asks of a row, which it is made to name."""
-    unit = _by_unit(clause, index.places[main.name])
+    unit = _by_unit(clause, vocabulary.index.places[main.name])
     if unit:
         return unit
     name = reference.shown.names[0]
     named = _named(clause, name)
-    links = link(named, index)
-    tree = trees.read(Assembler(links, index, main).reading().suql())
+    told = said(named, vocabulary)
+    tree = trees.read(Wishes(told, vocabulary, main).suql())
     noun = singular(main.name)
-    prose = [p for p in index.places[main.name] if p.kind == "prose"]
-    if tree is None or tree.args.get("joins") or not any(v.text.strip("\"'") == name for v in links.values):
+    prose = [p for p in vocabulary.index.places[main.name] if p.kind == "prose"]
+    if tree is None or tree.args.get("joins") or not any(v.text.strip("\"'") == name for v in told.values):
         return _from_prose(clause, noun, prose)
     items = [item for item in tree.expressions if not trees.aggregates(tree)]
     asked = [i.sql("postgres", normalize_functions=False) for i in items]
-    own = targets.name_place(index.places[main.name]).column.name
+    own = name_place(vocabulary.index.places[main.name]).column.name
     for condition in trees.conditions(tree):
         if own not in trees.columns(condition) or trees.reads_text(condition):
             asked += _shown_instead(condition, main)
@@ -111,21 +116,20 @@ def _asked(clause: str, reference: Reference, index: SchemaIndex, main: Relation
     settled = any(trees.reads_text(c) for c in trees.conditions(tree)) or asked
     if _YES_NO.match(clause) and not settled:
         return _from_prose(clause, noun, prose)
-    return asked or _from_prose(clause, noun, prose) or _everything(index.places[main.name])
+    return asked or _from_prose(clause, noun, prose) or _everything(vocabulary.index.places[main.name])
 
 
-def _related(clause: str, reference: Reference, index: SchemaIndex, main: Relation) -> str | None:
+def _related(clause: str, reference: Reference, vocabulary: Vocabulary, main: Relation) -> str | None:
     """Give the query for rows of another relation that belong to the one referred to: "who directed it?"."""
     name = reference.shown.names[0]
-    found = readings(_named(clause, name), index)
-    asked = {r.name for linked in link(clause, index).relations for r in linked.relations} - {main.name}
-    best = next((r for r in found if r.main.name in asked), found[0] if found else None)
-    tree = trees.read(best.suql()) if best else None
-    if best is None or tree is None or (best.main == main and not tree.args.get("joins")):
-        return None
+    named = said(_named(clause, name), vocabulary)
+    asked = [r for span in said(clause, vocabulary).relations for r in span.data if r != main]
     # What is left of a clause that names another relation is its verb, which asks nothing of any prose.
-    tree = trees.without_text(tree)
-    own = targets.name_place(index.places[main.name]).column.name
+    suql = Wishes(named, vocabulary, asked[0]).suql() if asked else understand(named.question, vocabulary).suql
+    tree = trees.without_text(found) if suql and (found := trees.read(suql)) else None
+    if tree is None or not (tree.args.get("joins") or trees.table_name(tree) != main.name):
+        return None
+    own = name_place(vocabulary.index.places[main.name]).column.name
     meant = [
         node
         for node in tree.find_all(exp.EQ)
@@ -139,7 +143,7 @@ def _related(clause: str, reference: Reference, index: SchemaIndex, main: Relati
 
 def _by_unit(clause: str, own: Sequence[Place]) -> list[str]:
     """Give the column that a verb asks for, as "earn" does for a salary and "cost" for a price."""
-    roles = [role for word in split(clause) for role in UNITS.get(word.stem, ())]
+    roles = [role for word in tokenize(clause) for role in UNITS.get(word.stem, ())]
     found = [p for role in roles for p in own if role in p.roles and p.kind in ("number", "text") and not p.identifier]
     return [sql.column(found[0], False)] if found else []
 

@@ -14,9 +14,9 @@ from almanaq.agent.local.confidence import CONFIDENCE
 from almanaq.agent.local.cues import cue
 from almanaq.agent.local.followups import FollowUps
 from almanaq.agent.local.languages import declined, foreign
-from almanaq.agent.local.linker import link
 from almanaq.agent.local.parser import LocalParser
 from almanaq.agent.local.references import resolve
+from almanaq.agent.local.search.said import said
 from almanaq.agent.local.turns import reacts, turn_kind
 from almanaq.agent.parser import Failure, Parsed
 from almanaq.agent.shots import Examples
@@ -74,12 +74,12 @@ class LocalDialogue:
             return Parsed("no_query", reply=declined(language))
         question, history, kind = self._heard(question[:_LONGEST], catalog, history)
         if kind not in ("new", "talk", "world"):
-            follows = FollowUps(self._parser.index(catalog), self._lookup).parse(question, kind, history)
+            follows = FollowUps(self._parser.vocabulary(catalog), self._lookup).parse(question, kind, history)
             if follows is not None:
                 return follows
         if not history and resolve(question, history) is None and kind == "detail":
             return Parsed("clarify", reply="I have shown nothing yet that this could speak of.", kind="detail")
-        unclear = ask_back(question, self._parser.index(catalog))
+        unclear = ask_back(question, self._parser.vocabulary(catalog))
         if unclear is not None:
             return Parsed("clarify", reply=unclear)
         alone = self._parser.parse(question, catalog, history)
@@ -90,19 +90,19 @@ class LocalDialogue:
 
     def _heard(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> tuple[str, Sequence[Turn], TurnKind]:
         """Give a turn with its kind; the answer to a question back together with what was asked before."""
-        index = self._parser.index(catalog)
-        links = link(question, index)
-        kind = turn_kind(question, links, history)
+        vocabulary = self._parser.vocabulary(catalog)
+        told = said(question, vocabulary)
+        kind = turn_kind(question, told, history)
         if kind in ("world", "talk") and self._parser.is_understood(question, catalog):
             kind = "new"  # whatever its words are about elsewhere, here they are about the tables
         last = history[-1] if history else None
         replies = kind in ("world", "narrow", "replace") or (kind == "new" and len(question.split()) <= _REPLY)
-        replies = replies or (kind == "talk" and not reacts(question, links))
+        replies = replies or (kind == "talk" and not reacts(question, told))
         replies = replies or chooses(question)
         if last is None or last.status != "clarify" or not replies or cue("asks").search(question):
             return question, history, kind
         whole = answered(last, question)
-        return whole, history[:-1], turn_kind(whole, link(whole, index), history[:-1])
+        return whole, history[:-1], turn_kind(whole, said(whole, vocabulary), history[:-1])
 
     def _known_values(self, relation: str, column: str, limit: int) -> list[str]:
         """Give the values of a column, read once however often its relation is indexed beside others."""

@@ -11,8 +11,9 @@ from almanaq.agent.describe import condition_words
 from almanaq.agent.local import trees
 from almanaq.agent.local.fragments import place_of
 from almanaq.agent.local.lexicon import IGNORED
-from almanaq.agent.local.schema_index import SchemaIndex
-from almanaq.agent.local.words import identifier_stems, split, stem, stems
+from almanaq.agent.local.recognize.tokens import tokenize
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.words import identifier_stems, stem, stems
 from almanaq.agent.parser import Parsed
 from almanaq.suql.catalog.relations import Relation
 
@@ -40,13 +41,13 @@ _SHORTEST = 4
 _PLAIN = frozenset(map(stem, IGNORED)) - frozenset().union(*_KIN)
 
 
-def to_drop(question: str, base: exp.Select, main: Relation, index: SchemaIndex) -> Parsed:
+def to_drop(question: str, base: exp.Select, main: Relation, vocabulary: Vocabulary) -> Parsed:
     """Give the base query without the conditions that the question names; a question back when none can be told."""
     conditions = trees.conditions(base)
     keys = main.key
     open_ = [c for c in conditions if not trees.leaves_out_rows(c, keys)]
-    asked = {w.stem for w in split(question) if w.text[0].isalnum() and w.folded not in _NOISE} - _PLAIN
-    scores = [_overlap(asked, _spoken(c, main, index)) for c in open_]
+    asked = {w.stem for w in tokenize(question) if w.text[0].isalnum() and w.folded not in _NOISE} - _PLAIN
+    scores = [_overlap(asked, _spoken(c, main, vocabulary)) for c in open_]
     best = max(scores, default=0.0)
     gone = [c for c, score in zip(open_, scores, strict=True) if best and score >= best]
     if not gone and len(open_) == 1:
@@ -61,11 +62,11 @@ def to_drop(question: str, base: exp.Select, main: Relation, index: SchemaIndex)
     return Parsed("query", trees.write(trees.with_conditions(base, kept)), kind="drop")
 
 
-def _spoken(condition: exp.Expr, main: Relation, index: SchemaIndex) -> dict[str, float]:
+def _spoken(condition: exp.Expr, main: Relation, vocabulary: Vocabulary) -> dict[str, float]:
     """Give the words by which a person may mean a condition (its column, values, question), and how surely."""
     found: dict[str, float] = {}
     for name in trees.columns(condition) if not trees.reads_text(condition) else ():
-        place = place_of(name, index, main)
+        place = place_of(name, vocabulary, main)
         found |= dict.fromkeys(place.about if place else (), 1.0)
         found |= dict.fromkeys(identifier_stems(name), 2.0)
     for node in condition.find_all(exp.Literal):

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from almanaq.agent.history import Shown, Turn, TurnKind
-from almanaq.agent.local import sql, targets, trees
+from almanaq.agent.local import sql, trees
 from almanaq.agent.local.again import again, column_of, listed, sorted_by
-from almanaq.agent.local.assemble import DEFAULT_LIMIT, SEARCH_LIMIT
 from almanaq.agent.local.comparisons import Lookup, beyond, order_of, superlative
 from almanaq.agent.local.details import detail
 from almanaq.agent.local.dropped import to_drop
+from almanaq.agent.local.facts import facts
 from almanaq.agent.local.fragments import Fragment, compared, fragment, remainder, single_valued
-from almanaq.agent.local.quantities import NUMBER_WORDS
+from almanaq.agent.local.recognize.spans import SPELLED
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.references import last_search, last_shown, resolve
-from almanaq.agent.local.schema_index import SchemaIndex
+from almanaq.agent.local.search.wishes import DEFAULT_LIMIT, SEARCH_LIMIT
 from almanaq.agent.parser import Parsed
 from almanaq.suql.catalog.relations import Relation
 
@@ -26,9 +27,7 @@ _ONE_MORE = re.compile(
     r"\b(?:another(?: one)?|one more|next|different one|(?:that|this) one|an alternative|a different|second best)\b",
     re.I,
 )
-_SOME_MORE = re.compile(
-    rf"\b(\d+|{'|'.join(w for w in NUMBER_WORDS if w not in ('zero', 'one'))}) (?:more|others?)\b", re.I
-)
+_SOME_MORE = re.compile(rf"\b(\d+|{'|'.join(w for w in SPELLED if w != 'one')}) (?:more|others?)\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,8 @@ class FollowUps:
         lookup: runs a query without text functions, for the values of rows that were shown.
     """
 
-    def __init__(self, index: SchemaIndex, lookup: Lookup) -> None:
-        self._index, self._lookup = index, lookup
+    def __init__(self, vocabulary: Vocabulary, lookup: Lookup) -> None:
+        self._vocabulary, self._index, self._lookup = vocabulary, vocabulary.index, lookup
 
     def parse(self, question: str, kind: TurnKind, history: Sequence[Turn]) -> Parsed | None:
         """Give what a follow-up means; None when it has no meaning here and is better read by itself."""
@@ -66,7 +65,7 @@ class FollowUps:
         if kind == "best":
             return self._best(question, base, history)
         if kind == "drop":
-            return to_drop(question, base.tree, base.main, self._index)
+            return to_drop(question, base.tree, base.main, self._vocabulary)
         return self._changed(question, kind, base)
 
     def _base(self, history: Sequence[Turn]) -> Base | None:
@@ -95,7 +94,7 @@ class FollowUps:
             said = "I have shown nothing yet that this could speak of. What shall I look for?"
             return Parsed("clarify", reply=said, kind="detail")
         main = self._index.catalog.find(reference.shown.relation)
-        return None if main is None else detail(question, reference, self._index, main, history)
+        return None if main is None else detail(question, reference, self._vocabulary, main, history)
 
     def _another(self, question: str, base: Base, history: Sequence[Turn]) -> Parsed:
         seen = _seen(history, base)
@@ -106,7 +105,7 @@ class FollowUps:
             tree = trees.plus(tree, [trees.none_of(shown, _qualifier(tree))])
         some, limit = _SOME_MORE.search(question), trees.limit_of(tree) or SEARCH_LIMIT
         if some:
-            limit = int(some[1]) if some[1].isdigit() else int(NUMBER_WORDS[some[1].casefold()])
+            limit = int(some[1]) if some[1].isdigit() else int(SPELLED[some[1].casefold()])
         elif _ONE_MORE.search(question):
             limit = 1
         tree.set("limit", exp.Limit(expression=exp.Literal.number(limit)))
@@ -114,7 +113,7 @@ class FollowUps:
 
     def _compare(self, question: str, base: Base, history: Sequence[Turn]) -> Parsed:
         reference = resolve(question, history)
-        order = order_of(superlative(question), self._index, base.main)
+        order = order_of(superlative(question), self._vocabulary, base.main)
         shown = reference.shown if reference else last_shown(history)
         if not order or shown is None or shown.relation != base.main.name:
             return Parsed("clarify", reply=self._by_what(base.main, "compare"), kind="compare")
@@ -129,7 +128,7 @@ class FollowUps:
         return _query(tree, "compare", keep=[condition.sql("postgres")])
 
     def _best(self, question: str, base: Base, history: Sequence[Turn]) -> Parsed:
-        order = order_of(superlative(question), self._index, base.main)
+        order = order_of(superlative(question), self._vocabulary, base.main)
         if not order:
             return Parsed("clarify", reply=self._by_what(base.main, "rank"), kind="best")
         shown = last_shown(history)
@@ -137,14 +136,14 @@ class FollowUps:
         among = shown is not None and (len(shown.keys) > 1 or base.turn.meant is not None)
         if shown is not None and among and shown.relation == base.main.name:
             tree = trees.with_conditions(tree, [trees.only(shown, _qualifier(tree))])
-        keys = [(item.render(_qualifier(tree) is not None), down) for item, down in order]
+        keys = [(item.key(_qualifier(tree) is not None), down) for item, down in order]
         names = [item.place.column.name for item, _ in order[:1] if item.place]
         return _query(trees.ordered(self._showing(tree, base.main, names), keys, 1), "best")
 
     def _changed(self, question: str, kind: TurnKind, base: Base) -> Parsed | None:
         """Give the base query with conditions exchanged or added, or its rows counted."""
         text = remainder(question)
-        new = fragment(text, self._index, base.main) if text else None
+        new = fragment(text, self._vocabulary, base.main) if text else None
         if kind == "count":
             return self._counted(base, new)
         if new is None or not new.conditions:
@@ -174,7 +173,7 @@ class FollowUps:
                 kept.set("limit", exp.Limit(expression=exp.Literal.number(SEARCH_LIMIT)))
             return kept
         places = self._index.places[base.main.name]
-        shown = [sql.column(p, _qualifier(base.tree) is not None) for p in targets.facts(places, [])]
+        shown = [sql.column(p, _qualifier(base.tree) is not None) for p in facts(places, [])]
         tree = trees.showing(base.tree, shown)
         reads = any(trees.reads_text(c) for c in trees.conditions(tree))
         return trees.ordered(tree, [], SEARCH_LIMIT if reads else DEFAULT_LIMIT)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from almanaq.agent.local import sql, trees
-from almanaq.agent.local.assemble import Assembler
 from almanaq.agent.local.cues import cue
-from almanaq.agent.local.linker import link
-from almanaq.agent.local.links import Links
-from almanaq.agent.local.schema_index import Place, SchemaIndex
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.schema_index import Place
+from almanaq.agent.local.search.said import said
+from almanaq.agent.local.search.wishes import Wishes
 from almanaq.suql.catalog.relations import Relation
 
 _NEGATED_WISH = re.compile(r"\b(?:i|we) (?:do not|don't) want(?: to| an?)?\b", re.IGNORECASE)
@@ -29,7 +29,6 @@ class Fragment:
     """
 
     text: str
-    links: Links
     conditions: tuple[exp.Expr, ...] = ()
     unused: tuple[str, ...] = ()
     corrections: tuple[tuple[str, str], ...] = ()
@@ -44,15 +43,14 @@ def remainder(question: str) -> str:
     return " ".join(plain.split())
 
 
-def fragment(text: str, index: SchemaIndex, main: Relation) -> Fragment:
+def fragment(text: str, vocabulary: Vocabulary, main: Relation) -> Fragment:
     """Give what some words ask of the rows of a relation."""
-    links = link(text, index)
-    reading = Assembler(links, index, main).reading()
-    tree = trees.read(reading.suql())
+    wishes = Wishes(said(text, vocabulary), vocabulary, main)
+    tree = trees.read(wishes.suql())
     found = trees.conditions(tree) if tree is not None else []
     if tree is not None and tree.args.get("joins") and found:
         found = [_within(tree, main)]
-    return Fragment(text, links, tuple(found), reading.unused, reading.corrections)
+    return Fragment(text, tuple(found), wishes.unused, wishes.corrections)
 
 
 def _within(tree: exp.Select, main: Relation) -> exp.Expr:
@@ -94,6 +92,6 @@ def single_valued(condition: exp.Expr, main: Relation) -> bool:
     return column is not None and not column.array
 
 
-def place_of(name: str, index: SchemaIndex, main: Relation) -> Place | None:
+def place_of(name: str, vocabulary: Vocabulary, main: Relation) -> Place | None:
     """Give a column of the main relation by name."""
-    return next((p for p in index.places[main.name] if p.column.name == name), None)
+    return next((p for p in vocabulary.index.places[main.name] if p.column.name == name), None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from almanaq.agent.local import sql
 from almanaq.agent.local.joins import Hop
+from almanaq.agent.local.scales import ranks
 from almanaq.agent.local.schema_index import Place
 from almanaq.suql.catalog.relations import Relation
 
@@ -16,7 +17,8 @@ class Term:
     """An expression: an aggregate of a column, the column itself, or the number of rows.
 
     Attributes:
-        function: AVG, SUM, MIN, MAX, MEDIAN, COUNT, "COUNT DISTINCT", a part of a date ("year"), or "" for the column.
+        function: AVG, SUM, MIN, MAX, MEDIAN, COUNT, "COUNT DISTINCT", a part of a date ("year"), SCALE for the rank of
+            a word, SQL with `{}` for the column, or "" for the column.
         place: None for the number of rows.
     """
 
@@ -29,6 +31,11 @@ class Term:
         if not self.function:
             return sql.column(self.place, qualified)
         column = sql.compared(self.place, qualified)
+        if "{}" in self.function:
+            return self.function.replace("{}", column)
+        if self.function == "SCALE":
+            cases = " ".join(f"WHEN {sql.text(word)} THEN {rank}" for word, rank in ranks(self.place).items())
+            return f"CASE {column} {cases} END"
         if self.function in ("year", "month", "quarter", "week"):
             return f"EXTRACT({self.function} FROM {column})"
         if self.function == "MEDIAN":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from almanaq.agent.local.words import word_set
 
 IGNORED = word_set(
@@ -140,6 +142,9 @@ SYNONYMS: tuple[frozenset[str], ...] = tuple(
 )
 """Groups of words that name one value or one relation."""
 
+PRICE_SCALE = SYNONYMS[:4]
+"""Words for prices, from cheap to dear."""
+
 ADJECTIVE_ENDINGS = (
     "ic",
     "ful",
@@ -191,3 +196,71 @@ FOODS = word_set(
     """
 )
 """Common dishes and drinks: they send a phrase to a column of dishes, where there is one."""
+IDIOMS = frozenset(
+    tuple(phrase.split())
+    for phrases in (
+        ("happy hour", "rush hour", "high chair", "wine list", "beer list", "beer garden", "tea light", "dining room"),
+        ("price tag", "star chef", "food poisoning", "bar food", "lunch special", "lunch menu", "dinner menu"),
+        ("kids menu", "kid menu", "open mic", "open kitchen", "open late", "brick oven", "live music", "dance floor"),
+    )
+    for phrase in phrases
+)
+"""Pairs of words that mean one thing, and nothing that either of them names in a schema."""
+ORDINARY = word_set("room house rooms fast soul middle cream food time")
+"""Words that are part of an option's name and say nothing without the rest of it."""
+
+UNITS: Mapping[str, tuple[str, ...]] = {
+    "star": ("rating",),
+    "rated": ("rating",),
+    "rating": ("rating",),
+    "dollar": ("price", "pay"),
+    "buck": ("price",),
+    "$": ("price", "pay"),
+    "€": ("price", "pay"),
+    "£": ("price", "pay"),
+    "priced": ("price",),
+    "cost": ("price",),
+    "old": ("age",),
+    "older": ("age",),
+    "younger": ("age",),
+    "aged": ("age",),
+    "age": ("age",),
+    "minute": ("length",),
+    "min": ("length",),
+    "hour": ("length",),
+    "long": ("length",),
+    "longer": ("length",),
+    "shorter": ("length",),
+    "earn": ("pay",),
+    "earning": ("pay",),
+    "make": ("pay",),
+    "making": ("pay",),
+    "paid": ("pay",),
+    "item": ("quantity",),
+    "piece": ("quantity",),
+    "copy": ("quantity",),
+    "money": ("pay", "revenue"),
+    "people": ("size",),
+    "person": ("size",),
+    "inhabitant": ("size",),
+    "resident": ("size",),
+    "seat": ("size",),
+    "tall": ("height",),
+    "taller": ("height",),
+    "heavier": ("weight",),
+    "lighter": ("weight",),
+    "charge": ("price", "pay"),
+    "worth": ("worth", "price"),
+    "weigh": ("weight",),
+    "mile": ("distance",),
+    "km": ("distance",),
+    "cheaper": ("price",),
+    "pricier": ("price",),
+}
+"""Words beside a number, and the roles of the columns they speak of, the likeliest first."""
+
+ADMIRED = {
+    "popular": "reviews", "reviewed": "reviews", "famous": "reviews", "known": "reviews", "rated": "rating",
+    "paid": "pay", "experienced": "experience", "valuable": "worth", "expensive": "price",
+}  # fmt: skip
+"""Adjectives after "most" and "least", and the roles of the columns that they speak of."""

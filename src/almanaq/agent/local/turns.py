@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from almanaq.agent.history import Turn, TurnKind
 from almanaq.agent.local.again import again
 from almanaq.agent.local.cues import cue
-from almanaq.agent.local.links import Links
 from almanaq.agent.local.references import refers, shown_before
+from almanaq.agent.local.search.told import Said
 from almanaq.agent.local.words import word_set
 from almanaq.agent.small_talk import small_talk
 
@@ -55,19 +55,17 @@ class Heard:
     named: bool = False
 
 
-def hear(question: str, links: Links) -> Heard:
+def hear(question: str, told: Said) -> Heard:
     """Give what tells a turn apart."""
     text = _CONTRACTED.sub(r"\1'", " ".join(question.casefold().replace("\u2019", "'").split()))
     core = _FILLERS.sub("", text).strip(" ,.!") or text
-    nouns = sum(not link.verb for link in links.relations)
-    linked = bool(links.values or nouns or links.columns or links.numbers or links.implied or links.money is not None)
-    named = any("name" in place.roles for v in links.values if not v.part for place, _ in v.meanings)
-    return Heard(text, core, len(links.values), nouns, len(links.columns), linked, named)
+    named = any("name" in place.roles for v in told.values if v.how != "part" for place, _ in v.meanings)
+    return Heard(text, core, len(told.values), len(told.relations), len(told.columns), told.linked, named)
 
 
-def turn_kind(question: str, links: Links, history: Sequence[Turn]) -> TurnKind:
-    """Give the kind of a turn. `links` are those of the question with the source's schema."""
-    heard = hear(question, links)
+def turn_kind(question: str, told: Said, history: Sequence[Turn]) -> TurnKind:
+    """Give the kind of a turn, by what its words were taken for."""
+    heard = hear(question, told)
     if small_talk(question) is not None:
         return "talk"
     searched = any(t.suql for t in history)
@@ -93,9 +91,9 @@ def _worldly(heard: Heard) -> bool:
     return bool(general or cue("world").search(heard.core))
 
 
-def reacts(question: str, links: Links) -> bool:
+def reacts(question: str, told: Said) -> bool:
     """Say whether the words of a turn are those of small talk; other turns of kind "talk" only name nothing."""
-    return small_talk(question) is not None or _talks(hear(question, links))
+    return small_talk(question) is not None or _talks(hear(question, told))
 
 
 def _talks(heard: Heard) -> bool:

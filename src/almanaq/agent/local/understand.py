@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from itertools import pairwise
 
 from almanaq.agent.local import sql
@@ -13,8 +12,9 @@ from almanaq.agent.local.compose.features import features
 from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Frame, Member, Term, Test, write
 from almanaq.agent.local.joins import ambiguous, paths
-from almanaq.agent.local.recognize.spans import Span, best_cover, recognize
-from almanaq.agent.local.recognize.tokens import tokenize
+from almanaq.agent.local.once import once
+from almanaq.agent.local.recognize.heard import heard
+from almanaq.agent.local.recognize.spans import Span, best_cover
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
@@ -42,10 +42,11 @@ class Understanding:
     between: tuple[str, tuple[str, ...]] | None = None
 
 
-def understand(question: str, vocabulary: Vocabulary, today: date) -> Understanding:
+@once
+def understand(question: str, vocabulary: Vocabulary) -> Understanding:
     """Give the one reading of a question that uses every word that means something."""
-    tokens = tokenize(question)
-    spans = best_cover(recognize(tokens, vocabulary, question, today), len(tokens))
+    tokens, found = heard(question, vocabulary)
+    spans = best_cover(found, len(tokens))
     known = words().people
     unknown = tuple(str(s.data) for s in spans if s.kind == "?" and str(s.data).casefold() not in known)
     if unknown:
@@ -84,7 +85,8 @@ def _nearest(spans: Sequence[Span], vocabulary: Vocabulary) -> str | None:
     held = [place.relation for span in plain if span.kind in "CV" for place, _ in span.data]
     if not (named or held):
         return None
-    main = (named or held)[0]
+    kin = {name for span in spans if span.kind == "r" for name in span.data}
+    main = next((relation for relation in named if relation.name in kin), (named or held)[0])
     columns = [p for s in plain if s.kind == "C" for p, _ in s.data[:1] if p.relation == main and p.kind != "prose"]
     frame = Frame(
         [Term("", place) for place in columns or vocabulary.whole_name(main) or vocabulary.index.places[main.name]]

@@ -63,10 +63,10 @@ def compared(state: State, match: re.Match[str]) -> bool:
         return False
     if place.kind == "date" and in_years:
         year = int(numbers[0])
-        test = Test(Term("", place), _days_test(place, operator, date(year, 1, 1), date(year + 1, 1, 1)))
+        test = Test(Term("", place), days_test(place, operator, date(year, 1, 1), date(year + 1, 1, 1)))
     elif place.kind == "date" and between_years:
         first, last = (int(number) for number in numbers)
-        test = Test(Term("", place), _days_test(place, "=", date(first, 1, 1), date(last + 1, 1, 1)))
+        test = Test(Term("", place), days_test(place, "=", date(first, 1, 1), date(last + 1, 1, 1)))
     elif place.kind == "number":
         values = [_in_unit_of(state, place, number, unit) for number in numbers]
         test = Test(Term(function.data if function else "", place), _comparison(operator, values))
@@ -309,7 +309,7 @@ def other_days(state: State, match: re.Match[str]) -> bool:
     place = state.time_column(state.rows_before(match.start("x")))
     if operator not in ("=", "from") or yearless is not None:
         return False
-    state.frame.tests.append(Test(Term("", place), f"NOT ({_days_test(place, '=', start, after)})"))
+    state.frame.tests.append(Test(Term("", place), f"NOT ({days_test(place, '=', start, after)})"))
     state.use(match)
     return True
 
@@ -328,7 +328,7 @@ def days(state: State, match: re.Match[str]) -> bool:
     if yearless is not None:
         index = state.vocabulary.index
         start, after = yearless.nearest(min(filter(None, (index.latest(place), index.today()))))
-    test = Test(Term("", place), _days_test(place, operator, start, after))
+    test = Test(Term("", place), days_test(place, operator, start, after))
     other = next((each for each in state.frame.tests if each.term == test.term), None)
     if other is not None and operator == "=":
         between = "".join(s.kind for s in state.spans[: match.start("d")]).rsplit("D", 1)
@@ -469,7 +469,7 @@ def _comparison(operator: str, values: Sequence[float]) -> str:
     return f"{{}} BETWEEN {written[0]} AND {written[1]}" if operator == "between" else f"{{}} {operator} {written[0]}"
 
 
-def _days_test(place: Place, operator: str, start: Any, after: Any) -> str:
+def days_test(place: Place, operator: str, start: Any, after: Any) -> str:
     if place.kind == "number":
         if (start.month, start.day, after.month, after.day) != (1, 1, 1, 1):
             raise NotUnderstood("days of a column of years")

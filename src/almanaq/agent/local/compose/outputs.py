@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from almanaq.agent.local import sql
 from almanaq.agent.local.compose.conditions import list_test
 from almanaq.agent.local.compose.state import NotUnderstood, State, Superlative
+from almanaq.agent.local.facts import facts
 from almanaq.agent.local.frame import Member, Term, Test
 from almanaq.agent.local.recognize.spans import COMPUTED, HOW, Span
 from almanaq.agent.local.schema_index import Place
 from almanaq.agent.local.spoken import relation_stems
-from almanaq.agent.local.targets import facts
 from almanaq.suql.catalog.relations import Relation
 
 _ASKING = ("what", "when", "where", "how", "why", "whose", "is", "are", "does", "do", "did", "was", "were")
@@ -116,9 +116,18 @@ def _asked_by_who(state: State) -> list[Place]:
         return []
     agents = state.vocabulary.agents(str(state.said[1])) if kinds.startswith("wr") else []
     near = [place for place in agents if not state.names or place.relation.name in state.names]
+    near = near or _doers(state)
     if len(near) != 1:
         raise NotUnderstood("who is asked for")
     return near
+
+
+def _doers(state: State) -> list[Place]:
+    """Give what names the rows of the one relation that a verb speaks of: the directors of "who directed"."""
+    doing = {name for span in state.spans[1:2] if span.kind == "r" for name in span.data} - state.names
+    relations = [state.vocabulary.index.catalog.find(name) for name in doing]
+    named = [state.vocabulary.row_name(relation) for relation in relations if relation is not None]
+    return [place for place in named if place is not None]
 
 
 def _asked_by_wh(state: State) -> list[Place]:

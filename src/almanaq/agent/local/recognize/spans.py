@@ -13,10 +13,8 @@ from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.words import PAST, stem
 
-_SPELLED = dict(
-    zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True)
-)
-_SPELLED |= dict(
+SPELLED = dict(zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True))
+SPELLED |= dict(
     zip(
         "thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty "
         "ninety hundred thousand million".split(),
@@ -327,7 +325,7 @@ def _numbers(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
 
 
 def _number(token: Token) -> float | None:
-    return token.number if token.number is not None else _SPELLED.get(token.folded)
+    return token.number if token.number is not None else SPELLED.get(token.folded)
 
 
 def _unit(tokens: Sequence[Token], at: int, vocabulary: Vocabulary) -> tuple[int, str | None]:

@@ -6,7 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
+from typing import Any
 
 from almanaq.agent.local.joins import Hop
 from almanaq.agent.local.recognize.facts import facts, shared_codes
@@ -44,6 +46,7 @@ class Vocabulary:
 
     def __init__(self, index: SchemaIndex) -> None:
         self.index = index
+        self.kept: dict[tuple[str, str, date], Any] = {}
         self.facts = facts(index.places, self._known, self.names_rows)
         self._keys = [(key.relation.name, key.column.name) for each in self.facts for key in each.members]
         spoken_of = [p for p in index.all_places() if (p.relation.name, p.column.name) not in self._keys]

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from almanaq.agent.local.chatter import COMPANIONS, PETS
 from almanaq.agent.local.lexicon import (
     ADJECTIVE_ENDINGS,
     ADJECTIVES,
@@ -17,7 +16,8 @@ from almanaq.agent.local.lexicon import (
     NOT_ADJECTIVES,
     QUALITY,
 )
-from almanaq.agent.local.links import Links
+from almanaq.agent.local.search.chatter import COMPANIONS, PETS
+from almanaq.agent.local.search.told import Said
 from almanaq.agent.local.words import word_set
 
 _SERVING = {
@@ -84,36 +84,36 @@ class Phrase:
     dish: bool
 
 
-def phrases(links: Links, noun: str) -> tuple[Phrase, ...]:
+def phrases(said: Said, noun: str) -> tuple[Phrase, ...]:
     """Give the questions that the unlinked words ask of one row, which `noun` names in the singular."""
-    return tuple(_phrase(links, first, last, noun) for first, last in runs(links))
+    return tuple(_phrase(said, first, last, noun) for first, last in runs(said))
 
 
-def runs(links: Links) -> Iterator[tuple[int, int]]:
+def runs(said: Said) -> Iterator[tuple[int, int]]:
     """Yield spans of unlinked words that hold content, glue words inside included."""
     i = 0
-    while i < len(links.words):
-        if not content(links, i):
+    while i < len(said.tokens):
+        if not content(said, i):
             i += 1
             continue
         last = k = i + 1
-        while k < len(links.words) and links.free(k, k + 1):
-            if content(links, k):
+        while k < len(said.tokens) and said.free(k, k + 1):
+            if content(said, k):
                 last = k + 1
-            elif links.folded(k) not in GLUE and not (links.folded(k) == "or" and content(links, k + 1)):
+            elif said.folded(k) not in GLUE and not (said.folded(k) == "or" and content(said, k + 1)):
                 break
             k += 1
-        if any(links.stem(k) not in _EMPTY for k in range(i, last) if content(links, k)):
+        if any(said.stem(k) not in _EMPTY for k in range(i, last) if content(said, k)):
             yield i, last
         i = last
 
 
-def content(links: Links, i: int) -> bool:
+def content(said: Said, i: int) -> bool:
     """Say whether word i is unlinked and carries meaning of its own."""
-    if not links.free(i, i + 1):
+    if not said.free(i, i + 1):
         return False
-    folded = links.folded(i)
-    if i in links.idioms:
+    folded = said.folded(i)
+    if i in said.idioms:
         return True
     cue = folded in _OWNING or folded in _SERVING or folded in NEGATIONS or folded in GLUE
     quality = folded in QUALITY or folded in IGNORED
@@ -127,16 +127,16 @@ def adjective(word: str) -> bool:
     return word in ADJECTIVES or word.endswith(ADJECTIVE_ENDINGS)
 
 
-def _phrase(links: Links, first: int, last: int, noun: str) -> Phrase:
-    cue, wanted = _cue(links, first)
-    opening = _article(links, first) if cue else first
-    words = _spoken(links.text(opening, last))
-    dish = cue in _DISH_CUES or any(links.folded(k) in FOODS for k in range(first, last))
+def _phrase(said: Said, first: int, last: int, noun: str) -> Phrase:
+    cue, wanted = _cue(said, first)
+    opening = _article(said, first) if cue else first
+    words = _spoken(said.text(opening, last))
+    dish = cue in _DISH_CUES or any(said.folded(k) in FOODS for k in range(first, last))
     # "Fresh bread" is an opinion, which a list of dishes does not hold.
-    dish = dish and links.idioms.isdisjoint(range(first, last)) and not adjective(links.folded(first))
-    if cue == "with" and opening == first and links.folded(first - 1) in QUALITY:
-        words, dish = f"{links.folded(first - 1)} {words}", False
-    someone = _SOMEONE.search(links.text(0, first)) if first else None
+    dish = dish and said.idioms.isdisjoint(range(first, last)) and not adjective(said.folded(first))
+    if cue == "with" and opening == first and said.folded(first - 1) in QUALITY:
+        words, dish = f"{said.folded(first - 1)} {words}", False
+    someone = _SOMEONE.search(said.text(0, first)) if first else None
     if someone and len(words.split()[0]) > 2:
         verb, *rest = words.split()
         asked = " ".join(("does someone", _bare(verb), *rest, f"in this {noun}?"))
@@ -144,25 +144,25 @@ def _phrase(links: Links, first: int, last: int, noun: str) -> Phrase:
     return Phrase(first, last, words, _question(words, cue, noun, dish), wanted, dish)
 
 
-def _article(links: Links, first: int) -> int:
+def _article(said: Said, first: int) -> int:
     """Give the index of the article that opens a phrase, "very" between them forgiven; `first` when there is none."""
     before = first - 1
-    while links.folded(before) in ("very", "really", "quite", "pretty"):
+    while said.folded(before) in ("very", "really", "quite", "pretty"):
         before -= 1
-    return before if links.folded(before) in ("a", "an", "the") else first
+    return before if said.folded(before) in ("a", "an", "the") else first
 
 
-def _cue(links: Links, first: int) -> tuple[str, bool]:
+def _cue(said: Said, first: int) -> tuple[str, bool]:
     """Give the word before a phrase that says how it belongs to the row, and whether it is wanted."""
     cue, wanted = "", True
     for k in range(first - 1, max(first - 5, -1), -1):
-        word = links.folded(k)
-        if links.used[k] not in (None, "negation"):
+        word = said.folded(k)
+        if said.used[k] not in (None, "negation"):
             break
         if word in NEGATIONS:
             wanted = not wanted
             cue = cue or ("with" if word in ("without", "no") else "")
-        elif word == "for" and links.folded(k - 1) in _SEEKING:
+        elif word == "for" and said.folded(k - 1) in _SEEKING:
             break
         elif not cue and (word in _OWNING or word in _SERVING or word in ("for", "to", "about", "can")):
             cue = "with" if word in _OWNING else _SERVING.get(word, word)

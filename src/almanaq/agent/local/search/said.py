@@ -1,0 +1,208 @@
+"""Takes the words of a turn: for values, numbers, names, orders; and for nothing, where they only tell of the asker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from almanaq.agent.local.lexicon import ADJECTIVES, IDIOMS, IGNORED, NEGATIONS, ORDINARY, QUALITY, UNITS
+from almanaq.agent.local.once import once
+from almanaq.agent.local.recognize.heard import heard
+from almanaq.agent.local.recognize.spans import Span, best_cover
+from almanaq.agent.local.recognize.tokens import Token
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.search.chatter import drop_chatter
+from almanaq.agent.local.search.told import Said, Value
+from almanaq.agent.local.words import stems, word_set
+
+_TAKEN = "VRCODSNH"
+"""Kinds of spans that a search makes something of; what other spans hold may be a wish that only texts tell."""
+_LEFT = "&|w?vrBXAPUEFGM"
+_BEFORE_VALUES = word_set(
+    """
+    a an the any in of be from is are use uses speak speaks own owns have has contain contains include includes serve
+    serves live lives play plays like likes been being yet already currently come comes than other
+    """
+)
+"""Words that may stand between a negation and what it denies."""
+_COUNTING = word_set("the what which are give me list show find a i want need top best")
+_NEAR = 3
+"""Most words between "average" and the column that it is of."""
+_QUOTED = re.compile('"([^"]+)"|“([^”]+)”')
+_TITLES = word_set("mr mrs ms miss dr prof professor sir")
+
+
+@once
+def said(question: str, vocabulary: Vocabulary) -> Said:
+    """Give what the words of a turn are taken for."""
+    tokens, spans = heard(question, vocabulary)
+    found = Said(question, tokens, ["mark" if t.text in ",;?!." else None for t in tokens])
+    found.idioms = frozenset(_idioms(tokens))
+    near = [each for span in spans if span.kind in _TAKEN + _LEFT for each in _as_said(found, span, vocabulary)]
+    cover = best_cover([*near, *_loose(found, vocabulary)], len(tokens))
+    for span in sorted(cover, key=lambda s: s.first):
+        _take(found, span)
+    drop_chatter(found)
+    kinds = "".join(span.kind for span in cover)
+    grouped = "B" in kinds and not ("S" in kinds or "F" in kinds)
+    ranked = bool(re.search("C[wB]*S[w]*R", kinds)) and not found.values
+    figures = any(span.kind == "A" and _is_of_column(span, found.columns) for span in cover)
+    found.counts = any(span.kind == "H" and found.used[span.first - 1 : span.first] != ["C"] for span in cover)
+    found.kin = frozenset(name for span in cover if span.kind == "r" for name in span.data)
+    found.computed = ranked or figures or "P" in kinds or ("H" in kinds and "U" in kinds) or grouped
+    return found
+
+
+def _is_of_column(span: Span, columns: Sequence[Span]) -> bool:
+    """Say whether a column stands after a word for a figure: "I mean" asks for no mean."""
+    return any(0 <= column.first - span.last <= _NEAR for column in columns)
+
+
+def _idioms(tokens: Sequence[Token]) -> Iterator[int]:
+    """Yield the tokens of fixed expressions, that they are not taken one by one."""
+    for i in range(len(tokens) - 1):
+        if (tokens[i].stem, tokens[i + 1].stem) in IDIOMS:
+            yield from (i, i + 1)
+
+
+def _as_said(told: Said, span: Span, vocabulary: Vocabulary) -> Iterator[Span]:
+    """Give what a span means in a search: no part of an idiom, no praised part of a row, no item of a long text."""
+    if span.kind not in "VRC":
+        yield span
+        return
+    idiom = set(range(span.first, span.last)) <= told.idioms
+    if span.kind == "V" and told.folded(span.first - 1) in ("most", "least"):
+        return  # "the most expensive" is a superlative
+    if idiom or (span.kind != "R" and praised(told, span.first)):
+        return
+    if span.kind == "R":
+        yield span
+        return
+    if span.kind == "V":
+        data = tuple(meaning for meaning in span.data if not vocabulary.is_list(meaning[0]))
+    else:
+        data = tuple((place, sure) for place, sure in span.data if place.kind != "prose" or sure == 1)
+    if data:
+        yield replace(span, data=data)
+
+
+def praised(told: Said, i: int) -> bool:
+    """Say whether a word names a part of the row, and asks how good it is: "with great desserts"."""
+    having = ("with", "has", "have", "having", "serves", "serve")
+    return told.folded(i - 1) in QUALITY and told.folded(i - 2) in having
+
+
+def _take(told: Said, span: Span) -> None:
+    """Note what one span of the cover is."""
+    if span.kind == "r":
+        told.take(span.first, span.last, "kin")
+    if span.kind not in _TAKEN:
+        return
+    if span.kind == "V":
+        negated = _denies(told, span.first)
+        told.values.append(
+            Value(span.first, span.last, told.text(span.first, span.last), span.data, span.said, negated)
+        )
+    elif span.kind == "N":
+        _number(told, span)
+        return
+    elif span.kind == "H":
+        return
+    else:
+        kept = {"R": told.relations, "C": told.columns, "O": told.bounds, "D": told.days, "S": told.orders}
+        kept[span.kind].append(span)
+    told.take(span.first, span.last, span.kind)
+    if span.kind in "OS":
+        _take_unit(told, span)
+    if span.kind == "S" and span.data[2]:
+        told.limit = span.data[2]
+
+
+def _take_unit(told: Said, span: Span) -> None:
+    """Take the words beside a number that only say what it is of: "rated 4", "4 stars", "30 years old"."""
+    for k in (span.first - 1, span.last, span.last + 1):
+        beside = k <= span.last or told.used[k - 1 : k] == ["unit"]
+        if 0 <= k < len(told.tokens) and beside and told.free(k, k + 1) and told.stem(k) in UNITS:
+            told.take(k, k + 1, "unit")
+
+
+def _denies(told: Said, first: int) -> bool:
+    """Say whether a negation stands before token `first`, and take it."""
+    for k in range(first - 1, max(first - 4, -1), -1):
+        word = told.folded(k)
+        if word in NEGATIONS or (word == "than" and told.folded(k - 1) == "other"):
+            told.take(k, k + 1, "negation")
+            return True
+        if word == "or" and any(value.negated and value.last == k for value in told.values):
+            return True
+        if word not in _BEFORE_VALUES:
+            return False
+    return False
+
+
+def _number(told: Said, span: Span) -> None:
+    """Take a bare number as how many rows are wanted, or as a comparison where its unit or its place says so."""
+    number, unit = span.data
+    alternative = told.folded(span.first - 1) == "or" and told.used[span.first - 2 : span.first - 1] in (["O"], ["D"])
+    more = told.folded(span.last) == "+"
+    if unit in ("star", "stars", "$", "dollars") or alternative or more:
+        last = span.last + more
+        told.bounds.append(Span(span.first, last, "O", (">=" if more else "=", (number,), unit, None), span.score))
+        told.take(span.first, last, "O")
+    elif unit is None and number == int(number) and 0 < number <= 1000:
+        opening = all(told.folded(k) in _COUNTING for k in range(span.first))
+        if opening or told.used[span.last : span.last + 1] == ["S"]:
+            told.limit = int(number)
+            told.take(span.first, span.last, "limit")
+
+
+def _loose(told: Said, vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize values by a part of them, and misspelt ones."""
+    index, tokens = vocabulary.index, told.tokens
+    yield from _quoted(told, vocabulary)
+    for size in (2, 1):
+        for first in range(len(tokens) - size + 1):
+            inside = tokens[first : first + size]
+            if set(range(first, first + size)) <= told.idioms or praised(told, first):
+                continue
+            parts = stems(told.text(first, first + size))
+            plain = any(t.folded in IGNORED or not t.folded.isalpha() for t in inside)
+            options = index.options_with(*parts) if len(parts) == size and not _is_ordinary(inside) else ()
+            if options:
+                yield Span(first, first + size, "V", options, 0.75 * size)
+            elif not plain and (near := index.misspelt(parts)):
+                yield Span(first, first + size, "V", near, 0.5 * size, "misspelt")
+    yield from _parts_of_names(told, vocabulary)
+
+
+def _is_ordinary(inside: Sequence[Token]) -> bool:
+    """Say whether words only describe: of a longer option they say nothing by themselves."""
+    if len(inside) > 1:
+        return all(t.folded in IGNORED for t in inside)
+    word = inside[0]
+    return word.folded in IGNORED or word.folded in ADJECTIVES | ORDINARY or len(word.stem) < 4
+
+
+def _quoted(told: Said, vocabulary: Vocabulary) -> Iterator[Span]:
+    for match in _QUOTED.finditer(told.question):
+        inside = [i for i, t in enumerate(told.tokens) if t.start >= match.start() and t.end <= match.end()]
+        parts = stems(match[1] or match[2])
+        exact = vocabulary.index.meanings(parts) or vocabulary.index.misspelt(parts)
+        found = exact or vocabulary.index.named_like(parts)
+        if inside and found:
+            yield Span(inside[0], inside[-1] + 1, "V", found, 1.2 * len(inside), "" if exact else "part")
+
+
+def _parts_of_names(told: Said, vocabulary: Vocabulary) -> Iterator[Span]:
+    """Recognize runs of capitalised words that are part of a name."""
+    tokens, i = told.tokens, 0
+    while i < len(tokens):
+        end = i
+        while end < len(tokens) and tokens[end].text[:1].isupper() and (end > i or tokens[end].folded not in IGNORED):
+            end += 1
+        first = i + (end > i + 1 and tokens[i].folded in _TITLES)
+        found = vocabulary.index.named_like(stems(told.text(first, end))) if end > first else ()
+        if found and (first > 0 or end - first > 1):
+            yield Span(i, end, "V", found, 0.7 * (end - i), "part")
+        i = max(end, i + 1)

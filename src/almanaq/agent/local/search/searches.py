@@ -1,0 +1,59 @@
+"""Which relation a turn searches, and whether it is a search of rows that have reviews."""
+
+from __future__ import annotations
+
+from almanaq.agent.local.lexicon import ENTITY_WORDS
+from almanaq.agent.local.once import once
+from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.search.phrases import phrases
+from almanaq.agent.local.search.said import said
+from almanaq.agent.local.search.told import Said
+from almanaq.agent.local.search.wishes import Wishes
+from almanaq.agent.local.words import word_set
+from almanaq.suql.catalog.relations import Relation
+
+_SEEKING = word_set(
+    "find recommend recommendation recommendations suggest suggestion suggestions search where looking eat which"
+)
+
+
+@once
+def searches(question: str, vocabulary: Vocabulary) -> list[Wishes]:
+    """Give the searches that a turn may be, one per relation, the best first; [] when no word is known."""
+    told = said(question, vocabulary)
+    found = [Wishes(told, vocabulary, main) for main in _mains(told, vocabulary)]
+    found.sort(key=lambda each: -each.score)
+    return found
+
+
+def searched(question: str, vocabulary: Vocabulary) -> Wishes | None:
+    """Give the search of rows that have reviews; None for other questions, and those for figures."""
+    if not any(is_reviewed(relation, vocabulary) for relation in vocabulary.index.catalog.relations):
+        return None
+    told = said(question, vocabulary)
+    found = [] if told.computed else searches(question, vocabulary)
+    if not found or not is_reviewed(found[0].main, vocabulary):
+        return None
+    wanted = told.relations or told.values or told.bounds or told.days or told.orders or found[0].phrases
+    return found[0] if wanted else None  # "list all cities" asks for no rows
+
+
+def is_reviewed(relation: Relation, vocabulary: Vocabulary) -> bool:
+    """Say whether rows have texts of many passages, as reviews are: people search them by what no column says."""
+    return any(place.kind == "prose" and place.column.array for place in vocabulary.index.places[relation.name])
+
+
+def _mains(told: Said, vocabulary: Vocabulary) -> list[Relation]:
+    """Give the relations that a turn may be about."""
+    named = [relation for span in told.relations for relation in span.data]
+    named += [meaning[0].relation for value in told.values for meaning in value.meanings]
+    named += [place.relation for span in told.columns for place, _ in span.data]
+    if named:
+        return list({relation.name: relation for relation in named}.values())
+    folded = {token.folded for token in told.tokens}
+    seeks = folded & ENTITY_WORDS or folded & _SEEKING
+    if not (told.bounds or told.days or (seeks and (phrases(told, "row") or told.orders))):
+        return []
+    relations = vocabulary.index.catalog.relations
+    prose = [r for r in relations if any(p.kind == "prose" for p in vocabulary.index.places[r.name])]
+    return prose or list(relations[:1])
