@@ -44,7 +44,8 @@ test: $(VENV)/.installed-test ## all tests: under ten minutes
 .PHONY: nightly
 nightly: $(VENV)/.installed-test ## install into a bare environment; other people's MCP clients; compare 20,000 generated queries with the database itself, and make 20,000 attacks: about an hour
 	$(BIN)/python -m pytest -s --allow-hosts='*' tests/install/bare_environment.py
-	$(BIN)/python -m pytest --allow-hosts='*' tests/mcp_server/other_clients.py tests/install/contrib_plugins.py tests/install/notebooks_from_wheel.py tests/install/distribution.py
+	$(BIN)/python -m pytest --allow-hosts='*' tests/mcp_server/other_clients.py tests/install/contrib_plugins.py tests/install/notebooks_from_wheel.py tests/install/distribution.py tests/install/documentation.py
+	$(BIN)/python scripts/site.py
 	$(BIN)/python -m tests.laws.run --count 20000 --jobs $(JOBS) --out tests/laws/results.json
 	$(BIN)/python -m tests.laws.run --count 500 --jobs $(JOBS) --rules each
 	$(BIN)/python benchmarks/faults/index.py 1000
@@ -93,6 +94,14 @@ docs: $(VENV)/.installed-test ## write the generated parts of README and docs, a
 .PHONY: bench
 bench: $(VENV)/.installed-test ## run every experiment whose data is at hand again (ALMANAQ_DATA: folder of the datasets)
 	$(BIN)/python scripts/experiments.py
+
+.PHONY: figures
+figures: $(VENV)/.installed-test ## list every published number with its command and record, and run the cheap ones again; FIGURES=--all runs all
+	$(BIN)/python scripts/figures.py $(FIGURES)
+
+.PHONY: site
+site: $(VENV)/.installed-test ## build the documentation site into build/site/html, every warning an error
+	$(BIN)/python scripts/site.py
 
 .PHONY: clean
 clean: ## remove .venv and caches

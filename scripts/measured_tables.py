@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -56,12 +56,18 @@ class _Missing:
 MISSING = _Missing()
 
 
-def tables() -> dict[str, str]:
-    """Return every declared table as Markdown, by name."""
+def names() -> list[str]:
+    """Return the names of the declared tables."""
+    return [name for name in tomllib.loads(SPEC.read_text(encoding="utf-8")) if name != "names"]
+
+
+def tables(only: Collection[str] = ()) -> dict[str, str]:
+    """Return every declared table, or some, as Markdown, by name."""
     spec = tomllib.loads(SPEC.read_text(encoding="utf-8"), parse_float=float)
-    names = {"read": read, "results": results, "by_system": by_system, "grouped": grouped, "MISSING": MISSING}
-    names |= _wrapped(spec.pop("names"))
-    return {name: _table(table, dict(names)) for name, table in _wrapped(spec).items()}
+    known = {"read": read, "results": results, "by_system": by_system, "grouped": grouped, "MISSING": MISSING}
+    known |= _wrapped(spec.pop("names"))
+    chosen = {name: table for name, table in _wrapped(spec).items() if not only or name in only}
+    return {name: _table(table, dict(known)) for name, table in chosen.items()}
 
 
 def read(path: str) -> Any:

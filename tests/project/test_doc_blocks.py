@@ -99,6 +99,16 @@ def test_commands_are_those_of_the_program(page: Path) -> None:
             assert given <= known, f"{page.name}:{block.line}: {line}"
 
 
+def test_every_page_stands_in_the_site(root) -> None:
+    index = (root / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = {line for tree in re.findall(r"```{toctree}\n(.*?)```", index, re.DOTALL) for line in tree.splitlines()}
+    pages = {page.relative_to(root / "docs").with_suffix("").as_posix() for page in (root / "docs").rglob("*.md")}
+    missing = {page for page in pages - listed - {"index"} if not page.startswith("decisions/")}
+    assert missing == set()
+    gone = {line for line in listed if "/" in line and not line.startswith(("project/", "reference/"))} - pages
+    assert gone == set()
+
+
 SCRIPT = """
 import contextlib, doctest, io, json, os, pathlib, sys, warnings
 warnings.simplefilter("error")

@@ -1,0 +1,37 @@
+"""`make figures`: every published number has a record and a command, and a re-run that disagrees is seen."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def figures(root):
+    sys.path.insert(0, str(root / "scripts"))
+    try:
+        import figures
+    finally:
+        sys.path.pop(0)
+    return figures
+
+
+def test_every_record_that_is_printed_says_how_it_is_made(figures, root) -> None:
+    listed = figures.records()
+    assert len(listed) > 100
+    unmade = [each.path for each in listed if not each.command and not each.path.startswith("src/")]
+    assert unmade == []
+    assert [page for each in listed for page in each.pages if page.startswith("nowhere")] == []
+    known = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout.split()
+    assert {each.path for each in listed} <= set(known)
+
+
+def test_a_rerun_outside_of_the_interval_disagrees(figures) -> None:
+    kept = {"metrics": {"recall@1": 0.5, "f1": 0.25, "index_seconds": 3.0}, "intervals": {"recall@1": [0.4, 0.6]}}
+    same = {"metrics": {"recall@1": 0.59, "f1": 0.25, "index_seconds": 9.0}}
+    assert figures.compare(kept, same) == []
+    assert figures.compare(kept, {"metrics": {"recall@1": 0.61, "f1": 0.25}})[0].startswith("recall@1")
+    assert figures.compare(kept, {"metrics": {"recall@1": 0.5, "f1": 0.26}})[0].startswith("f1")
+    assert figures.compare(kept, {"metrics": {"recall@1": 0.5}}) == ["f1: None instead of 0.25 [0.25, 0.25]"]
