@@ -129,7 +129,8 @@ def _configuration() -> str:
 
     text = (
         "# Configuration\n\nEvery setting, as it is written in `almanaq.toml` and in the environment. Flags of the "
-        "command line come first, then the environment, then the file. [Models](../models.md) explains those of models.\n\n"
+        "command line come first, then the environment, then the file. "
+        "[Models](../models.md) explains those of models.\n\n"
         "| in `almanaq.toml` | in the environment | type | default |\n| --- | --- | --- | --- |\n"
     )
     for name, field in Settings.model_fields.items():
