@@ -148,9 +148,9 @@ def page() -> str:
     told = (
         "# Published numbers\n\n"
         "Every measured table of these pages is written from records that are kept in the repository. This is the "
-        "list: where a record is printed, and the command that makes it again. `make figures` runs the cheap ones and says "
-        "whether they agree with their record, within its interval; `make figures FIGURES=--all` runs all whose data "
-        "you have.\n\n"
+        "list: where a record is printed, and the command that makes it again. `make figures` runs the cheap ones and "
+        "says whether they agree with their record, within its interval; `make figures FIGURES=--all` runs all "
+        "whose data you have.\n\n"
     )
     return told + table(records())
 

@@ -16,8 +16,8 @@ LEADING = ("recall@10", "exact_match", "f1", "execution_accuracy", "all_right", 
 HEAD = """# Leaderboard
 
 Every row is a record that is kept in the repository, made by `almanaq bench run` with the arguments that the record
-holds. `make figures` says whether a re-run agrees. The commit is the one that last wrote the record; the data are named by the
-first digits of their SHA-256. To add a row, see [the benchmark](../benchmark.md).
+holds. `make figures` says whether a re-run agrees. The commit is the one that last wrote the record; the data
+are named by the first digits of their SHA-256. To add a row, see [the benchmark](../benchmark.md).
 
 """
 
