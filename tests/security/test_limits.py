@@ -14,7 +14,7 @@ from almanaq.connection import Connection
 from almanaq.errors import ParameterError, QueryError, UnsupportedError
 from almanaq.suql.syntax.limits import DEEPEST, MOST_QUERIES, WIDEST_ROW
 
-SECONDS = 8.0
+SECONDS = 20.0
 """Ten times what planning may take: a machine may be slow and busy."""
 
 
@@ -73,7 +73,7 @@ def con() -> Connection:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("size", [60, 500, 8_000])
+@pytest.mark.parametrize("size", [60, 500, 20_000])
 def test_planned_soon_or_refused_by_a_named_limit(con: Connection, shape: str, size: int) -> None:
     query = SHAPES[shape](size)
     started = time.process_time()
