@@ -20,8 +20,7 @@ class CacheTurns:
     def __init__(self, cache: ReplyCache, model: str) -> None:
         self._cache, self._model = cache, model
         self._wanted: list[tuple[bytes, asyncio.Future[str | bool]]] = []
-        self._replies: list[tuple[bytes, str]] = []
-        self._written: asyncio.Future[None] | None = None
+        self._replies: list[tuple[bytes, str, asyncio.Future[None]]] = []
 
     async def look(self, key: bytes) -> str | bool:
         """Give what ReplyCache.look gives for a request; raises as it does."""
@@ -34,13 +33,12 @@ class CacheTurns:
 
     async def keep(self, key: bytes, text: str) -> None:
         """Keep a reply; returns when it is kept."""
-        if self._written is None:
-            loop = asyncio.get_running_loop()
-            self._written = loop.create_future()
+        loop = asyncio.get_running_loop()
+        written: asyncio.Future[None] = loop.create_future()
+        if not self._replies:
             loop.call_soon(self._keep)
-        self._replies.append((key, text))
-        # One that is cancelled must not cancel what the others wait for too.
-        await asyncio.shield(self._written)
+        self._replies.append((key, text, written))
+        await written
 
     def _look(self) -> None:
         wanted, self._wanted = self._wanted, []
@@ -65,10 +63,10 @@ class CacheTurns:
                 future.set_result(found)
 
     def _keep(self) -> None:
-        replies, written = self._replies, self._written
-        self._replies, self._written = [], None
+        replies, self._replies = self._replies, []
         try:
-            self._cache.keep(replies, model=self._model)
+            self._cache.keep([(key, text) for key, text, _ in replies], model=self._model)
         finally:
-            if written is not None and not written.done():
-                written.set_result(None)
+            for _, _, written in replies:
+                if not written.done():  # who asked may have been cancelled; the reply is kept all the same
+                    written.set_result(None)

@@ -31,6 +31,9 @@ CREATE TABLE IF NOT EXISTS lease (
   key BLOB PRIMARY KEY, owner TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL, until REAL NOT NULL
 ) WITHOUT ROWID;
 """
+_LEASE = "INSERT OR IGNORE INTO lease VALUES (?, ?, ?, ?, ?)"
+_AT_ONCE = 64
+"""Keys in one statement: SQLite keeps a statement that it has read, for each number of them."""
 _log = logging.getLogger("almanaq")
 
 
@@ -74,19 +77,26 @@ class ReplyCache:
             return self._kept(self._open(), key)
 
     def _kept(self, connection: sqlite3.Connection, key: bytes) -> str | None:
-        if key in self._unwritten:
-            return self._unwritten[key]
-        try:
-            row = connection.execute("SELECT text, sum FROM reply WHERE key = ?", (key,)).fetchone()
-        except sqlite3.OperationalError:
-            # Locked or unreadable for the moment: the call is made, as if nothing had been kept.
-            row = None
-        except UNUSABLE as problem:
-            raise _unusable(self.file, problem) from problem
-        if row is None or not isinstance(row[0], str):
-            return None
-        # Replies that an earlier version kept have no hash.
-        return row[0] if row[1] is None or row[1] == _sum(key, row[0]) else None
+        return self._all_kept(connection, (key,)).get(key)
+
+    def _all_kept(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, str]:
+        """Give those of the replies that are there, and whole."""
+        found = {key: self._unwritten[key] for key in keys if key in self._unwritten} if self._unwritten else {}
+        for part in _parts(keys):
+            try:
+                rows = connection.execute(f"SELECT key, text, sum FROM reply WHERE key IN ({_marks(part)})", part)
+                # Replies that an earlier version kept have no hash.
+                found |= {
+                    key: text
+                    for key, text, sum_ in rows
+                    if isinstance(text, str) and (sum_ is None or sum_ == _sum(key, text)) and key not in found
+                }
+            except sqlite3.OperationalError:
+                # Locked or unreadable for the moment: the calls are made, as if nothing had been kept.
+                continue
+            except UNUSABLE as problem:
+                raise _unusable(self.file, problem) from problem
+        return found
 
     def look(self, keys: Sequence[bytes]) -> list[str | bool]:
         """Look for the replies to several requests, and reserve those that have none, in one transaction.
@@ -96,20 +106,25 @@ class ReplyCache:
         """
         with self._lock:
             connection = self._open()
-            found: list[str | bool] = []
-            for key in keys:
-                text = self._kept(connection, key)
-                found.append(True if text is None else text)
+            kept = self._all_kept(connection, keys)
+            found: list[str | bool] = [kept.get(key, True) for key in keys]
             missing = [number for number, text in enumerate(found) if text is True]
             if missing and self.file is not None:
                 # A lease only saves calls that are made twice: where it cannot be written, the call is made.
                 with contextlib.suppress(*UNUSABLE), connection:
                     connection.execute("BEGIN IMMEDIATE")
-                    for number in missing:
-                        # Another process may have finished between the look and the lease.
-                        text = self._kept(connection, keys[number])
-                        found[number] = self._reserved(connection, keys[number]) if text is None else text
+                    for number, each in zip(missing, self._all_reserved(connection, [keys[n] for n in missing])):
+                        found[number] = each
         return found
+
+    def _all_reserved(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[str | bool]:
+        """Reserve requests, inside a transaction; gives for each what `look` gives."""
+        # Another process may have finished between the look and the lease.
+        kept = self._all_kept(connection, keys)
+        wanted = list(dict.fromkeys(key for key in keys if key not in kept))
+        mine = self._owner, os.getpid(), self._host, time.time() + LEASE_SECONDS
+        new = connection.executemany(_LEASE, [(key, *mine) for key in wanted]).rowcount == len(wanted)
+        return [kept[key] if key in kept else new or self._reserved(connection, key) for key in keys]
 
     def keep(self, replies: Sequence[tuple[bytes, str]], *, model: str = "") -> None:
         """Keep replies and end their leases, in one transaction.
@@ -124,7 +139,8 @@ class ReplyCache:
                 connection.executemany(
                     "INSERT OR REPLACE INTO reply (key, text, model, made, sum) VALUES (?, ?, ?, ?, ?)", rows
                 )
-                connection.executemany("DELETE FROM lease WHERE key = ?", [(key,) for key, _ in replies])
+                for part in _parts([key for key, _ in replies]):
+                    connection.execute(f"DELETE FROM lease WHERE key IN ({_marks(part)})", part)
         except UNUSABLE as problem:
             if len(replies) > 1:  # the fault may be in one of them
                 for reply in replies:
@@ -166,7 +182,7 @@ class ReplyCache:
     def _reserved(self, connection: sqlite3.Connection, key: bytes) -> bool:
         now = time.time()
         mine = self._owner, os.getpid(), self._host, now + LEASE_SECONDS
-        if connection.execute("INSERT OR IGNORE INTO lease VALUES (?, ?, ?, ?, ?)", (key, *mine)).rowcount == 1:
+        if connection.execute(_LEASE, (key, *mine)).rowcount == 1:
             return True
         held = connection.execute("SELECT owner, pid, host, until FROM lease WHERE key = ?", (key,)).fetchone()
         if held is not None and held[0] != self._owner and _runs(held[3], now) and self._lives(held[1], held[2]):
@@ -256,6 +272,14 @@ def _add_sums(connection: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as problem:
             if "duplicate column" not in str(problem):  # another process was quicker
                 raise
+
+
+def _parts(keys: Sequence[bytes]) -> list[Sequence[bytes]]:
+    return [keys[start : start + _AT_ONCE] for start in range(0, len(keys), _AT_ONCE)]
+
+
+def _marks(keys: Sequence[bytes]) -> str:
+    return ", ".join("?" * len(keys))
 
 
 def _sum(key: bytes, text: str) -> bytes:

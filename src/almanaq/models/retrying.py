@@ -36,7 +36,7 @@ class RetryingModel:
         while True:
             try:
                 completion = await self._model.complete(prompt)
-                return replace(completion, usage=spent + completion.usage)
+                return replace(completion, usage=spent + completion.usage) if attempt or forms else completion
             except ModelCallError as failure:
                 known = failure if isinstance(failure, FailedCall) else FailedCall(str(failure))
                 spent += known.usage

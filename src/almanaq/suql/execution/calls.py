@@ -73,7 +73,6 @@ class TextCalls:
         self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
         self.usage = Usage()
         self.made = self.cached = self.unknown = self.unparsed = 0
-        self._spellings: dict[str, str] = {}
         self._options: dict[exp.Query, tuple[str, ...]] = {}
         self._unified: dict[str, str] = {}
 
@@ -166,10 +165,6 @@ class TextCalls:
             return outcome
         self.unparsed += 1
         return replace(outcome, value=None)
-
-    def spell(self, value: str) -> str:
-        """Give the spelling that stands for all equals of a value: the first one asked for (semantics 4)."""
-        return self._spellings.setdefault(canonical(value), value)
 
     def unify(self, value: object) -> object:
         """Give one spelling for all equals of a value while rows are still being compared, in no particular order."""

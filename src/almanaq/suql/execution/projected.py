@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from almanaq.suql.execution.columns import boolean_column, id_column, text_column
+from almanaq.suql.execution.spellings import Spellings
 from almanaq.suql.plan.stages import ROW, TextStage
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ class ProjectedRows:
     """Takes rows in whatever order they are answered, and gives the table that later SQL joins on ROW.
 
     Args:
-        spell: gives the spelling that stands for all equals of a value; asked in the order of the source (semantics 4).
+        spellings: give one spelling to all equals of a value, in the order of the source.
     """
 
-    def __init__(self, stage: TextStage, spell: Callable[[str], str]) -> None:
-        self._spell = spell
+    def __init__(self, stage: TextStage, spellings: Spellings) -> None:
+        self._spellings = spellings
         self._texts = [item.site.id for item in stage.inputs] if stage.predicate is None else []
         self._verdicts = [name for item in stage.inputs for name in item.site.columns[1:]] if self._texts else []
         self._waiting: list[StageRow] = []
@@ -48,7 +49,7 @@ class ProjectedRows:
             whole = whole.take(_indices(np.argsort(numbers, kind="stable")))
         columns = {ROW: whole.column(ROW)}
         for name in self._texts:
-            columns[name] = pa.chunked_array(list(map(self._spelled, _slices(whole.column(name)))), pa.string())
+            columns[name] = self._spellings.column(whole.column(name))
         columns |= {name: whole.column(name) for name in self._verdicts}
         return pa.table(columns)
 
@@ -61,14 +62,6 @@ class ProjectedRows:
         columns |= {name: text_column([row.values.get(name) for row in rows]) for name in self._texts}
         columns |= {name: boolean_column([row.values.get(name) for row in rows]) for name in self._verdicts}
         self._pieces.append(pa.table(columns))
-
-    def _spelled(self, part: pa.ChunkedArray) -> pa.Array:
-        values: list[Any] = part.to_pylist()
-        return text_column([value if value is None else self._spell(value) for value in values])
-
-
-def _slices(column: pa.ChunkedArray) -> list[pa.ChunkedArray]:
-    return [column.slice(start, _AT_ONCE) for start in range(0, len(column), _AT_ONCE)]
 
 
 def _indices(order: Any) -> pa.Array:

@@ -44,6 +44,7 @@ from almanaq.suql.execution.projected import ProjectedRows
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.report import RunReport
 from almanaq.suql.execution.similar_texts import compared
+from almanaq.suql.execution.spellings import Spellings
 from almanaq.suql.execution.stage_rows import StageRow
 from almanaq.suql.execution.stage_runs import AnyRun, StageRuns
 from almanaq.suql.execution.statements import Statements
@@ -112,6 +113,7 @@ class Run:
         self.calls = TextCalls(
             reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency, cited=cited
         )
+        self._spellings = Spellings(several=len(sites) > 1)
         self._budget = budget
         self._selection: PassageSelection | None = None
         if options.passages is not None:
@@ -237,7 +239,7 @@ class Run:
 
     async def _project(self, stage: TextStage) -> None:
         """Ask for the texts of an output; every row passes, and none is held longer than until it is answered."""
-        projected = ProjectedRows(stage, self.calls.spell)
+        projected = ProjectedRows(stage, self._spellings)
         async for rows in self._batches(stage, self._stage_run(stage)):
             self._keep_evidence(stage, rows)
             projected.add(rows)
