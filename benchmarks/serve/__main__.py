@@ -1,4 +1,4 @@
-"""What a turn over HTTP takes beyond its model: `python -m benchmarks.serve load|memory|start [--write]`.
+"""What a turn over HTTP takes beyond its model: `python -m benchmarks.serve load|memory|start|paint [--write]`.
 
 `load`: 50 conversations at once; each turn is a question to a language model that takes 200 ms a call: it writes the
 query, reads 20 texts at once and words the reply, 600 ms in all. Own time is what a turn takes beyond these, sending
@@ -10,6 +10,9 @@ Every reply is held against its question: none may be lost or crossed.
 holds after every 500. Each turn has a query of its own.
 
 `start`: seconds from the command `almanaq serve sample:restaurants` to its address, and what it ends in.
+
+`paint`: milliseconds to the first paint of the page in Chromium, in new tabs and in one that is open, and beside it of
+`/healthz` in new tabs, one line of text: what Chromium takes for a tab, whatever it shows.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -41,12 +46,12 @@ SHARES = {"median": 0.5, "p95": 0.95, "most": 1.0}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("load", "memory", "start"))
+    parser.add_argument("what", choices=("load", "memory", "start", "paint"))
     parser.add_argument("--turns", type=int, default=5_000, help="of memory")
     parser.add_argument("--write", action="store_true", help="write the result to results/WHAT.json")
     arguments = parser.parse_args()
     before = round(os.getloadavg()[0], 2)
-    measure = {"load": load, "memory": lambda: memory(arguments.turns), "start": start}[arguments.what]
+    measure = {"load": load, "memory": lambda: memory(arguments.turns), "start": start, "paint": paint}[arguments.what]
     measured = {"command": f"python -m benchmarks.serve {arguments.what}", "load_before": before, **measure()}
     text = json.dumps(measured, indent=2)
     print(text)
@@ -113,6 +118,36 @@ def start() -> dict[str, Any]:
             process.wait()
             ends.append(time.perf_counter() - began)
     return {"start_seconds": round(min(begins), 2), "end_seconds": round(min(ends), 2), "bound_seconds": 2}
+
+
+def paint() -> dict[str, Any]:
+    """Give the milliseconds to the first paint, of ten visits each, one after the other."""
+    from playwright.sync_api import sync_playwright
+
+    command = [sys.executable, "-m", "almanaq", "serve", "sample:restaurants", "--port", "0", "--no-store"]
+    found: dict[str, list[float]] = {"new_tab": [], "same_tab": [], "one_line_in_a_new_tab": []}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as driver:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        open_page = browser.new_context().new_page()
+        for _ in range(10):
+            for name, path in (("new_tab", ""), ("one_line_in_a_new_tab", "healthz")):
+                page = browser.new_context().new_page()
+                found[name].append(_painted(page, address + path))
+                page.context.close()
+            found["same_tab"].append(_painted(open_page, address))
+        browser.close()
+        server.terminate()
+    return {
+        name: {"median": round(statistics.median(each)), "least": round(min(each))} for name, each in found.items()
+    } | {"bound": 200}
+
+
+def _painted(page: Any, address: str) -> float:
+    page.goto(address)
+    page.screenshot(clip={"x": 0, "y": 0, "width": 8, "height": 8})  # a frame has been painted
+    return float(page.evaluate("performance.getEntriesByName('first-paint')[0].startTime"))
 
 
 async def _converse(port: int, numbers: range, turns: int, thinking: tuple[float, float]) -> list[float]:

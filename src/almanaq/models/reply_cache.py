@@ -113,7 +113,8 @@ class ReplyCache:
                 # A lease only saves calls that are made twice: where it cannot be written, the call is made.
                 with contextlib.suppress(*UNUSABLE), connection:
                     connection.execute("BEGIN IMMEDIATE")
-                    for number, each in zip(missing, self._all_reserved(connection, [keys[n] for n in missing])):
+                    reserved = self._all_reserved(connection, [keys[number] for number in missing])
+                    for number, each in zip(missing, reserved, strict=True):
                         found[number] = each
         return found
 
@@ -258,7 +259,9 @@ class ReplyCache:
                 # Keys are hashes, so that neighbours in time are none in the file: pages are written back when many
                 # replies have come to each, not for every hundred replies.
                 self._connection.execute("PRAGMA wal_autocheckpoint = 8000")
-                self._connection.execute("PRAGMA cache_size = -32000")
+                # The system keeps the file in memory as well: what is held here grows with the file up to this, in
+                # kilobytes, and a server is to stay as large as it is.
+                self._connection.execute("PRAGMA cache_size = -8000")
             except (OSError, *UNUSABLE) as problem:
                 raise _unusable(self.file, problem) from problem
         return self._connection

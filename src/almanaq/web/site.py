@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from almanaq.visible import visible
 from almanaq.web.about import about_record
+from almanaq.web.catalog import listed
 from almanaq.web.problems import NotFound
 from almanaq.web.samples import samples
 from almanaq.web.service import Service
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 REVIEWED = 20
+SHOWN_TABLES = 12
 _NO_RUNS = "this server shows no benchmark: name run folders with --bench"
 _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
@@ -33,6 +35,7 @@ _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 def pages(service: Service, bench: Bench | None = None) -> APIRouter:
     """Give the routes of the page; `bench`: what the benchmark pages show, where there are any."""
     router = APIRouter(include_in_schema=False)
+    questions = cache(lambda: samples(service.connection))
 
     async def page(name: str, *, status: int = 200, **values: Any) -> Response:
         about = await _aside(lambda: about_record(service))
@@ -41,7 +44,9 @@ def pages(service: Service, bench: Bench | None = None) -> APIRouter:
 
     @router.get("/")
     async def chat() -> Response:
-        return await page("chat.html", samples=await _aside(lambda: samples(service.connection)))
+        found = await _aside(lambda: listed(service.connection.catalog, "", SHOWN_TABLES, None))
+        more = found["total"] - len(found["tables"])
+        return await page("chat.html", samples=await _aside(questions), tables=found["tables"], more_tables=more)
 
     @router.get("/a/{id}")
     async def permalink(id: str) -> Response:

@@ -3,7 +3,7 @@
 import { button, el, money, plural, say, shown, visible } from "./dom.js";
 import { editor } from "./editor.js";
 import { highlighted } from "./suql.js";
-import { read } from "./reader.js";
+import { quoted } from "./quotes.js";
 import { judge, wrong } from "./verdicts.js";
 import { whyNot } from "./whynot.js";
 
@@ -58,7 +58,7 @@ export function rows(record) {
         el("td", {}, rowButton(record, number))),
       own.length ? el("tr", { class: "quote" },
         el("td", { colspan: record.columns.length + 1 },
-          el("ul", {}, own.map((quote, i) => quoted(record, quotes, first + i))))) : null);
+          el("ul", {}, own.map((quote, i) => quoted(quotes, first + i, record.id, wrongQuote(record, quote)))))) : null);
   });
   return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Rows" },
     el("table", {},
@@ -69,14 +69,9 @@ export function rows(record) {
       bodies));
 }
 
-function quoted(record, quotes, index) {
-  const quote = quotes[index];
-  const several = quotes.some((each) => each.question !== quote.question); // one question is the answer's own
-  return el("li", {},
-    button(`“${visible(quote.quote)}”`, (event) => read(quotes, index, record.id, event.currentTarget), { class: "plain" }),
-    el("cite", {}, ` ${quote.column} ${quote.passage + 1}${several ? ` · ${visible(quote.question)}` : ""} `),
-    record.id && button("wrong", (event) => judge(record, "wrong", { kind: "quote", evidence: quote }, event.currentTarget),
-      { class: "plain", "aria-label": "This quote is wrong" }));
+function wrongQuote(record, quote) {
+  return record.id && button("wrong", (event) => judge(record, "wrong", { kind: "quote", evidence: quote }, event.currentTarget),
+    { class: "plain", "aria-label": "This quote is wrong" });
 }
 
 function rowButton(record, number) {
@@ -105,8 +100,7 @@ function conditions(record) {
   const quotes = record.conditions.flatMap((each) => each.evidence);
   return el("ul", {}, record.conditions.map((each) => el("li", {},
     el("code", {}, ...highlighted(each.text)), `: ${words[each.truth]}`,
-    el("ul", {}, each.evidence.map((quote) => el("li", {},
-      button(`“${visible(quote.quote)}”`, (event) => read(quotes, quotes.indexOf(quote), record.id, event.currentTarget), { class: "plain" })))))));
+    el("ul", {}, each.evidence.map((quote) => quoted(quotes, quotes.indexOf(quote), record.id))))));
 }
 
 function actions(record) {
