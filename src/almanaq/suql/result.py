@@ -248,11 +248,18 @@ def _shortest(value: float | None) -> float | None:
     return next((float(t) for t in texts if same.unpack(same.pack(float(t)))[0] == value), value)
 
 
+def _shortened(values: list[Any]) -> list[Any]:
+    return [_shortened(value) if isinstance(value, list) else _shortest(value) for value in values]
+
+
 def _python_values(name: str, column: pa.ChunkedArray | pa.Array) -> list[Any]:
     """Give the values of a column; raise DataError for dates that Python has none for, as infinity."""
     try:
         values: list[Any] = column.to_pylist()
-        return [_shortest(value) for value in values] if pa.types.is_float32(column.type) else values
+        inner = column.type
+        while pa.types.is_list(inner) or pa.types.is_large_list(inner):
+            inner = inner.value_type
+        return _shortened(values) if pa.types.is_float32(inner) else values
     except (OverflowError, ValueError) as error:
         raise DataError(
             f"the column {name!r} holds a date or time outside the years 1 to 9999: write {name}::text"

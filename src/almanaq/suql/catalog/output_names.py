@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from almanaq.suql.syntax.allowlist import WRITTEN
-from almanaq.suql.syntax.functions import CLASSES
+from almanaq.suql.syntax.functions import CLASSES, WRITTEN
 
 APART = "\u2063"
 """Stands between a number and the name of a column that shares its name with another: nobody sees it."""
@@ -54,6 +53,7 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.Interval: "interval",
     exp.MatchAgainst: "?column?",
     exp.StrPosition: "position",
+    **dict.fromkeys((exp.Abs, exp.Cbrt, exp.Sqrt), "?column?"),  # operators
 }
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim", "BOTH": "btrim"}
 
@@ -88,7 +88,9 @@ def _name_of_cast(cast: exp.Cast) -> tuple[str, bool]:
     inside = cast.this
     while isinstance(inside, exp.Paren):
         inside = inside.this
-    name, by_type = _name_of_cast(inside) if isinstance(inside, exp.Cast) else (name_of(inside), False)
+    name, by_type = name_of(inside), isinstance(inside, exp.Interval)
+    if isinstance(inside, exp.Cast):
+        name, by_type = _name_of_cast(inside)
     own = _type_name(cast)
     if by_type or name in ("?column?", "case"):
         name = own

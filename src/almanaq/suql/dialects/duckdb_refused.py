@@ -114,6 +114,11 @@ def _function(node: exp.Expr) -> str | None:
     return None
 
 
+def _array_of_json(node: exp.Expr) -> str | None:
+    name = "json_agg" if isinstance(node, exp.JSONArrayAgg) else node.name.lower()
+    return f"{name} is not supported: use array_agg" if name in ("json_agg", "jsonb_agg") else None
+
+
 def _matches_nothing(pattern: str) -> bool:
     try:
         return re.match(pattern, "") is not None
@@ -140,6 +145,7 @@ _CHECKS: dict[type[exp.Expr], Callable[[exp.Expr], str | None]] = {
     exp.Explode: _nested,
     exp.Unnest: _nested,
     exp.Anonymous: _function,
+    **dict.fromkeys((exp.JSONArrayAgg, exp.AnonymousAggFunc), _array_of_json),
     exp.Like: _like,
     exp.ILike: _like,
 }

@@ -14,8 +14,8 @@ from typing import NoReturn
 from sqlglot import exp
 
 from almanaq.errors import QueryTypeError, RefusedQueryError, UnknownNameError, UnsupportedError, suggest
-from almanaq.suql.syntax.arguments import check_arguments
-from almanaq.suql.syntax.functions import CLASSES, functions_of, is_allowed
+from almanaq.suql.syntax.arguments import check_arguments, check_unit
+from almanaq.suql.syntax.functions import CLASSES, WRITTEN, functions_of, is_allowed
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import TEXT_FUNCTIONS, is_text_call
 
@@ -46,8 +46,6 @@ _SIGNS = {
     **{"JSONBContainsAllTopKeys": "?&", "JSONBContainsAnyTopKeys": "?|", "JSONBPathExists": "@?"},
     **{"ColumnDef": "a list of columns with types", "ParseJSON": "json '…'"},
 }
-WRITTEN = "written"
-"""The key of a node's meta under which stands what the query called a function that sqlglot has a class for."""
 _STATEMENT_NAMES = {"Command": "command"}
 _NAME = re.compile(r'"?(\w+)"?')
 
@@ -91,6 +89,8 @@ def _check_named(node: exp.Expr, query: str, engine: str | None, own: Collection
     if isinstance(node.this, exp.Identifier):
         node.set("this", name)  # a quoted name of a function is none of the database's own
     if name.lower() in TEXT_FUNCTIONS or is_allowed(name, engine) or name.lower() in own:
+        if name.lower() == "date_trunc" and engine not in (None, "postgres"):
+            check_unit(node)
         return
     if is_allowed(name):
         _refuse_here(node, name, query, engine)

@@ -127,8 +127,10 @@ def _extract(node: exp.Expr) -> None:
         raise QueryTypeError("extract takes the name of a field that is written out: extract(year FROM day)")
 
 
-def _truncated(node: exp.Expr) -> None:
-    if not isinstance(node.args.get("unit"), exp.Var):
+def check_unit(node: exp.Expr) -> None:
+    """Raise QueryTypeError unless the unit of date_trunc is written out: only PostgreSQL takes one of a column."""
+    unit = node.args.get("unit") or next(iter(node.expressions), None)
+    if not isinstance(unit, exp.Var | exp.Literal):
         raise QueryTypeError("date_trunc takes a unit that is written out: date_trunc('month', day)")
 
 
@@ -173,7 +175,7 @@ _CHECKS = {
     "Literal": _literal,
     "Var": _word,
     "Extract": _extract,
-    "TimestampTrunc": _truncated,
+    "TimestampTrunc": check_unit,
     "Interval": _interval,
     "Collate": _collation,
     "DataType": _type,

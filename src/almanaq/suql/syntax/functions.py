@@ -106,6 +106,8 @@ FUNCTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
 
 AGGREGATES = frozenset("every jsonb_agg range_agg range_intersect_agg xmlagg".split())
 """Aggregates that sqlglot has no class for."""
+WRITTEN = "written"
+"""The key of a node's meta under which stands what the query called a function that sqlglot has a class for."""
 ENUM_FUNCTIONS = frozenset("enum_first enum_last enum_range".split())
 """Functions that give values of an ENUM's type, whatever column has it."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from almanaq.errors import QuerySyntaxError, UnsupportedError
-from almanaq.suql.syntax.functions import AGGREGATES
+from almanaq.suql.syntax.functions import AGGREGATES, WRITTEN
 from almanaq.suql.syntax.limits import check_row
 from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.syntax.templates import shown_template
@@ -50,8 +50,10 @@ def rewritten(tree: exp.Expr, write: Callable[[exp.Expr], exp.Expr]) -> exp.Expr
 
 
 def _written(node: exp.Expr) -> exp.Expr:
-    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous) and node.this.name == "pg_catalog":
-        return node.expression
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous | exp.Extract | exp.Mod):
+        return node.expression if node.this.name == "pg_catalog" else node
+    if isinstance(node, exp.Anonymous) and node.name.lower() in ("date_part", "mod"):
+        return _operation(node)
     if isinstance(node, (*COMPARISONS, exp.Is)):
         _name_rows(node)
     if isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES:
@@ -78,7 +80,7 @@ def _written(node: exp.Expr) -> exp.Expr:
         if not isinstance(flag, exp.Literal) or flag.name not in ("", "i", "c", "s"):
             raise UnsupportedError("regexp_like takes the flag 'i' or none: write the others into the pattern, as (?n)")
         kind = exp.RegexpILike if flag.name == "i" else exp.RegexpLike
-        return kind(this=node.this, expression=node.expression)
+        return _called(kind(this=node.this, expression=node.expression), "regexp_like")
     elif isinstance(node, exp.CurrentTimestamp) and node.this is not None:
         if not isinstance(node.this, exp.Literal) or node.this.is_string:
             raise QuerySyntaxError("the digits of current_timestamp are a number: current_timestamp(3)")
@@ -86,6 +88,25 @@ def _written(node: exp.Expr) -> exp.Expr:
     elif isinstance(node, exp.Cast) and isinstance(node.this, exp.IntDiv):
         return exp.Anonymous(this="div", expressions=[node.this.this, node.this.expression])
     return shown_template(node)
+
+
+def _operation(node: exp.Expr) -> exp.Expr:
+    """`date_part('year', d)` is `extract(year FROM d)`, `mod(a, b)` `a % b`; their outputs are called otherwise."""
+    name, given = node.name.lower(), node.expressions
+    if len(given) != 2:
+        return node
+    if name == "mod":
+        left, right = (exp.paren(part) if isinstance(part, exp.Binary) else part for part in given)
+        return _called(exp.Mod(this=left, expression=right), name)
+    if isinstance(given[0], exp.Literal) and given[0].is_string:
+        return _called(exp.Extract(this=given[0], expression=given[1]), name)
+    return node
+
+
+def _called(node: exp.Expr, name: str) -> exp.Expr:
+    """Give a node that the query wrote as a call, for its output to be called so."""
+    node.meta[WRITTEN] = name
+    return node
 
 
 def _is_word(node: exp.Expr, word: str) -> bool:

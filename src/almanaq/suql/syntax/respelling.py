@@ -21,7 +21,8 @@ _QUERY_BEFORE = (T.UNION, T.EXCEPT, T.INTERSECT, T.ALL, T.DISTINCT, T.L_PAREN, T
 _PREFIX = (T.PARAMETER, T.PIPE_SLASH, T.DPIPE_SLASH)
 MISREAD = frozenset(
     """
-    convert date_add date_part date_trunc host json_object jsonb_contains jsonb_exists log10 overlaps regexp_like
+    convert date_add date_bin date_part date_trunc host json_object jsonb_contains jsonb_exists log10 mod overlaps
+    regexp_like
     """.split()
 )
 """Functions that the parser takes for others, or leaves arguments out of, in some of their forms. Behind `pg_catalog.`
@@ -224,13 +225,25 @@ def _is_misread(name: str, tokens: Tokens, opening: int) -> bool:
     count = _width(inside) if inside else 0
     if name == "json_object":
         return not any(t.token_type == T.COLON or t.text.upper() in ("VALUE", "KEY") for t in inside)
-    if name == "date_part":
-        return not inside or inside[0].token_type != T.STRING
+    if name == "date_trunc":
+        return count == 3 or not inside or inside[0].token_type != T.STRING
     if name == "regexp_like":
         return count == 3 and not (inside[-1].token_type == T.STRING and inside[-1].text in ("", "i", "c", "s"))
     if name == "overlaps":
         return count == 4 and opening > 1 and not ends_operand(tokens[opening - 2])
-    return count == 3 if name == "date_trunc" else name in MISREAD
+    return name in MISREAD
+
+
+def _escapes(tokens: Tokens) -> Tokens:
+    """Write `ESCAPE '#'::text` as `ESCAPE '#'`: it is of the type of what is matched."""
+    found: Tokens = []
+    for token in tokens:
+        before = [t.token_type for t in found[-3:]]
+        if before == [T.ESCAPE, T.STRING, T.DCOLON] and token.text.lower() in ("text", "varchar", "bytea"):
+            found.pop()
+        else:
+            found.append(token)
+    return found
 
 
 def _named_arguments(tokens: Tokens) -> Tokens:
@@ -255,4 +268,5 @@ def _collations(tokens: Tokens) -> Tokens:
 
 _PASSES = (
     *(_statements, _merged_aliases, _orders, _substrings, _prefixes, _without_schema, _functions, _named_arguments),
+    _escapes,
 )
