@@ -43,7 +43,7 @@ test: $(VENV)/.installed-test ## all tests: under ten minutes
 
 .PHONY: nightly
 nightly: $(VENV)/.installed-test ## install into a bare environment; other people's MCP clients; compare 20,000 generated queries with the database itself, and make 20,000 attacks: about an hour
-	$(BIN)/python -m pytest -s --allow-hosts='*' tests/install/bare_environment.py
+	$(BIN)/python -m pytest -s --allow-hosts='*' tests/install/bare_environment.py tests/install/fresh_machine.py
 	$(BIN)/python -m pytest --allow-hosts='*' tests/mcp_server/other_clients.py tests/install/contrib_plugins.py tests/install/notebooks_from_wheel.py tests/install/distribution.py tests/install/documentation.py
 	$(BIN)/python scripts/site.py
 	$(BIN)/python -m tests.laws.run --count 20000 --jobs $(JOBS) --out tests/laws/results.json
@@ -98,6 +98,14 @@ bench: $(VENV)/.installed-test ## run every experiment whose data is at hand aga
 .PHONY: figures
 figures: $(VENV)/.installed-test ## list every published number with its command and record, and run the cheap ones again; FIGURES=--all runs all
 	$(BIN)/python scripts/figures.py $(FIGURES)
+
+.PHONY: sbom
+sbom: $(VENV)/.installed-test ## write the bill of materials, with licences, to build/sbom.json
+	$(BIN)/python scripts/sbom.py
+
+.PHONY: constraints
+constraints: $(VENV)/.installed-test ## write constraints.txt anew, with the newest versions that go together
+	$(BIN)/python scripts/constraints.py
 
 .PHONY: site
 site: $(VENV)/.installed-test ## build the documentation site into build/site/html, every warning an error

@@ -16,6 +16,7 @@ from pathlib import Path
 import figures
 import leaderboard
 import reference
+import sbom
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
@@ -71,6 +72,7 @@ def write_source() -> None:
         **reference.pages(),
         "leaderboard.md": leaderboard.page(),
         "figures.md": figures.page(),
+        "licences.md": sbom.page(),
     }
     for name, text in made.items():
         to = SOURCE / "reference" / name

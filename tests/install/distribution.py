@@ -8,6 +8,7 @@ It needs the package index, so its name keeps it out of the normal suite. Part o
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -85,15 +86,34 @@ def test_the_sdist_builds_without_the_checkout(made: Path, tmp_path: Path) -> No
     assert not [each for each in folder.rglob("*") if each.name in (".venv", ".git", "__pycache__")]
 
 
-def test_it_runs_where_nothing_else_is(made: Path, tmp_path: Path) -> None:
-    """As `uvx almanaq` and `pipx` do: an environment of the wheel alone."""
+def interpreter(version: str) -> str | None:
+    """Give a Python of a version: on the path, or of pyenv or uv; None where there is none."""
+    homes = (Path.home() / ".pyenv" / "versions", Path.home() / ".local" / "share" / "uv" / "python")
+    managed = [str(found) for home in homes for found in sorted(home.glob(f"*{version}*/bin/python{version}"))]
+    for found in (sys.executable, shutil.which(f"python{version}"), *managed):
+        asked = [found, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        if found and subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip() == version:
+            return found
+    return None
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_it_runs_where_nothing_else_is(made: Path, version: str, tmp_path: Path) -> None:
+    """As `uvx almanaq` and `pipx` do: an environment of the wheel alone, on each Python that is here."""
+    found = interpreter(version)
+    if found is None:
+        pytest.skip(f"Python {version} is not here")
     (wheel,) = (made / "out").glob("*.whl")
-    said(sys.executable, "-m", "venv", tmp_path / "venv")
+    said(found, "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     said(python, "-m", "pip", "install", "--quiet", wheel)
     said(python, "-c", "import almanaq")
     seconds = min(float(said(python, "-c", IMPORT)) for _ in range(5))
-    print(json.dumps({"import in s": round(seconds, 3)}))
+    print(json.dumps({"Python": version, "import in s": round(seconds, 3)}))
+    (tmp_path / "stays.csv").write_text("id,notes\n1,Silent at night.\n2,A tram passes all night.\n")
+    query = "SELECT id FROM stays WHERE answer(notes, 'is it silent at night?') = 'Yes'"
+    asked = ["sql", query, "--db", tmp_path / "stays.csv", "--json"]
+    assert '"rows"' in said(tmp_path / "venv" / "bin" / "almanaq", *asked)
     assert said(tmp_path / "venv" / "bin" / "almanaq", "--version").startswith("almanaq ")
     found = json.loads(said(tmp_path / "venv" / "bin" / "almanaq", "doctor", "--json"))
     assert not found["extras"]["mcp"]["installed"]

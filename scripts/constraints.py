@@ -1,0 +1,98 @@
+"""Write constraints.txt anew: the newest versions that go together, as pip resolves them for `almanaq[local,test]`.
+
+Nothing is installed. Versions that must stay are in KEPT, with the reason. `--check` resolves nothing: it says which
+requirements of pyproject.toml the pins that are there do not fulfil (exit 1).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "constraints.txt"
+KEPT = {
+    "torch": "a newer one pulls in CUDA packages",
+    "sqlglot": "ibis 12 breaks above 30.17",
+}
+
+
+def pins() -> dict[str, str]:
+    """Give the pinned versions by normalised name."""
+    lines = FILE.read_text(encoding="utf-8").splitlines()
+    named = (line.split("==") for line in lines if line and not line.startswith("#"))
+    return {normalised(name): version for name, version in named}
+
+
+def normalised(name: str) -> str:
+    """Give a package's name as the index compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def unfulfilled() -> list[str]:
+    """Name the requirements that no pin stands for, or whose pin they exclude."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    have, off = pins(), []
+    for line in (*project["dependencies"], *(line for name in ("local", "test") for line in _flat(extras, name))):
+        asked = Requirement(line)
+        version = have.get(normalised(asked.name))
+        if version is None:
+            off.append(f"{asked.name} is not pinned")
+        elif not asked.specifier.contains(version.split("+")[0], prereleases=True):
+            off.append(f"{line} excludes the pin {version}")
+    return sorted(set(off))
+
+
+def resolve() -> dict[str, str]:
+    """Have pip resolve what development installs; give the versions by name as the packages spell it."""
+    have = pins()
+    with tempfile.TemporaryDirectory() as folder:
+        report, kept = Path(folder, "report.json"), Path(folder, "kept.txt")
+        kept.write_text("".join(f"{name}=={have[name]}\n" for name in KEPT))
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
+        command += ["--constraint", str(kept), "--report", str(report), f"{ROOT}[local,test]"]
+        subprocess.run(command, check=True)
+        found = json.loads(report.read_text(encoding="utf-8"))["install"]
+    named = {each["metadata"]["name"]: each["metadata"]["version"] for each in found}
+    return {name: version for name, version in named.items() if name != "almanaq"}
+
+
+def main() -> int:
+    """Write the file, and say what changed; or check the one that is there."""
+    if "--check" in sys.argv[1:]:
+        for line in unfulfilled():
+            print(line)
+        return int(bool(unfulfilled()))
+    before, made = pins(), resolve()
+    head = [line for line in FILE.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    # What is installed beside what pip resolves, as the weights, keeps its pin.
+    beside = {name: version for name, version in before.items() if name not in map(normalised, made)}
+    lines = sorted((f"{name}=={version}" for name, version in (made | beside).items()), key=str.lower)
+    FILE.write_text("\n".join([*head, *lines]) + "\n", encoding="utf-8")
+    for name, version in sorted(made.items()):
+        if before.get(normalised(name)) != version:
+            print(f"{name}: {before.get(normalised(name), 'new')} -> {version}")
+    return 0
+
+
+def _flat(extras: dict[str, list[str]], name: str) -> list[str]:
+    """Give an extra's requirements, those of extras that it names among them."""
+    found = []
+    for line in extras[name]:
+        asked = Requirement(line)
+        found += (
+            [each for extra in asked.extras for each in _flat(extras, extra)] if asked.name == "almanaq" else [line]
+        )
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
