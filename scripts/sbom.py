@@ -116,8 +116,8 @@ def page() -> str:
     """Give the licences as a page."""
     text = (
         "# Licences of dependencies\n\nWhat `almanaq` and its extras install, with the versions that this site was "
-        "built with. `make sbom` writes the same as a bill of materials (CycloneDX).\n\n| package | version | licence |\n"
-        "| --- | --- | --- |\n"
+        "built with. `make sbom` writes the same as a bill of materials (CycloneDX).\n\n"
+        "| package | version | licence |\n| --- | --- | --- |\n"
     )
     for name, package in packages().items():
         text += f"| {name} | {package.version} | {licence_of(package).replace('|', '/')} |\n"

@@ -1,7 +1,7 @@
-"""README followed to the letter on a machine that has Python, pip and make: each command timed. Part of `make nightly`.
+"""README to the letter on a machine that has Python, pip and make, each command timed. Part of `make nightly`.
 
-The machine is a bare user: an empty home, a fresh copy of what is committed, no cache, and of the path only the folders of
-Python and of the system. Commands of a block share a shell, as a reader's do. TESTS narrows what `make test` runs:
+The machine is a bare user: an empty home, a fresh copy of what is committed, no cache, and of the path only the folders
+of Python and of the system. TESTS narrows what `make test` runs:
 
     TESTS=tests/values python -m pytest tests/install/fresh_machine.py --allow-hosts=* -s
 """
