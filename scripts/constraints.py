@@ -61,8 +61,8 @@ def resolve() -> dict[str, str]:
         command += ["--constraint", str(kept), "--report", str(report), f"{ROOT}[local,test]"]
         subprocess.run(command, check=True)
         found = json.loads(report.read_text(encoding="utf-8"))["install"]
-    named = {each["metadata"]["name"]: each["metadata"]["version"] for each in found}
-    return {name: version for name, version in named.items() if name != "almanaq"}
+    named = {each["metadata"]["name"]: each["metadata"]["version"].split("+")[0] for each in found}
+    return {name: version for name, version in named.items() if name not in ("almanaq", "pip", "setuptools", "wheel")}
 
 
 def main() -> int:
