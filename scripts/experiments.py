@@ -14,6 +14,7 @@ import argparse
 import io
 import json
 import os
+import platform
 import re
 import resource
 import sys
@@ -52,8 +53,14 @@ def run(path: Path) -> str:
     if code:
         return f"failed with exit code {code}"
     record["result"] = json.loads(printed.getvalue())
+    record["machine"] = machine()
     write(path, record)
     return "done"
+
+
+def machine() -> str:
+    """Say what it ran on: the processor's kind, its cores and the system."""
+    return f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
 
 
 def write(path: Path, record: dict[str, Any]) -> None:

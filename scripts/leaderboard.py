@@ -40,7 +40,7 @@ def page() -> str:
     text = HEAD
     for place, found in sorted(tables.items()):
         text += f"## {place[0]}: {place[1]}, {place[2]}\n\n"
-        text += "| system | measure | 95 % interval | questions | made with | processors | data | commit | record |\n"
+        text += "| system | measure | 95 % interval | questions | made with | machine | data | commit | record |\n"
         text += "| --- " * 9 + "|\n"
         for row in sorted(found, key=lambda row: -row.value):
             text += f"| {' | '.join((row.system, *row.cells))} |\n"
@@ -56,10 +56,10 @@ def rows() -> Iterator[Row]:
             record = json.loads(file.read_text(encoding="utf-8"))
             result = record.get("result") if isinstance(record, dict) else None
             if isinstance(result, dict) and {"task", "dataset", "metrics"} <= result.keys():
-                yield _row(file, result, commits)
+                yield _row(file, record, result, commits)
 
 
-def _row(file: Path, result: dict[str, Any], commits: dict[str, str]) -> Row:
+def _row(file: Path, record: dict[str, Any], result: dict[str, Any], commits: dict[str, str]) -> Row:
     metrics, told = result["metrics"], result.get("provenance", {})
     name = next((each for each in LEADING if each in metrics), next(iter(metrics)))
     path = file.relative_to(ROOT).as_posix()
@@ -73,7 +73,7 @@ def _row(file: Path, result: dict[str, Any], commits: dict[str, str]) -> Row:
         f"{low:.3f} to {high:.3f}" if low is not None else "",
         f"{result['queries']:,}",
         ", ".join(f"{each} {versions[each]}" for each in ("almanaq", "python", "numpy") if each in versions),
-        str(told.get("machine") or "not recorded"),
+        str(record.get("machine") or "not recorded"),
         data,
         commits.get(path, ""),
         f"`{path}`",

@@ -35,3 +35,20 @@ def test_a_rerun_outside_of_the_interval_disagrees(figures) -> None:
     assert figures.compare(kept, {"metrics": {"recall@1": 0.61, "f1": 0.25}})[0].startswith("recall@1")
     assert figures.compare(kept, {"metrics": {"recall@1": 0.5, "f1": 0.26}})[0].startswith("f1")
     assert figures.compare(kept, {"metrics": {"recall@1": 0.5}}) == ["f1: None instead of 0.25 [0.25, 0.25]"]
+
+
+def test_the_leaderboard_has_a_row_for_each_run_with_what_makes_it_again(root) -> None:
+    sys.path.insert(0, str(root / "scripts"))
+    try:
+        import leaderboard
+    finally:
+        sys.path.pop(0)
+    rows = list(leaderboard.rows())
+    assert len(rows) > 100
+    for row in rows:
+        measure, _, questions, made_with, _, data, _, record = row.cells
+        assert int(questions.replace(",", "")) > 0, row
+        assert all((measure, made_with, data)), row
+        assert (root / record.strip("`")).exists()
+    heads = [line for line in leaderboard.page().splitlines() if line.startswith("## ")]
+    assert len(heads) == len({row.place for row in rows})
