@@ -103,7 +103,7 @@ def hybridqa(data: Path, batch: int | None = None) -> dict[str, Any]:
     known = {}
     for question in sorted(folder.questions("validation"), key=lambda question: question.id):
         if len(known) < QUESTIONS and _fits(question) and question.text not in known:
-            found = know(question, make_relation(tables.get(question.gold[0])))
+            found = know(question, make_relation(tables.get(question.gold[0]), titled=True))
             known |= {question.text: (question.id, found)} if found is not None else {}
     ids = {name for name, _ in known.values()}
     with tempfile.TemporaryDirectory() as made:

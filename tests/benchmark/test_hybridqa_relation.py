@@ -136,3 +136,18 @@ def test_a_remark_after_a_linked_name_is_no_part_of_a_short_answer() -> None:
     said = [short_answer([[cell]], ["Name"], relation) for cell in cells]
     assert said == ["Ada Berg", "Bo Lund ( SWE )", "BA Mathematics ( 2nd )"]
     assert short_answer([[["one", "two"]]], ["Name_Info"], relation) == "one"
+
+
+def test_titled_texts_begin_with_the_name_of_their_article_where_they_do_not_say_it() -> None:
+    table = Table(TableId("0", "people_0"), ("Name",), (("Ada and Bo",),), title="People", section="Winners")
+    texts = {
+        "/wiki/Ada_Lovelace": "Ada Lovelace was born in Rome .",
+        "/wiki/Bo_(singer)": "The singer was born in Oslo .",
+    }
+    people = LinkedTable(table, ((tuple(texts),),), texts)
+    assert make_relation(people).arrow.column("Name_Info").to_pylist() == [list(texts.values())]
+    (titled,) = make_relation(people, titled=True).arrow.column("Name_Info").to_pylist()
+    assert titled == ["Ada Lovelace was born in Rome .", "Bo: The singer was born in Oslo ."]
+    model = FunctionModel(lambda text, question: None)
+    with almanaq.connect(open_relations([make_relation(people)]), model=model, cache=False) as connection:
+        assert connection.catalog.relations[0].description == "People / Winners"

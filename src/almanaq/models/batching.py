@@ -124,9 +124,9 @@ class BatchingReader:
             return None
         tokens = sum(map(estimate_tokens, call.passages))
         if self._batching.texts > 1 and tokens <= self._batching.text_tokens:
-            return ("answer_texts", call.question, call.from_rows, call.type, call.options, call.compared)
+            return ("answer_texts", call.question, call.from_rows, call.type, call.options, call.compared, call.about)
         if self._batching.questions > 1 and tokens <= self._reader.part_tokens:
-            return ("answer_many", call.passages)
+            return ("answer_many", call.passages, call.about)
         return None
 
     async def _join(self, kind: tuple[object, ...], call: TextCall) -> TextReply:
@@ -212,6 +212,7 @@ class BatchingReader:
     def _prompt(self, name: str, calls: Sequence[TextCall]) -> Prompt:
         if name == "answer_many":
             values: dict[str, object] = {"passages": _numbered(calls[0]), "items": [asked_values(c) for c in calls]}
+            values["about"] = calls[0].about
         else:
             values = {**asked_values(calls[0]), "documents": [_numbered(call) for call in calls]}
         limit = self._max_output * min(len(calls), 4)

@@ -95,7 +95,7 @@ class PromptedReader:
         return await self._combined(call, await asyncio.gather(*read))
 
     async def _read_part(self, call: TextCall, pieces: Sequence[Piece], part: int, parts: int) -> TextReply:
-        asked = call.question, call.type, call.options, call.compared, call.from_rows
+        asked = call.question, call.type, call.options, call.compared, call.from_rows, call.about
         frame, schema = _frame(call.function, *asked, part, parts, len(pieces))
         shown = [piece.text for piece in pieces]
         prompt = frame.prompt(shown, schema=schema, max_output_tokens=self._max_output)
@@ -155,12 +155,13 @@ def _frame(
     options: tuple[str, ...],
     compared: tuple[str, ...],
     from_rows: bool,
+    about: str,
     part: int,
     parts: int,
     count: int,
 ) -> tuple[Frame, dict[str, object]]:
     """Give the prompt of a question without its documents, and the schema of its replies: few differ in a query."""
-    call = TextCall(function, (), question, type_, options, compared, from_rows)
+    call = TextCall(function, (), question, type_, options, compared, from_rows, about)
     file = prompt_file("summarise" if function == "summary" else "answer")
     return file.frame({**asked_values(call), "part": part, "parts": parts}, count), reply_schema(call)
 
@@ -178,7 +179,7 @@ def _parsed(completion: Completion, call: TextCall) -> ParsedReply:
 def asked_values(call: TextCall) -> dict[str, object]:
     """Give what a prompt says of a call, its document apart."""
     form = FORMS[call.type]
-    said: dict[str, object] = {"question": call.question, "from_rows": call.from_rows}
+    said: dict[str, object] = {"question": call.question, "from_rows": call.from_rows, "about": call.about}
     said |= {"options": call.options, "compared": call.compared, "form": form}
     return said | {"yes_or_no": _wanted(call) if call.yes_or_no else ""}
 

@@ -139,6 +139,8 @@ class TextCall:
         options: the only values allowed, where the query gave them.
         compared: the literals that the query compares the answer with, each of which gets a verdict.
         from_rows: whether the question was made of what rows hold, and so is data like the document.
+        about: where the document stands: its column, its table and that one's title. A reader may be told; it makes no
+            other call of it, as equal documents are read once.
     """
 
     function: Literal["answer", "summary"]
@@ -148,6 +150,7 @@ class TextCall:
     options: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     from_rows: bool = False
+    about: str = ""
 
     @property
     def yes_or_no(self) -> bool:

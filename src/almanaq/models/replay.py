@@ -221,5 +221,5 @@ class _ReplayLinker:
 
 def call_hash(call: TextCall) -> str:
     """Give the identity of a text call, without its text: a bundle holds none of the documents."""
-    told = astuple(call)[:-1]  # where the question comes from makes no other reply of it
+    told = astuple(call)[:-2]  # where the question and the document come from makes no other reply of it
     return hashlib.sha256(json.dumps(told).encode("utf-8", "surrogatepass")).hexdigest()

@@ -75,16 +75,16 @@ class HybridGenerator:
     def _pipeline(self) -> HybridPipeline:
         return open_pipeline(self._opened)
 
+    def _relation(self, table: TableId) -> HybridRelation:
+        """Give a table as it is asked: a language model reads which article each passage is of."""
+        return make_relation(self._tables.get(table), titled=self.name != "local")
+
     def expected(self, asked: Sequence[Asked]) -> Usage:
         """Give what the answers to these questions are expected to take; nothing by `local`."""
         if self.name == "local" or self._opened.language is None:
             return Usage()
         proposer = PromptedProposer(self._opened.language)
-        each = (
-            expected_usage(one.question, make_relation(self._tables.get(one.tables[0].id)), proposer)
-            for one in asked
-            if one.tables
-        )
+        each = (expected_usage(one.question, self._relation(one.tables[0].id), proposer) for one in asked if one.tables)
         return sum(each, Usage())
 
     async def reply(self, asked: Asked) -> Reply:
@@ -94,7 +94,7 @@ class HybridGenerator:
     def _reply(self, asked: Asked) -> Reply:
         if not asked.tables:
             return Reply("", stage="retrieval" if asked.id in self._questions else "")
-        relations = [make_relation(self._tables.get(table.id)) for table in asked.tables[:MOST]]
+        relations = [self._relation(table.id) for table in asked.tables[:MOST]]
         place = choose_table(asked.question, relations)
         with spending() as spent:
             prediction = self._pipeline.answer(asked.question, relations[place])

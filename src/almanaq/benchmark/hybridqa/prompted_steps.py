@@ -59,7 +59,6 @@ class PromptedProposer:
     def prompt(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Prompt:
         """Give the request that `propose` sends."""
         values = {
-            "title": asked.relation.title,
             "schema": schema_text(asked.catalog),
             "question": question[:_LONGEST],
             "tried": tried,

@@ -18,6 +18,9 @@ from almanaq.suql.databases.typed_columns import type_column
 
 INFO, TEXT = "_Info", "_Text"
 _EXAMPLES = 3
+_SOON = 300
+"""Characters of a passage in which its article is named, as a rule."""
+
 _REMARK = re.compile(r"(.*\S)\s*\([^()]*\)\s*")
 
 
@@ -52,17 +55,18 @@ class HybridRelation:
         return tuple(f.name for f in self.arrow.schema if f.name not in self.spelled and _is_list(f.type))
 
     def schema(self) -> RelationSchema:
-        """Give the declaration of the columns of passages as free text."""
+        """Give the declaration of the columns of passages as free text, and the title."""
         free = ColumnSchema(kind=ColumnKind.FREE_TEXT)
-        return RelationSchema(columns=dict.fromkeys(self.info_columns, free))
+        return RelationSchema(self.title or None, columns=dict.fromkeys(self.info_columns, free))
 
 
-def make_relation(linked: LinkedTable) -> HybridRelation:
+def make_relation(linked: LinkedTable, *, titled: bool = False) -> HybridRelation:
     """Give the relation of a linked table.
 
     A column has the type that at least 95 % of its cells can be read as; the others are NULL there and counted in the
     report, and the column `Column_Text` holds what the table writes. Where a column has links, `Column_Info` holds the
-    texts of each cell's passages, NULL where a cell has none.
+    texts of each cell's passages, NULL where a cell has none. `titled` texts begin with what their article is called
+    where they do not say it soon: of several in a cell, a reader knows which is which.
     """
     import pyarrow as pa
 
@@ -84,7 +88,7 @@ def make_relation(linked: LinkedTable) -> HybridRelation:
         else:
             named[name] = _names(cells[at], links[at])
         if any(links[at]):
-            texts = [_texts(each, linked.passages) for each in links[at]]
+            texts = [_texts(each, linked.passages, titled=titled) for each in links[at]]
             found.append((name + INFO, at, pa.array(texts, pa.list_(pa.large_string()))))
     names = clean_header([name for name, _, _ in found], table.id.table)
     lost = [link for row in linked.links for each in row for link in each if link not in linked.passages]
@@ -133,8 +137,20 @@ def _is_list(type_: Any) -> bool:
     return bool(pa.types.is_list(type_))
 
 
-def _texts(links: CellLinks, passages: Mapping[str, str]) -> list[str] | None:
-    return [passages[link] for link in links if link in passages] or None
+def _texts(links: CellLinks, passages: Mapping[str, str], *, titled: bool) -> list[str] | None:
+    found = [(link, passages[link]) for link in links if link in passages]
+    return [_with_title(link, text) if titled else text for link, text in found] or None
+
+
+def _with_title(link: str, text: str) -> str:
+    """Give a passage with its article's name before it, where its beginning does not say it."""
+    name = _title(link)
+    return text if f" {normalized(name)} " in f" {normalized(text[:_SOON])} " else f"{name}: {text}"
+
+
+def _title(link: str) -> str:
+    """Give what an article is called, without the remark that tells it from others of that name."""
+    return _REMARK.sub(r"\1", link.rpartition("/")[2].replace("_", " "))
 
 
 def _spellings(typed: Any, written: Sequence[str]) -> dict[Any, str]:
@@ -151,8 +167,7 @@ def _names(cells: Sequence[str], links: Sequence[CellLinks]) -> dict[str, str]:
     found = {}
     for cell, targets in zip(cells, links, strict=True):
         match = _REMARK.fullmatch(cell)
-        titles = (target.rpartition("/")[2].replace("_", " ") for target in targets)
-        if match and any(normalized(_REMARK.sub(r"\1", title)) == normalized(match[1]) for title in titles):
+        if match and any(normalized(_title(target)) == normalized(match[1]) for target in targets):
             found[cell] = match[1]
     return found
 

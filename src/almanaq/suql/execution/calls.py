@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal
@@ -68,7 +68,8 @@ class TextCalls:
         self._reader, self._max_calls, self._strict = reader, max_calls, strict
         self._slots = asyncio.Semaphore(concurrency)
         sites = tuple(sites)
-        self._compared = _compared_literals(sites)
+        self._compared = _by_question(sites, lambda site: site.compared)
+        self._about = _by_question(sites, lambda site: (site.about,))
         self._written = {site.question.name for site in sites if site.question.is_string}
         self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
         self.usage = Usage()
@@ -78,11 +79,14 @@ class TextCalls:
 
     def call_for(self, site: Site, passages: tuple[str, ...], question: str) -> tuple[bytes, TextCall]:
         """Give the call for a site's document and question, and its identity."""
-        compared = self._compared.literals(site, question)
+        compared, about = self._compared.of(site, question), self._about.of(site, question)
         function: Literal["answer", "summary"] = "summary" if site.function == "summary" else "answer"
         # A question that the query writes out is the query's own, also where a row makes the same.
         from_rows = question not in self._written
-        call = TextCall(function, passages, question, site.type, self.options_of(site) or (), compared, from_rows)
+        # Of equal documents in several columns one call is made, which cannot say where they stand.
+        where = about[0] if len(about) == 1 else ""
+        options = self.options_of(site) or ()
+        call = TextCall(function, passages, question, site.type, options, compared, from_rows, where)
         return _identity(call), call
 
     def options_of(self, site: Site) -> tuple[str, ...] | None:
@@ -233,24 +237,24 @@ def _read_as(call: TextCall, value: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Compared:
-    """Literals by (function, type, options) and question; None for questions that are computed per row."""
+class _ByQuestion:
+    """What is known of sites by (function, type, options) and question; None for questions computed per row."""
 
-    by_question: Mapping[tuple[object, ...], tuple[str, ...]]
+    known: Mapping[tuple[object, ...], tuple[str, ...]]
 
-    def literals(self, site: Site, question: str) -> tuple[str, ...]:
+    def of(self, site: Site, question: str) -> tuple[str, ...]:
         kind = (site.function, site.type, site.options, site.options_from)
-        found = (*self.by_question.get((*kind, question), ()), *self.by_question.get((*kind, None), ()))
+        found = (*self.known.get((*kind, question), ()), *self.known.get((*kind, None), ()))
         return tuple(dict.fromkeys(found))
 
 
-def _compared_literals(sites: Iterable[Site]) -> _Compared:
+def _by_question(sites: Iterable[Site], known: Callable[[Site], tuple[str, ...]]) -> _ByQuestion:
     found: dict[tuple[object, ...], dict[str, None]] = {}
     for site in sites:
         asked = site.question.name if site.question.is_string else None
         key = (site.function, site.type, site.options, site.options_from, asked)
-        found.setdefault(key, {}).update(dict.fromkeys(site.compared))
-    return _Compared({key: tuple(literals) for key, literals in found.items()})
+        found.setdefault(key, {}).update(dict.fromkeys(known(site)))
+    return _ByQuestion({key: tuple(each) for key, each in found.items()})
 
 
 def _identity(call: TextCall) -> bytes:

@@ -29,6 +29,7 @@ class Site:
         needed: condition under which the output looks at it, which may hang on other sites; None: always.
         options_from: the query whose values are the options; None: they are written out, or there are none.
         bound: what the size of a number stays below to be one of the SQL type; None: there is no bound.
+        about: where the document stands, as its readers are told; "" where it is computed.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Site:
     needed: exp.Expr | None = None
     bound: Decimal | None = None
     options_from: exp.Query | None = None
+    about: str = ""
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -23,12 +23,14 @@ class EvidenceSource:
 
     Attributes:
         key: the names by which the block refers to its declared key columns; empty where none are declared.
+        about: the place in words, with the relation's title.
     """
 
     site: str
     relation: str
     column: str
     key: tuple[str, ...]
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

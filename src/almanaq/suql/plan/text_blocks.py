@@ -10,6 +10,9 @@ from almanaq.suql.plan.references import carried_name, column, own_columns, repo
 from almanaq.suql.plan.sites import FROM_ALIAS, Site, SiteCollector
 from almanaq.suql.plan.stages import EvidenceSource, TextBlock
 
+_TITLE = 120
+"""Characters of a relation's description that readers of its texts are shown."""
+
 
 def text_block(name: str, block: exp.Select, catalog: Catalog, row_id: exp.Expr | None) -> TextBlock:
     """Give the stage that a plain block becomes.
@@ -80,4 +83,12 @@ def _evidence(site: Site, columns: dict[str, exp.Column], relations: dict[str, R
     key = [column(reference.table, name.lower()) for name in relation.key]
     columns.update({carried_name(node): node for node in key})
     names = tuple(map(carried_name, key))
-    return [EvidenceSource(site.id, relation.name, spelled.name if spelled else reference.name, names)]
+    name = spelled.name if spelled else reference.name
+    return [EvidenceSource(site.id, relation.name, name, names, _about(relation, name))]
+
+
+def _about(relation: Relation, column_name: str) -> str:
+    """Give where a document stands, for its readers: the column, the relation, and the relation's title."""
+    title = " ".join(relation.description.split())
+    title = title if len(title) <= _TITLE else title[: _TITLE - 1] + "…"
+    return f'column "{column_name}" of table "{relation.name}"' + (f": {title}" if title else "")
