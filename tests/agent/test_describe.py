@@ -29,6 +29,18 @@ CASES = [
     ("SELECT * FROM r WHERE name ILIKE 'B%'", "r whose name begins with B"),
     ("SELECT EXTRACT(YEAR FROM d), COUNT(*) FROM r GROUP BY EXTRACT(YEAR FROM d)", "the number of r, for each year of d"),
     ("SELECT * FROM r WHERE x AND NOT y", "r whose x is yes and y is no"),
+    ("SELECT * FROM r WHERE n > (SELECT n FROM r WHERE name = 'Ann')", "r whose n is above that of Ann"),
+    ("SELECT * FROM r WHERE n > (SELECT n FROM r WHERE id = 3)", "r whose n is above the n of those whose id is 3"),
+    ("SELECT * FROM r WHERE n = (SELECT n FROM r ORDER BY m DESC LIMIT 1)", "r whose n is the n of the one with the highest m"),
+    ("SELECT * FROM r WHERE n >= ALL (SELECT n FROM r)", "r whose n is at least every n"),
+    ("SELECT * FROM r WHERE city = ANY (ARRAY['A', 'B'])", "r whose city is A or B"),
+    ("SELECT * FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a = r.a)", "r whose related s exist"),
+    ("SELECT * FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.a = r.a)", "r whose related s do not exist"),
+    ("SELECT * FROM r WHERE lower(name) = 'ann' AND coalesce(a, b) > 1", "r whose name is ann and a or else b is above 1"),
+    ("SELECT * FROM r WHERE opening ->> 'Mon' = 'x'", "r whose Mon of opening is x"),
+    ("SELECT * FROM r WHERE summary(reviews) ILIKE '%calm%'", "r whose summary of reviews contains calm"),
+    ("SELECT a FROM r WHERE n = 1 EXCEPT SELECT a FROM s", "r whose n is 1, but not s"),
+    ("WITH t AS (SELECT a FROM r WHERE n = 1) SELECT a FROM t WHERE a > 2", "t whose a is above 2; t here are r whose n is 1"),
     ("SELECT * FROM r WHERE x IN (SELECT y FROM s WHERE z = 1)", "r whose related s whose z is 1"),
 ]  # fmt: skip
 

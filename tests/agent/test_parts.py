@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from almanaq.agent.classifier import PromptedClassifier
 from almanaq.agent.conversation import Agent
 from almanaq.agent.describe import describe
 from almanaq.agent.history import Shown, Turn
-from almanaq.agent.keyed import named_rows, with_keys
+from almanaq.agent.keyed import named_rows, with_keys, without_keys
 from almanaq.agent.local import LocalDialogue
 from almanaq.agent.privacy import shows_private
 from almanaq.agent.relax import LocalRelaxer, Query
@@ -17,6 +20,7 @@ from almanaq.agent.shots import examples_path, find_examples, fitting, read_exam
 from almanaq.agent.tables import relevant
 from almanaq.errors import ModelCallError, SourceError
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
+from almanaq.web.answers import turn_from_json, turn_to_json
 
 from . import worlds
 from .scripted import Script, models, query, turn
@@ -120,6 +124,29 @@ def test_keys_come_along_unseen():
     assert (reply.shown.relation, reply.shown.columns) == ("restaurants", ("id",))
     assert dict(zip(reply.shown.keys, reply.shown.names, strict=True)) == {(4,): "Casa Verde", (2,): "Golden Wok"}
     assert "row_key" not in f"{reply.suql} {reply.columns} {reply.answer}"
+
+
+def test_rows_carry_what_a_query_compares_or_sorts_by_where_a_model_writes_the_next_one():
+    world = worlds.eateries()
+    suql = "SELECT name, price FROM restaurants r WHERE rating > 4 AND price <> 'dear' ORDER BY r.num_reviews"
+    keyed = with_keys(suql, world.catalog, compared=True)
+    assert keyed.beside == ("rating", "num_reviews")
+    result, shown = without_keys(world.run(keyed.suql), keyed, suql)
+    assert result.columns == ("name", "price")
+    for values, row in zip(shown.values, result.rows, strict=True):
+        assert [name for name, _ in values] == ["price", "rating", "num_reviews"]
+        assert values[0][1] == row[1]
+        assert float(values[1][1]) > 4
+    assert result.rows
+    assert with_keys(suql, world.catalog).beside == ()
+    private = replace(world.catalog.relations[0].column("rating"), private=True)
+    columns = tuple(private if c.name == "rating" else c for c in world.catalog.relations[0].columns)
+    hidden = Catalog((replace(world.catalog.relations[0], columns=columns), *world.catalog.relations[1:]))
+    assert with_keys(suql, hidden, compared=True).beside == ("num_reviews",)
+    turn = Turn("q", suql, "Two.", entities=tuple(("name", row[0]) for row in result.rows), shown=shown)
+    told = turn_from_json(json.loads(json.dumps(turn_to_json(turn), default=str)))
+    assert told.shown == shown
+    world.close()
 
 
 def test_without_a_key_rows_are_found_again_by_their_name():

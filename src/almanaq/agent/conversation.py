@@ -227,7 +227,7 @@ class Agent:
         known = self._with_keys.get(suql)
         if known is None:
             try:
-                known = with_keys(suql, self._engine.catalog)
+                known = with_keys(suql, self._engine.catalog, compared=not self._links_words)
             except SqlglotError:
                 return None
             if known is not None:

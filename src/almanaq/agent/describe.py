@@ -28,6 +28,9 @@ _AGGREGATES: dict[type[exp.Expr], str] = {
 }
 
 
+_SETS: dict[type[exp.Expr], str] = {exp.Union: "and", exp.Intersect: "that are also among", exp.Except: "but not"}
+
+
 def describe(suql: str, shown: Sequence[Shown] = ()) -> str:
     """Give a phrase like "restaurants whose price is cheap, highest rating first"; SQL for what has no words.
 
@@ -38,11 +41,23 @@ def describe(suql: str, shown: Sequence[Shown] = ()) -> str:
         tree = query_tree(suql)
     except SqlglotError:
         return suql
-    if not isinstance(tree, exp.Select) or tree.args.get("with_"):
-        return suql
     names = {(s.columns[0], str(key[0])): name for s in shown for key, name in zip(s.keys, s.names, strict=True)}
     changed = tree.transform(lambda node: _by_name(node, names)) if names else tree
-    return _select(changed) if isinstance(changed, exp.Select) else suql
+    return _query(changed) or suql
+
+
+def _query(tree: exp.Expr) -> str | None:
+    """Give a query in words: what a set operation joins, and what a WITH calls by names; None for one without FROM."""
+    if isinstance(tree, exp.Select):
+        named = tree.args["with_"].expressions if tree.args.get("with_") else []
+        parts = [(words(each.alias), _query(each.this)) for each in named]
+        if tree.args.get("from_") is None or not all(said for _, said in parts):
+            return None
+        return "; ".join([_select(tree), *(f"{name} here are {said}" for name, said in parts)])
+    if isinstance(tree, exp.SetOperation) and not tree.args.get("with_"):
+        left, right = _query(tree.this.unnest()), _query(tree.expression.unnest())
+        return f"{left}, {_SETS[type(tree)]} {right}" if left and right else None
+    return None
 
 
 def condition_words(condition: exp.Expr) -> str:
@@ -149,8 +164,13 @@ def _condition(node: exp.Expr) -> str:
     if comparison is None:
         return f"{words(node.name)} is yes" if isinstance(node, exp.Column) else _sql(node)
     left, right = node.args["this"], node.args["expression"]
-    if isinstance(right, exp.Any):
+    if isinstance(right, exp.Any | exp.All):
         inner = right.this.unnest()
+        if isinstance(inner, exp.Select):
+            which = "any" if isinstance(right, exp.Any) else "every"
+            return f"{_expression(left)} {comparison} {which} {(_figure(inner) or _sql(inner)).removeprefix('the ')}"
+        if isinstance(inner, exp.Array):
+            return f"{_expression(left)} {comparison} " + " or ".join(map(_literal, inner.expressions))
         return f"{_expression(inner)} include {_literal(left)}"
     if isinstance(left, exp.Anonymous):
         return f"{_source(left)} {_verdict(right)} “{_question(left)}”"
@@ -186,23 +206,49 @@ def _expression(node: exp.Expr) -> str:
         return _one_value(node)
     if isinstance(node, exp.Case) and node.args.get("this") is not None:
         return _expression(node.args["this"])
+    if isinstance(node, exp.Lower | exp.Upper | exp.Trim):
+        return _expression(node.this)
+    if isinstance(node, exp.Coalesce):
+        return " or else ".join(map(_literal, (node.this, *node.expressions)))
+    if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
+        return f"{_json_path(node.expression)} of {_expression(node.this)}"
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "summary":
+        return f"summary of {_source(node)}"
     if isinstance(node, exp.Anonymous):
         return f"answer to “{_question(node)}”"
     return _sql(node)
 
 
+def _json_path(node: exp.Expr) -> str:
+    """Give the path of a JSON field: "opening Mon"."""
+    return (
+        " ".join(p.name or str(p.this) for p in node.expressions[1:]) if isinstance(node, exp.JSONPath) else node.name
+    )
+
+
 def _one_value(node: exp.Subquery) -> str:
     """Give "the average salary", "that of Ann" for a query of one figure."""
     inner = node.unnest()
-    figure = inner.expressions[0] if isinstance(inner, exp.Select) and len(inner.expressions) == 1 else None
-    where = inner.args.get("where") if figure is not None else None
-    if where is not None and isinstance(figure, exp.Max | exp.Min):
-        named = [each.name.strip("%") for each in where.find_all(exp.Literal) if each.is_string]
-        if len(named) == 1:
-            return f"that of {named[0]}"
-        among = _listed(named) if named else "those whose " + _condition(where.this)
-        return f"the {_expression(figure)} among {among}"
-    return f"the {_expression(figure)}" if type(figure) in _AGGREGATES and figure is not None else _sql(node)
+    return (_figure(inner) if isinstance(inner, exp.Select) else None) or _sql(node)
+
+
+def _figure(inner: exp.Select) -> str | None:
+    """Give the figure that a query has in words; None where it has no words."""
+    figure = inner.expressions[0].unalias() if len(inner.expressions) == 1 else None
+    where = inner.args.get("where")
+    if figure is None or not isinstance(figure, exp.Column | exp.Avg | exp.Max | exp.Min | exp.Sum | exp.Count):
+        return None
+    if where is None:
+        order = inner.args.get("order")
+        first = f" of the one with the {_ordered(order.expressions[0])}" if order is not None else ""
+        return f"the {_expression(figure)}{first}"
+    named = [each.name.strip("%") for each in where.find_all(exp.Literal) if each.is_string]
+    if not isinstance(figure, exp.Max | exp.Min | exp.Column):
+        return f"the {_expression(figure)} of those whose {_condition(where.this)}"
+    if len(named) == 1:
+        return f"that of {named[0]}"
+    among = _listed(named) if named else "those whose " + _condition(where.this)
+    return f"the {_expression(figure)} {'of' if isinstance(figure, exp.Column) else 'among'} {among}"
 
 
 def _exists(node: exp.Expr) -> str | None:
@@ -237,7 +283,9 @@ def _not(node: exp.Expr) -> str:
         return f"{words(inner.name)} is no"
     if (found := _exists(inner)) is not None:
         return f"{found} do not exist"
-    if isinstance(inner, exp.EQ) and isinstance(inner.expression, exp.Any):
+    if isinstance(inner, exp.Exists):
+        return _there_is(inner).removesuffix("exist") + "do not exist"
+    if isinstance(inner, exp.EQ) and isinstance(inner.expression, exp.Any) and " include " in _condition(inner):
         return _condition(inner).replace(" include ", " do not include ", 1)
     if isinstance(inner, exp.EQ):
         return _condition(exp.NEQ(this=inner.this, expression=inner.expression))
@@ -259,7 +307,14 @@ def _alike(node: exp.Expr) -> str:
     return f"{_expression(node.this)} {how} {pattern.strip('%')}"
 
 
+def _there_is(node: exp.Expr) -> str:
+    inner = node.this.unnest()
+    tables = [table.name for table in inner.find_all(exp.Table)]
+    return f"related {words(tables[0])} exist" if tables else _sql(node)
+
+
 _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
+    exp.Exists: _there_is,
     exp.Paren: lambda n: "(" + _condition(n.this) + ")",
     exp.And: lambda n: " and ".join(_condition(c) for c in n.flatten()),
     exp.Or: lambda n: " or ".join(_condition(c) for c in n.flatten()),

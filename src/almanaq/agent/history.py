@@ -30,12 +30,14 @@ class Shown:
         relation: the relation they are rows of.
         columns: the columns that identify a row, its declared key where there is one; `keys` their values per row.
         names: what each row was called in the reply.
+        values: for each row, its other short cells, and those that its query compares or sorts by: (column, value).
     """
 
     relation: str
     columns: tuple[str, ...]
     keys: tuple[tuple[Value, ...], ...]
     names: tuple[str, ...]
+    values: tuple[tuple[Key, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

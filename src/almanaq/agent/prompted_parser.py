@@ -101,7 +101,7 @@ class PromptedParser:
 def _turn(turn: Turn) -> dict[str, object]:
     if turn.private:
         return {"request": turn.question, "suql": turn.suql, "reply": "(its rows are private)", "shown": []}
-    shown = [f"{column} = {value}{_key(turn, i)}" for i, (column, value) in enumerate(turn.entities)]
+    shown = [f"{column} = {value}{_key(turn, i)}{_values(turn, i)}" for i, (column, value) in enumerate(turn.entities)]
     return {"request": turn.question, "suql": turn.suql, "reply": turn.answer[:_ANSWER_LENGTH], "shown": shown}
 
 
@@ -111,6 +111,12 @@ def _key(turn: Turn, i: int) -> str:
         return ""
     pairs = zip(turn.shown.columns, turn.shown.keys[i], strict=True)
     return "".join(f"; {column} = {value}" for column, value in pairs)
+
+
+def _values(turn: Turn, i: int) -> str:
+    """Give what a row that was shown was compared, sorted or described by."""
+    values = turn.shown.values if turn.shown is not None else ()
+    return "".join(f"; {column} = {value}" for column, value in values[i]) if i < len(values) else ""
 
 
 def read_reply(text: str) -> dict[str, Any] | None:

@@ -57,7 +57,8 @@ def turn_from_json(kept: dict[str, Any]) -> Turn:
     shown = kept["shown"]
     if shown is not None:
         keys = tuple(tuple(key) for key in shown["keys"])
-        shown = Shown(shown["relation"], tuple(shown["columns"]), keys, tuple(shown["names"]))
+        values = tuple(tuple(map(tuple, row)) for row in shown.get("values", ()))
+        shown = Shown(shown["relation"], tuple(shown["columns"]), keys, tuple(shown["names"]), values)
     entities = tuple((name, value) for name, value in kept["entities"])
     return replace(Turn(kept["question"]), **{**kept, "entities": entities, "shown": shown})
 
