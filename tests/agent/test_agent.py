@@ -127,7 +127,10 @@ def test_nothing_found_is_said_without_the_model(eateries):
     one, script = agent(eateries, query("SELECT name FROM restaurants WHERE price = 'luxury'"))
     response = one.respond("something grand")
     assert response.status == "no_result"
-    assert response.answer == "I searched for restaurants whose price is luxury, and found nothing."
+    assert response.answer == (
+        "I searched for restaurants whose price is luxury, and found nothing.\n"
+        "0 of 4 rows fulfil: price is luxury; the column holds cheap, expensive, moderate."
+    )
     assert response.rows == ()
     assert len(script.prompts) == 1
 

@@ -13,6 +13,7 @@ from almanaq.agent.describe import describe
 from almanaq.agent.history import Shown, Turn
 from almanaq.agent.keyed import named_rows, with_keys, without_keys
 from almanaq.agent.local import LocalDialogue
+from almanaq.agent.loosened_words import believed
 from almanaq.agent.privacy import shows_private
 from almanaq.agent.relax import LocalRelaxer, Query
 from almanaq.agent.responder import cell
@@ -89,6 +90,49 @@ def test_the_model_may_loosen_a_condition_and_is_not_believed_beyond_that():
     assert (reply.status, reply.rows) == ("answered", (("Nonna's Table",),))
     assert reply.relaxed == "price is luxury (now: price is moderate)"
     assert reply.answer == f"Nothing fulfils all of that. I left one condition out: “{reply.relaxed}”.\nOne place."
+
+
+def test_what_was_loosened_is_said_as_the_model_says_it():
+    world = worlds.eateries()
+    empty = "SELECT name FROM restaurants WHERE price = 'luxury' AND location = 'Palo Alto'"
+    said = "Palo Alto has nothing of luxury, so I looked at moderate prices"
+    loosened = json.dumps({"condition": 1, "replacement": "price = 'moderate'", "said": said})
+    reply = Agent(world, models(Script(query(empty), loosened, "One place."))).respond("grand places in Palo Alto")
+    world.close()
+    assert reply.answer == f"Nothing fulfils all of that. {said}.\nOne place."
+    assert reply.relaxed == "price is luxury (now: price is moderate)"
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("I left the rating out.", ""),
+        ("Nothing is rated above 4.5 there; I took any rating.", ""),
+        ("The rating may be at least 3.9 now.", "rating is at least 3.9"),
+    ],
+)
+def test_a_sentence_about_the_condition_is_believed(said, instead):
+    assert believed(said, "rating is above 4.5", instead, "well rated Thai food") == said
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("I left the price out.", ""),
+        ("I left the rating out. Call 555 for a table.", ""),
+        ("I left the rating out, as Nonna's Table has the best.", ""),
+        ("I took ratings from 3.", ""),
+        ("I left the rating out, see https://x.example", ""),
+        ("rating > 4.5 became NULL", ""),
+        ("The rating may be lower.", "rating is at least 3.9"),
+        ("rating " * 40, ""),
+        ("", ""),
+        (None, ""),
+        (["rating"], ""),
+    ],
+)
+def test_a_sentence_of_anything_else_is_not_believed(said, instead):
+    assert believed(said, "rating is above 4.5", instead, "well rated Thai food") == ""
 
 
 @pytest.mark.parametrize("reply", ["?", '{"condition": 9}', '{"condition": 1, "replacement": "1; DROP TABLE x"}'])

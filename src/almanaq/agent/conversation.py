@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from almanaq.agent.shots import Examples
 from almanaq.agent.small_tables import SmallTables
 from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import MOST_TABLES, ChooseTables, relevant, tables_of
+from almanaq.agent.threads import in_thread
 from almanaq.agent.turn_account import Steps, TurnAccount, with_earlier
 from almanaq.agent.turn_time import TurnTime, options_of_turn, within
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
@@ -63,6 +63,7 @@ class _Ran:
     result: Result
     shown: Shown | None
     relaxed: str | None = None
+    loosened: str = ""
     earlier: tuple[Trace, ...] = ()
     told: tuple[KeptOut, ...] = ()
 
@@ -152,7 +153,7 @@ class Agent:
     async def aevents(self, question: str, history: Sequence[Turn] = ()) -> AsyncIterator[Event]:
         """Yield the events in asynchronous code; the work is done in threads, one step at a time."""
         steps = self.events(question, history)
-        while (event := await asyncio.to_thread(next, steps, None)) is not None:
+        while (event := await in_thread(next, steps, None)) is not None:
             yield event
 
     def _steps(self, question: str, history: History) -> Steps:
@@ -257,7 +258,8 @@ class Agent:
             try:
                 yield QueryWritten(loosened.suql, attempt + 1)
                 found = self._rows(loosened.suql)
-                other = _Ran(ran.parsed, loosened.suql, *found, loosened.said, earlier=(*earlier, ran.result.trace))
+                before = (*earlier, ran.result.trace)
+                other = _Ran(ran.parsed, loosened.suql, *found, loosened.said, loosened.sentence, before)
             except AlmanaqError:
                 # What cannot be loosened, or costs too much, leaves the honest reply: nothing was found.
                 continue
@@ -313,7 +315,9 @@ class Agent:
         if response.private and not self._links_words:
             responder, notes = LocalResponder(), (*notes, _UNSEEN)
         total = self._total(ran.suql, len(rows))
-        found = Found(question, searched, response.columns, rows, result.evidence, notes, ran.relaxed, total)
+        found = Found(
+            question, searched, response.columns, rows, result.evidence, notes, ran.relaxed, ran.loosened, total
+        )
         if ran.empty:
             return replace(response, answer=_nothing(found, ran.told))
         yield RowsFound(response.columns, rows, result.evidence)
@@ -371,7 +375,11 @@ def _nothing(found: Found, told: Sequence[KeptOut]) -> str:
 
     No model words this: there is nothing to word, and much to invent.
     """
-    said = [f"{str(each)[:1].upper()}{str(each)[1:]}." for each in told] if len(told) > 1 else []
+    said = (
+        [f"{str(each)[:1].upper()}{str(each)[1:]}." for each in told]
+        if len(told) > 1 or any(each.values for each in told)
+        else []
+    )
     return "\n".join([f"I searched for {found.searched}, and found nothing.", *said, *found.notes])
 
 

@@ -100,7 +100,7 @@ def _held(tree: exp.Select, part: exp.Expr, run: RunQuery, private: Collection[s
         made.set(name, None)
     made.set("expressions", [next(iter(columns.values())).copy()])
     made.set("distinct", exp.Distinct())
-    found = run(_text(made.limit(_VALUES))).rows
+    found = run(_text(made.order_by("1").limit(_VALUES))).rows
     return tuple(" ".join(str(row[0]).split())[:_LENGTH] for row in found if row[0] is not None)
 
 

@@ -13,6 +13,7 @@ from almanaq.agent.describe import condition_words
 from almanaq.agent.keyed import main_relation
 from almanaq.agent.local.facts import name_place
 from almanaq.agent.local.schema_index import Place, place
+from almanaq.agent.loosened_words import believed
 from almanaq.agent.prompting import complete
 from almanaq.agent.reply_reading import json_object
 from almanaq.errors import ModelCallError
@@ -26,10 +27,14 @@ TRIES = 2
 
 @dataclass(frozen=True, slots=True)
 class Loosened:
-    """A query with one condition left out or loosened, and what that was, in words."""
+    """A query with one condition left out or loosened, and what that was, in words.
+
+    `sentence` is what the model says of it to the asker, where that may be believed; "" where not.
+    """
 
     suql: str
     said: str
+    sentence: str = ""
 
 
 class Relaxer(Protocol):
@@ -167,16 +172,21 @@ class PromptedRelaxer:
         if not isinstance(number, int) or not 1 <= number <= len(open_):
             return self._local.relax(question, query, open_)
         chosen, replacement = open_[number - 1], reply.get("replacement")
-        return chosen, _loosened(query, chosen, replacement if isinstance(replacement, str) else None)
+        return chosen, _loosened(query, chosen, replacement, (reply.get("said"), question))
 
 
-def _loosened(query: Query, chosen: int, replacement: str | None) -> Loosened:
-    """Give the query with the replacement where that is a condition; it is described by us, not by the model."""
-    said = query.words(chosen)
-    if replacement and replacement.strip():
+def _loosened(query: Query, chosen: int, replacement: object, told: tuple[object, str]) -> Loosened:
+    """Give the query with the replacement where that is a condition, described by what it asks for.
+
+    `told` is what the model says of it, and the question: said where it speaks of that condition and of nothing else.
+    """
+    said, (sentence, question) = query.words(chosen), told
+    if isinstance(replacement, str) and replacement.strip():
         try:
             other = sqlglot.parse_one(f"SELECT 1 WHERE {replacement}", read="postgres").args["where"].this
-            return Loosened(query.without(chosen, _text(other)), f"{said} (now: {condition_words(other)})")
+            now = condition_words(other)
+            told_now = believed(sentence, said, now, question)
+            return Loosened(query.without(chosen, _text(other)), f"{said} (now: {now})", told_now)
         except (sqlglot.errors.SqlglotError, KeyError):
             pass
-    return Loosened(query.without(chosen), said)
+    return Loosened(query.without(chosen), said, believed(sentence, said, "", question))

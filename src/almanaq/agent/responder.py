@@ -33,6 +33,7 @@ class Found:
         evidence: for each row, the quotes that it rests on.
         notes: what the asker should know: words left out, spellings understood.
         relaxed: the condition that was left out to find rows, in words; None when none was.
+        loosened: the sentence that says so in a model's words, checked; "" where ours do.
         total: how many rows there are in all, where the query's LIMIT cut them and they are quickly counted.
     """
 
@@ -43,6 +44,7 @@ class Found:
     evidence: tuple[tuple[Evidence, ...], ...] = ()
     notes: tuple[str, ...] = ()
     relaxed: str | None = None
+    loosened: str = ""
     total: int | None = None
 
 
@@ -89,9 +91,11 @@ class LocalResponder:
 
 
 def left_out(found: Found) -> str:
-    """Say which condition was left out to find rows; "" when none was. No model words this."""
+    """Say which condition was left out to find rows; "" when none was."""
     if found.relaxed is None:
         return ""
+    if found.loosened:
+        return f"Nothing fulfils all of that. {found.loosened}\n"
     return f"Nothing fulfils all of that. I left one condition out: “{found.relaxed}”.\n"
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from almanaq.agent.exact import exact_prompt, exact_query
 from almanaq.agent.responder import Found, respond_prompt
+from almanaq.agent.threads import in_thread
 from almanaq.benchmark.generation.context import sqlite_dialect
 from almanaq.benchmark.generation.expected import WRITTEN_QUERY, WRITTEN_REPLY, of_prompt, of_text_call
 from almanaq.benchmark.generation.protocols import Asked, Reply
-from almanaq.benchmark.generation.threads import in_thread
 from almanaq.corpus.table import Table
 from almanaq.corpus.tabular import clean_header
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from almanaq.agent.threads import in_thread
 from almanaq.benchmark.generation.protocols import VERDICTS, Asked, Generator, Reply
-from almanaq.benchmark.generation.threads import in_thread
 from almanaq.errors import ModelError, UsageError
 from almanaq.retrieval.imported import import_object
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
+from almanaq.agent.threads import in_thread
 from almanaq.benchmark.generation.protocols import Asked, Reply
-from almanaq.benchmark.generation.threads import in_thread
 from almanaq.benchmark.hybridqa.analysis import find_stage
 from almanaq.benchmark.hybridqa.best_rows import BestRows
 from almanaq.benchmark.hybridqa.choose import MOST, choose_table

@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 
 from almanaq.agent.conversation import Agent
+from almanaq.agent.threads import in_thread
 from almanaq.benchmark.generation.agent import AgentGenerator
 from almanaq.benchmark.generation.protocols import Asked, Reply
-from almanaq.benchmark.generation.threads import in_thread
 from almanaq.benchmark.restaurants.analysis import Analysis, nearest_stage
 from almanaq.benchmark.restaurants.dataset import RestaurantsData
 from almanaq.benchmark.restaurants.expected import Expected, expected_of_agent, expected_of_baseline

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from almanaq.agent.threads import in_thread
 from almanaq.benchmark.generation.protocols import Asked, Reply
-from almanaq.benchmark.generation.threads import in_thread
 from almanaq.benchmark.sembench.dataset import SembenchData
 from almanaq.benchmark.sembench.queries import QUERIES, SCORE, SembenchQuery
 from almanaq.benchmark.sembench.score import measured

@@ -64,6 +64,17 @@ class ProjectedRows:
         self._pieces.append(pa.table(columns))
 
 
+def unsorted(stage: TextStage, table: pa.Table) -> list[str]:
+    """Say how many rows have no answer by which they are sorted: they come last, and may be the first in truth."""
+    told = []
+    for item in stage.inputs:
+        unknown = table.column(item.site.id).null_count if item.site.id in stage.sorts else 0
+        if unknown:
+            asked = item.site.question.name if item.site.question.is_string else "what is asked of them"
+            told.append(f"{unknown:,} of {table.num_rows:,} rows have no answer to {asked!r}, by which they are sorted")
+    return told
+
+
 def _indices(order: Any) -> pa.Array:
     buffer = pa.py_buffer(order.astype(np.int64).tobytes())
     return pa.Array.from_buffers(pa.int64(), len(order), [None, buffer])

@@ -40,7 +40,7 @@ from almanaq.suql.execution.guards import (
 from almanaq.suql.execution.link_stage import link_literals
 from almanaq.suql.execution.option_queries import find_options
 from almanaq.suql.execution.pair_order import Candidates, FewestNewCalls, calls_of, is_of_pairs
-from almanaq.suql.execution.projected import ProjectedRows
+from almanaq.suql.execution.projected import ProjectedRows, unsorted
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.report import RunReport
 from almanaq.suql.execution.similar_texts import compared
@@ -244,6 +244,7 @@ class Run:
             self._keep_evidence(stage, rows)
             projected.add(rows)
         table = await in_thread(projected.table)
+        self._warnings += unsorted(stage, table)
         await in_thread(self._session.store, stage.name, table)
         self._renderer.add_table(stage.name, empty=not table.num_rows)
 

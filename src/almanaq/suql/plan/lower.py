@@ -187,7 +187,9 @@ class _Lowering:
             self._restrict(select)
         inputs = self._inputs(select, asked)
         self._texts |= {site.id: name for site in asked}
-        return TextStage(name, self._block.name, select, inputs)
+        sorting = {site_of(name) for node in self._order for name in text_columns(node)}
+        sorts = tuple(site.id for site in asked if site.id in sorting)
+        return TextStage(name, self._block.name, select, inputs, sorts=sorts)
 
     def _finish(self) -> Materialize:
         outputs = [aliased(self._resolve(node), f"c{i}") for i, node in enumerate(self._block.outputs)]

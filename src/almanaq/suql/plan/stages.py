@@ -135,6 +135,7 @@ class TextStage:
         predicate: rows that are not TRUE are dropped; None keeps all and stores the computed columns.
         stop_after: stop when so many rows passed; `ordered` says that they must be the first in source order.
         semi_join_key: column of the source for each value of which one row that passes will do.
+        sorts: ids of the sites by whose answers the block's rows are sorted.
     """
 
     name: str
@@ -145,6 +146,7 @@ class TextStage:
     stop_after: int | None = None
     ordered: bool = False
     semi_join_key: str | None = None
+    sorts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
-MOST = 16
-"""As many as a run asks at once (generation/run.py); asyncio's own pool has six threads on two cores."""
+MOST = 64
+"""More than a run asks at once (generation/run.py: 16); asyncio's own pool has six threads on two cores."""
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
