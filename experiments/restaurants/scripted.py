@@ -48,7 +48,7 @@ QUESTIONS = {
 """One question of our own for each attribute of the sample's truth."""
 
 RANK = "CASE price WHEN 'cheap' THEN 1 WHEN 'moderate' THEN 2 WHEN 'expensive' THEN 3 ELSE 4 END"
-SHOWN = re.compile(r'"name = (?:[^"\\]|\\.)*?; id = (\d+)"')
+SHOWN = re.compile(r'"name = (?:[^"\\]|\\.)*?; id = (\d+)\b')
 
 
 def fields_of(turn: Wanted) -> dict[str, Any]:
