@@ -146,3 +146,40 @@ def test_local_writes_no_summaries(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("ALMANAQ_MODEL", "oepnai:x")
     with pytest.raises(UsageError, match="oepnai"):
         open_retriever("llm-summary", parts(tmp_path, []))
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("hnsw-openai", "openai:text-embedding-3-small"),
+        ("stella", "NovaSearch/stella_en_400M_v5"),
+        ("e5", "intfloat/multilingual-e5-large-instruct"),
+        ("row-serial", "NovaSearch/stella_en_400M_v5"),
+    ],
+)
+def test_rows_of_the_published_code_by_name(tmp_path: Path, name: str, published: str) -> None:
+    """With another embedder, as its weights are not here; the note says whose place that takes."""
+    from small_corpora import BagOfWords
+
+    embedder = BagOfWords()
+    opened = open_retriever(name, Parts(lambda: embedder, tmp_path / "vectors"))
+    assert opened.note == f"{name} embeds with bag-of-words, where the paper has {published}"
+    index = opened.retriever.index(CORPUS, [])
+    assert index.search(["Amazon 6,400"], 1)[0][0].id == RIVERS.id
+    rows = [text for text in embedder.embedded if text.startswith("River is Nile")]
+    assert rows == (["River is Nile, length_km is 6,650"] if name == "row-serial" else [])
+
+
+def test_a_table_without_rows_is_a_row_of_its_header(tmp_path: Path) -> None:
+    from small_corpora import BagOfWords
+
+    embedder = BagOfWords()
+    retriever = open_retriever("row-serial", Parts(lambda: embedder, tmp_path / "vectors")).retriever
+    index = retriever.index([RIVERS, table("empty", header=("mountain", "height"))], [])
+    assert index.search(["mountain height"], 1)[0][0].id.table == "empty"
+
+
+def test_all_rows_are_embedded_by_the_one_that_takes_all() -> None:
+    many = table("t", header=("n",), rows=[(f"row{number}",) for number in range(300)])
+    assert "row299" in markdown(many, 10**9)
+    assert "row150" not in markdown(many, 100)
