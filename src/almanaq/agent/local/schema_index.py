@@ -10,8 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from almanaq.agent.local.joins import Hop, edges
-from almanaq.agent.local.lexicon import SYNONYMS
-from almanaq.agent.local.roles import ROLE_WORDS
+from almanaq.agent.local.lexicon import ROLE_WORDS, SYNONYMS
 from almanaq.agent.local.spoken import described_stems, relation_stems, spoken
 from almanaq.agent.local.words import identifier_stems, stem, stems
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation

@@ -29,16 +29,6 @@ _ASKING = word_set(
     can could would should love list give tell any how is are does do has must feel please
     """
 )
-COMPANIONS = word_set(
-    """
-    dog dogs puppy puppies pup pups pet pets kid kids child children toddler toddlers baby babies family wheelchair
-    stroller vegan vegans vegetarian vegetarians celiac gluten gluten-free laptop laptops group party crowd team
-    anniversary birthday date graduation celebration grandparents
-    """
-)
-"""Who or what comes along: told rather than asked, it still is a wish."""
-PETS = word_set("dog dogs puppy puppies pup pups pet pets poodle terrier beagle corgi labrador retriever cat cats")
-
 _BEING_SOMEWHERE = word_set(
     "live lives lived living reside resides residing located situated based come comes sit sits"
 )
@@ -72,7 +62,7 @@ def _words(said: Said, start: int, end: int) -> list[int]:
 def _tells(said: Said, inside: list[int]) -> bool:
     """Say whether a part of the question only tells of the asker: no wish in it, nothing linked, nobody to care for."""
     spoken = {said.folded(i) for i in inside}
-    if said.folded(inside[0]) not in _TELLING or spoken & (_ASKING | COMPANIONS):
+    if said.folded(inside[0]) not in _TELLING or spoken & (_ASKING | said.domain.companions):
         return False
     linked = any(said.used[i] not in (None, "chatter") for i in inside)
     return not linked and any(said.folded(i) not in IGNORED for i in inside)

@@ -263,8 +263,8 @@ class Columns:
         for i, token in enumerate(said.tokens):
             having = said.folded(i - 1) in ("with", "has", "have", "having", "serves", "serve", "plus")
             proper = i > 0 and token.text[:1].isupper()
-            rated = token.folded == "rated" and said.folded(i - 1) in ("well", "highly")
-            if (token.folded in QUALITY or rated) and said.free(i, i + 1) and not having and not proper:
+            praises = (token.folded in QUALITY and said.free(i, i + 1)) or said.used[i] == "praise"
+            if praises and not having and not proper:
                 if said.folded(i + 1) not in ("for", "at", "with", "to"):
                     return next((p for p in self.own if "rating" in p.roles and self._is_amount(p)), None)
         return None

@@ -9,59 +9,18 @@ from dataclasses import dataclass
 from almanaq.agent.local.lexicon import (
     ADJECTIVE_ENDINGS,
     ADJECTIVES,
-    FOODS,
     GLUE,
     IGNORED,
+    MOVING,
     NEGATIONS,
     NOT_ADJECTIVES,
+    OWNING,
     QUALITY,
+    SEEKING,
+    VERBS,
 )
-from almanaq.agent.local.search.chatter import COMPANIONS, PETS
+from almanaq.agent.local.search.domain import Domain
 from almanaq.agent.local.search.told import Said
-from almanaq.agent.local.words import word_set
-
-_SERVING = {
-    "serves": "serve",
-    "serve": "serve",
-    "serving": "serve",
-    "offers": "offer",
-    "offer": "offer",
-    "offering": "offer",
-}
-_OWNING = word_set(
-    """
-    with has have having had without featuring features plus
-    """
-)
-_VERBS = word_set(
-    """
-    take takes accept accepts allow allows deliver delivers play plays host hosts welcome welcomes speak speaks sell
-    sells make makes cook cooks use uses provide provides require requires teach teaches like likes work works know
-    knows show shows
-    """
-)
-_OCCASIONS = word_set(
-    """
-    date anniversary birthday party celebration kid child family group couple business meeting lunch dinner
-    breakfast brunch picnic wedding vegetarian vegan toddler baby friend parent tourist remote work studying night
-    """
-)
-_SEEKING = word_set("looking look search searching ask asking mood")
-_COUNTED = word_set(
-    """
-    wait line queue view patio terrace garden hour room menu lot atmosphere vibe fireplace playground deck courtyard
-    rooftop special oven list band ambience ambiance setting oven
-    """
-)
-"""Nouns that stand with an article in the singular."""
-_MOVING = word_set("bring take walk come go drive bike get")
-_EMPTY = word_set("food cuisine dish meal shop restaurant place thing stuff time item fare person")
-_DISH_CUES = word_set(
-    """
-    serve serves serving dish dishes drink drinks menu order eat craving taste
-    """
-)
-
 
 _SOMEONE = re.compile(r"\b(?:in which|where) (?:someone|somebody|a person)$", re.IGNORECASE)
 
@@ -103,7 +62,7 @@ def runs(said: Said) -> Iterator[tuple[int, int]]:
             elif said.folded(k) not in GLUE and not (said.folded(k) == "or" and content(said, k + 1)):
                 break
             k += 1
-        if any(said.stem(k) not in _EMPTY for k in range(i, last) if content(said, k)):
+        if any(said.stem(k) not in said.domain.empty for k in range(i, last) if content(said, k)):
             yield i, last
         i = last
 
@@ -115,7 +74,7 @@ def content(said: Said, i: int) -> bool:
     folded = said.folded(i)
     if i in said.idioms:
         return True
-    cue = folded in _OWNING or folded in _SERVING or folded in NEGATIONS or folded in GLUE
+    cue = folded in OWNING or folded in said.domain.serving or folded in NEGATIONS or folded in GLUE
     quality = folded in QUALITY or folded in IGNORED
     return not cue and not quality and (folded[:1].isalnum() or folded[:1].isalpha())
 
@@ -131,7 +90,7 @@ def _phrase(said: Said, first: int, last: int, noun: str) -> Phrase:
     cue, wanted = _cue(said, first)
     opening = _article(said, first) if cue else first
     words = _spoken(said.text(opening, last))
-    dish = cue in _DISH_CUES or any(said.folded(k) in FOODS for k in range(first, last))
+    dish = cue in said.domain.dish_cues or any(said.folded(k) in said.domain.foods for k in range(first, last))
     # "Fresh bread" is an opinion, which a list of dishes does not hold.
     dish = dish and said.idioms.isdisjoint(range(first, last)) and not adjective(said.folded(first))
     if cue == "with" and opening == first and said.folded(first - 1) in QUALITY:
@@ -141,7 +100,7 @@ def _phrase(said: Said, first: int, last: int, noun: str) -> Phrase:
         verb, *rest = words.split()
         asked = " ".join(("does someone", _bare(verb), *rest, f"in this {noun}?"))
         return Phrase(first, last, words, asked, True, False)
-    return Phrase(first, last, words, _question(words, cue, noun, dish), wanted, dish)
+    return Phrase(first, last, words, _question(words, cue, noun, said.domain, dish=dish), wanted, dish)
 
 
 def _article(said: Said, first: int) -> int:
@@ -162,10 +121,10 @@ def _cue(said: Said, first: int) -> tuple[str, bool]:
         if word in NEGATIONS:
             wanted = not wanted
             cue = cue or ("with" if word in ("without", "no") else "")
-        elif word == "for" and said.folded(k - 1) in _SEEKING:
+        elif word == "for" and said.folded(k - 1) in SEEKING:
             break
-        elif not cue and (word in _OWNING or word in _SERVING or word in ("for", "to", "about", "can")):
-            cue = "with" if word in _OWNING else _SERVING.get(word, word)
+        elif not cue and (word in OWNING or word in said.domain.serving or word in ("for", "to", "about", "can")):
+            cue = "with" if word in OWNING else said.domain.serving.get(word, word)
             if word == "without":
                 wanted = False
         elif word not in GLUE and word not in IGNORED and word not in QUALITY:
@@ -179,7 +138,7 @@ def _spoken(text: str) -> str:
     return re.sub(r"\b(me|us|I|we)\b", "you", text)
 
 
-def _question(words: str, cue: str, noun: str, dish: bool) -> str:
+def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str:
     parts = words.split()
     head, opening = parts[-1].casefold(), parts[0].casefold()
     stated = re.match(r"(?:the )?(.+?) (is|are) (.+)$", words)
@@ -189,14 +148,14 @@ def _question(words: str, cue: str, noun: str, dish: bool) -> str:
         # The noun that it stood beside is linked: "have a romantic Italian dinner".
         return f"is this {noun} {head}?"
     if cue == "can":
-        return f"can you {words} {'to' if opening in _MOVING else 'at'} this {noun}?"
-    if head in PETS and cue in ("", "with", "for", "to") and opening not in _VERBS:
+        return f"can you {words} {'to' if opening in MOVING else 'at'} this {noun}?"
+    if head in domain.pets and cue in ("", "with", "for", "to") and opening not in VERBS:
         return f"does this {noun} welcome {words}?"
-    if cue == "with" and head in COMPANIONS:
+    if cue == "with" and head in domain.companions:
         return f"is this {noun} good for {words}?"
-    if cue == "to" and opening in _VERBS:
+    if cue == "to" and opening in VERBS:
         return f"is this {noun} a good place to {words}?"
-    if opening in _VERBS:
+    if opening in VERBS:
         return f"does this {noun} {_bare(opening)} {' '.join(parts[1:])}".rstrip() + "?"
     if adjective(opening) and len(parts) > 2 and parts[1] == "to":
         return f"is this {noun} {opening} enough {' '.join(parts[1:])}?"
@@ -204,7 +163,7 @@ def _question(words: str, cue: str, noun: str, dish: bool) -> str:
         return f"does this {noun} {cue} {words}?"
     if cue == "about":
         return f"is this {noun} about {words}?"
-    if cue == "for" or (not cue and _stem_in(head, _OCCASIONS)):
+    if cue == "for" or (not cue and _stem_in(head, domain.occasions)):
         return f"is this {noun} good for {words}?"
     if cue == "to":
         return f"is this {noun} a good place to {words}?"
@@ -212,7 +171,7 @@ def _question(words: str, cue: str, noun: str, dish: bool) -> str:
         return f"is this {noun} {words}?"
     if dish and not cue:
         return f"does this {noun} serve {words}?"
-    article = "a " if head in _COUNTED and opening not in ("a", "an", "the", "your", "any") else ""
+    article = "a " if head in domain.counted and opening not in ("a", "an", "the", "your", "any") else ""
     return f"does this {noun} have {article}{words}?"
 
 

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from almanaq.agent.local.lexicon import ADJECTIVES, IDIOMS, IGNORED, NEGATIONS, ORDINARY, QUALITY, UNITS
+from almanaq.agent.local.lexicon import ADJECTIVES, IGNORED, NEGATIONS, QUALITY, UNITS
 from almanaq.agent.local.once import once
 from almanaq.agent.local.recognize.heard import heard
 from almanaq.agent.local.recognize.spans import Span, best_cover
 from almanaq.agent.local.recognize.tokens import Token
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.search.chatter import drop_chatter
+from almanaq.agent.local.search.domain import Domain, domain_of
 from almanaq.agent.local.search.told import Said, Value
 from almanaq.agent.local.words import stems, word_set
 
@@ -38,11 +39,15 @@ def said(question: str, vocabulary: Vocabulary) -> Said:
     """Give what the words of a turn are taken for."""
     tokens, spans = heard(question, vocabulary)
     found = Said(question, tokens, ["mark" if t.text in ",;?!." else None for t in tokens])
-    found.idioms = frozenset(_idioms(tokens))
+    found.domain = domain_of(vocabulary.index.catalog)
+    found.idioms = frozenset(_idioms(found))
     near = [each for span in spans if span.kind in _TAKEN + _LEFT for each in _as_said(found, span, vocabulary)]
     cover = best_cover([*near, *_loose(found, vocabulary)], len(tokens))
     for span in sorted(cover, key=lambda s: s.first):
         _take(found, span)
+    for i, token in enumerate(tokens):
+        if token.folded == "rated" and found.folded(i - 1) in ("well", "highly"):
+            found.take(i, i + 1, "praise")
     drop_chatter(found)
     kinds = "".join(span.kind for span in cover)
     grouped = "B" in kinds and not ("S" in kinds or "F" in kinds)
@@ -59,10 +64,10 @@ def _is_of_column(span: Span, columns: Sequence[Span]) -> bool:
     return any(0 <= column.first - span.last <= _NEAR for column in columns)
 
 
-def _idioms(tokens: Sequence[Token]) -> Iterator[int]:
+def _idioms(told: Said) -> Iterator[int]:
     """Yield the tokens of fixed expressions, that they are not taken one by one."""
-    for i in range(len(tokens) - 1):
-        if (tokens[i].stem, tokens[i + 1].stem) in IDIOMS:
+    for i in range(len(told.tokens) - 1):
+        if (told.stem(i), told.stem(i + 1)) in told.domain.idioms:
             yield from (i, i + 1)
 
 
@@ -168,7 +173,7 @@ def _loose(told: Said, vocabulary: Vocabulary) -> Iterator[Span]:
                 continue
             parts = stems(told.text(first, first + size))
             plain = any(t.folded in IGNORED or not t.folded.isalpha() for t in inside)
-            options = index.options_with(*parts) if len(parts) == size and not _is_ordinary(inside) else ()
+            options = index.options_with(*parts) if len(parts) == size and not _is_ordinary(inside, told.domain) else ()
             if options:
                 yield Span(first, first + size, "V", options, 0.75 * size)
             elif not plain and (near := index.misspelt(parts)):
@@ -176,12 +181,12 @@ def _loose(told: Said, vocabulary: Vocabulary) -> Iterator[Span]:
     yield from _parts_of_names(told, vocabulary)
 
 
-def _is_ordinary(inside: Sequence[Token]) -> bool:
+def _is_ordinary(inside: Sequence[Token], domain: Domain) -> bool:
     """Say whether words only describe: of a longer option they say nothing by themselves."""
     if len(inside) > 1:
         return all(t.folded in IGNORED for t in inside)
     word = inside[0]
-    return word.folded in IGNORED or word.folded in ADJECTIVES | ORDINARY or len(word.stem) < 4
+    return word.folded in IGNORED or word.folded in ADJECTIVES | domain.ordinary or len(word.stem) < 4
 
 
 def _quoted(told: Said, vocabulary: Vocabulary) -> Iterator[Span]:

@@ -8,6 +8,7 @@ from almanaq.agent.local.lexicon import NEGATIONS
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.recognize.tokens import Token
 from almanaq.agent.local.schema_index import Meaning
+from almanaq.agent.local.search.domain import NONE, Domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Said:
         limit: how many rows are wanted.
         kin: names of the relations with which a verb shares its root, or which have such a column.
         computed: it asks for groups or figures, which no search gives.
+        domain: words of the domain that the source is about.
         dropped: parts that only tell of the asker.
     """
 
@@ -56,6 +58,7 @@ class Said:
     computed: bool = False
     dropped: list[str] = field(default_factory=list)
     idioms: frozenset[int] = frozenset()
+    domain: Domain = NONE
 
     def free(self, first: int, last: int) -> bool:
         """Say whether no token from `first` to `last` (exclusive) is taken."""
