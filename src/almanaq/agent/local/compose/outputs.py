@@ -401,14 +401,19 @@ def _ranked_outputs(state: State, columns: list[Place]) -> None:
     texts = [place for place in columns if place.kind in ("text", "date", "boolean") or place.identifier]
     if function and not texts and not frame.groups:
         texts = [place for place in columns[:1] if _opens(state, place)]  # "which year had the highest average score"
-    numbers = [place for place in columns if place not in texts]
-    kinds = [term.place for term in frame.groups] + texts
     frame.distinct = False
     if told.place is not None and told.amount is not None and not function and _sums_groups(state, texts, told.place):
         function = "SUM"  # "top 5 cities by profit": no single row is a city
     if told.common or told.counts or function:
-        _rank_groups(state, told, function, kinds, numbers)
+        numbers = [place for place in columns if place not in texts]
+        _rank_groups(state, told, function, [*(term.place for term in frame.groups), *texts], numbers)
         return
+    _rank_rows(state, told, columns, texts)
+
+
+def _rank_rows(state: State, told: Superlative, columns: Sequence[Place], texts: Sequence[Place]) -> None:
+    """Rank single rows by a column; where no row is asked for, give the extreme itself."""
+    frame = state.frame
     if told.place is None or state.counts or state.aggregates or frame.groups or frame.having:
         raise NotUnderstood("what is ranked")
     own = [place for place in texts if not frame.nouns and not state.tells_rows(place)]

@@ -87,30 +87,30 @@ class State:
         known: tuple[tuple[Place, float], ...] = span.data
         if (general := self.of_general(span, known)) is not None:
             return general
-        within = [(p, quality) for p, quality in known if p.relation.name in self.names]
-        if not within and any(s.kind == "R" for s in (*self.named_after(span), *self.named_before(span))):
-            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
-        after = {relation.name for s in self.named_after(span) for relation in s.data}
-        if after and within and max(q for p, q in within) < 1 and not any(p.relation.name in after for p, _ in within):
-            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(after))}")
-        within = within or [(p, quality) for p, quality in known if quality >= OWN or not self.mentioned]
-        if not within:
-            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
+        within = self._spoken_of(span, known)
         beside = self.nearest(span, [p for p, _ in within])
         within = [(p, quality) for p, quality in within if p in beside]
         best = max(quality for _, quality in within)
         if best < OWN and len({p.column.name for p, _ in within}) > 1:
-            raise NotUnderstood(f"which of {', '.join(sorted({p.column.name for p, _ in within})[:4])} is meant")
+            raise _between([p for p, _ in within])
         near = self.nearest(span, [p for p, quality in within if quality == best])
         if numeric:
             near = [p for p in near if p.kind == "number" and not p.identifier] or near
-        if len(near) > 1:
-            near = [p for p in near if not p.identifier] or near
-        if len({(p.relation.name, p.column.name) for p in near}) != 1:
-            near = [p for p in near if p.relation.key == (p.column.name,)] or near
-        if len({(p.relation.name, p.column.name) for p in near}) != 1:
-            raise NotUnderstood(f"which of {', '.join(sorted({p.column.name for p in near})[:4])} is meant")
-        return near[0]
+        return _only(near)
+
+    def _spoken_of(self, span: Span, known: Sequence[tuple[Place, float]]) -> list[tuple[Place, float]]:
+        """Give the columns that a span may mean of the relations spoken of, each with how surely it is named."""
+        within = [(p, quality) for p, quality in known if p.relation.name in self.names]
+        if not within and any(s.kind == "R" for s in (*self.named_after(span), *self.named_before(span))):
+            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
+        after = {relation.name for s in self.named_after(span) for relation in s.data}
+        partly = bool(within) and max(quality for _, quality in within) < 1
+        if after and partly and not any(p.relation.name in after for p, _ in within):
+            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(after))}")
+        within = within or [(p, quality) for p, quality in known if quality >= OWN or not self.mentioned]
+        if not within:
+            raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
+        return within
 
     def of_general(self, span: Span, known: Sequence[tuple[Place, float]]) -> Place | None:
         """Give a column of what rows are in general: the name of a poker player, of whom another table has numbers."""
@@ -252,3 +252,23 @@ class State:
 
     def descending(self) -> bool:
         return any(re.search("desc|decr|highest|oldest|most|largest", str(s.data)) for s in self.spans if s.kind == "E")
+
+
+def _between(places: Sequence[Place]) -> NotUnderstood:
+    return NotUnderstood(f"which of {', '.join(sorted({p.column.name for p in places})[:4])} is meant")
+
+
+def _only(places: Sequence[Place]) -> Place:
+    """Give the one of several columns named alike that tells most: no reference, else the key.
+
+    Raises:
+        NotUnderstood: several are left.
+    """
+    near = list(places)
+    if len(near) > 1:
+        near = [p for p in near if not p.identifier] or near
+    if len({(p.relation.name, p.column.name) for p in near}) != 1:
+        near = [p for p in near if p.relation.key == (p.column.name,)] or near
+    if len({(p.relation.name, p.column.name) for p in near}) != 1:
+        raise _between(near)
+    return near[0]

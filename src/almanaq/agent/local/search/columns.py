@@ -223,21 +223,33 @@ class Columns:
         """Give the column that a superlative speaks of: that of the words after it, else that of its adjective."""
         detail, meant, _ = span.data
         down = detail not in ("least", "bottom", "rare")
-        after = self._words_after(span)
-        if detail != "measured":
-            for word in after:
-                admired = ADMIRED.get(word)
-                fit = [p for p in self.own if self._is_amount(p) and (admired in p.roles or roots(word) & {*p.stems})]
-                if fit:
-                    return max(fit, key=lambda p: len({*after} & {*p.stems})), down
+        named = self._named_after(span) if detail != "measured" else None
+        if named is not None:
+            return named, down
         for word, up in meant or ():
             fit = [p for p in self.own if self._measures(word, p)]
             if fit:
                 return fit[0], up
-        role = "reviews" if detail in ("common", "rare") else "rating" if detail in ("top", "bottom") else None
+        found = self._of_rank(span)
+        return (found, down) if found is not None else None
+
+    def _named_after(self, span: Span) -> Place | None:
+        """Give the column that the words after a superlative name: "most reviews", "highest rated"."""
+        after = self._words_after(span)
+        for word in after:
+            admired = ADMIRED.get(word)
+            fit = [p for p in self.own if self._is_amount(p) and (admired in p.roles or roots(word) & {*p.stems})]
+            if fit:
+                return max(fit, key=lambda p: len({*after} & {*p.stems}))
+        return None
+
+    def _of_rank(self, span: Span) -> Place | None:
+        """Give the column that "top" and "most popular" rank by: one that is named later, else a rating, or reviews."""
+        role = {"common": "reviews", "rare": "reviews", "top": "rating", "bottom": "rating"}.get(span.data[0])
+        later = [p for s, p in self.named if s.first >= span.last and self._is_amount(p)]
+        by = later if span.data[0] == "top" else []
         fit = [p for p in self.own if self._is_amount(p) and role in p.roles]
-        by = [p for s, p in self.named if s.first >= span.last and self._is_amount(p)] if detail == "top" else []
-        return ((by or fit)[0], down) if by or fit else None
+        return next(iter(by or fit), None)
 
     def _words_after(self, span: Span) -> list[str]:
         found: list[str] = []

@@ -140,33 +140,52 @@ def _spoken(text: str) -> str:
 
 def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str:
     parts = words.split()
-    head, opening = parts[-1].casefold(), parts[0].casefold()
     stated = re.match(r"(?:the )?(.+?) (is|are) (.+)$", words)
     if stated:
         return f"{stated[2]} the {stated[1]} {stated[3]}?"
-    if cue == "with" and len(parts) < 3 and adjective(head):
+    if cue == "with" and len(parts) < 3 and adjective(parts[-1].casefold()):
         # The noun that it stood beside is linked: "have a romantic Italian dinner".
-        return f"is this {noun} {head}?"
+        return f"is this {noun} {parts[-1].casefold()}?"
+    made = _of_company(words, cue, noun, domain) or _of_doing(words, cue, noun) or _of_cue(words, cue, noun, domain)
+    return made or _of_having(words, cue, noun, domain, dish=dish)
+
+
+def _of_company(words: str, cue: str, noun: str, domain: Domain) -> str | None:
+    """Ask whether one may come, or bring somebody."""
+    opening, head = (words.split()[i].casefold() for i in (0, -1))
     if cue == "can":
         return f"can you {words} {'to' if opening in MOVING else 'at'} this {noun}?"
     if head in domain.pets and cue in ("", "with", "for", "to") and opening not in VERBS:
         return f"does this {noun} welcome {words}?"
-    if cue == "with" and head in domain.companions:
-        return f"is this {noun} good for {words}?"
-    if cue == "to" and opening in VERBS:
-        return f"is this {noun} a good place to {words}?"
-    if opening in VERBS:
-        return f"does this {noun} {_bare(opening)} {' '.join(parts[1:])}".rstrip() + "?"
-    if adjective(opening) and len(parts) > 2 and parts[1] == "to":
-        return f"is this {noun} {opening} enough {' '.join(parts[1:])}?"
+    return f"is this {noun} good for {words}?" if cue == "with" and head in domain.companions else None
+
+
+def _of_doing(words: str, cue: str, noun: str) -> str | None:
+    """Ask for what is done: the phrase begins with a verb, or with an adjective before one."""
+    opening, *rest = words.split()
+    folded = opening.casefold()
+    if folded in VERBS:
+        plain = f"does this {noun} {_bare(folded)} {' '.join(rest)}".rstrip() + "?"
+        return f"is this {noun} a good place to {words}?" if cue == "to" else plain
+    if adjective(folded) and len(rest) > 1 and rest[0] == "to":
+        return f"is this {noun} {folded} enough {' '.join(rest)}?"
+    return None
+
+
+def _of_cue(words: str, cue: str, noun: str, domain: Domain) -> str | None:
+    """Ask as the word before the phrase has it."""
     if cue in ("serve", "offer"):
         return f"does this {noun} {cue} {words}?"
     if cue == "about":
         return f"is this {noun} about {words}?"
-    if cue == "for" or (not cue and _stem_in(head, domain.occasions)):
+    if cue == "for" or (not cue and _stem_in(words.split()[-1].casefold(), domain.occasions)):
         return f"is this {noun} good for {words}?"
-    if cue == "to":
-        return f"is this {noun} a good place to {words}?"
+    return f"is this {noun} a good place to {words}?" if cue == "to" else None
+
+
+def _of_having(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str:
+    """Ask for what a row is or has."""
+    opening, head = (words.split()[i].casefold() for i in (0, -1))
     if adjective(head) and cue != "with":
         return f"is this {noun} {words}?"
     if dish and not cue:

@@ -42,21 +42,26 @@ def said(question: str, vocabulary: Vocabulary) -> Said:
     found.domain = domain_of(vocabulary.index.catalog)
     found.idioms = frozenset(_idioms(found))
     near = [each for span in spans if span.kind in _TAKEN + _LEFT for each in _as_said(found, span, vocabulary)]
-    cover = best_cover([*near, *_loose(found, vocabulary)], len(tokens))
-    for span in sorted(cover, key=lambda s: s.first):
+    cover = sorted(best_cover([*near, *_loose(found, vocabulary)], len(tokens)), key=lambda span: span.first)
+    for span in cover:
         _take(found, span)
     for i, token in enumerate(tokens):
         if token.folded == "rated" and found.folded(i - 1) in ("well", "highly"):
             found.take(i, i + 1, "praise")
     drop_chatter(found)
-    kinds = "".join(span.kind for span in cover)
-    grouped = "B" in kinds and not ("S" in kinds or "F" in kinds)
-    ranked = bool(re.search("C[wB]*S[w]*R", kinds)) and not found.values
-    figures = any(span.kind == "A" and _is_of_column(span, found.columns) for span in cover)
     found.counts = any(span.kind == "H" and found.used[span.first - 1 : span.first] != ["C"] for span in cover)
     found.kin = frozenset(name for span in cover if span.kind == "r" for name in span.data)
-    found.computed = ranked or figures or "P" in kinds or ("H" in kinds and "U" in kinds) or grouped
+    found.computed = _is_computed(found, cover)
     return found
+
+
+def _is_computed(told: Said, cover: Sequence[Span]) -> bool:
+    """Say whether figures or groups are asked for, which no search gives."""
+    kinds = "".join(span.kind for span in cover)
+    ranked = bool(re.search("C[wB]*S[w]*R", kinds)) and not told.values  # "which city has the most restaurants"
+    figures = any(span.kind == "A" and _is_of_column(span, told.columns) for span in cover)
+    grouped = "B" in kinds and not set("SF") & set(kinds)
+    return ranked or figures or grouped or "P" in kinds or {"H", "U"} <= set(kinds)
 
 
 def _is_of_column(span: Span, columns: Sequence[Span]) -> bool:
