@@ -127,7 +127,8 @@ def _doers(state: State) -> list[Place]:
     doing = {name for span in state.spans[1:2] if span.kind == "r" for name in span.data} - state.names
     relations = [state.vocabulary.index.catalog.find(name) for name in doing]
     named = [state.vocabulary.row_name(relation) for relation in relations if relation is not None]
-    return [place for place in named if place is not None]
+    # A name of somebody else, as of a supplier's contact, is not the row's.
+    return [p for p in named if p is not None and set(p.stems) <= {"name", *relation_stems(p.relation)}]
 
 
 def _asked_by_wh(state: State) -> list[Place]:
