@@ -34,6 +34,7 @@ CASES = [
     ("SELECT * FROM r WHERE n = (SELECT n FROM r ORDER BY m DESC LIMIT 1)", "r whose n is the n of the one with the highest m"),
     ("SELECT * FROM r WHERE n >= ALL (SELECT n FROM r)", "r whose n is at least every n"),
     ("SELECT * FROM r WHERE city = ANY (ARRAY['A', 'B'])", "r whose city is A or B"),
+    ("SELECT * FROM r WHERE hours ~ '1[01]:'", "r whose hours matches the pattern 1[01]:"),
     ("SELECT * FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a = r.a)", "r whose related s exist"),
     ("SELECT * FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.a = r.a)", "r whose related s do not exist"),
     ("SELECT * FROM r WHERE lower(name) = 'ann' AND coalesce(a, b) > 1", "r whose name is ann and a or else b is above 1"),

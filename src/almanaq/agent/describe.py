@@ -324,6 +324,8 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
     exp.Between: lambda n: f"{_expression(n.this)} is between {_literal(n.args['low'])} and {_literal(n.args['high'])}",
     exp.ILike: _alike,
     exp.Like: _alike,
+    exp.RegexpLike: lambda n: f"{_expression(n.this)} matches the pattern {_literal(n.expression)}",
+    exp.RegexpILike: lambda n: f"{_expression(n.this)} matches the pattern {_literal(n.expression)}",
 }
 
 
