@@ -112,8 +112,8 @@ def test_it_runs_where_nothing_else_is(made: Path, version: str, tmp_path: Path)
     print(json.dumps({"Python": version, "import in s": round(seconds, 3)}))
     (tmp_path / "stays.csv").write_text("id,notes\n1,Silent at night.\n2,A tram passes all night.\n")
     query = "SELECT id FROM stays WHERE answer(notes, 'is it silent at night?') = 'Yes'"
-    asked = ["sql", query, "--db", tmp_path / "stays.csv", "--json"]
-    assert '"rows"' in said(tmp_path / "venv" / "bin" / "almanaq", *asked)
+    asked = ["sql", query, "--db", tmp_path / "stays.csv", "--format", "json"]
+    assert json.loads(said(tmp_path / "venv" / "bin" / "almanaq", *asked))["rows"] == [[1]]
     assert said(tmp_path / "venv" / "bin" / "almanaq", "--version").startswith("almanaq ")
     found = json.loads(said(tmp_path / "venv" / "bin" / "almanaq", "doctor", "--json"))
     assert not found["extras"]["mcp"]["installed"]
