@@ -50,5 +50,9 @@ def test_the_leaderboard_has_a_row_for_each_run_with_what_makes_it_again(root) -
         assert int(questions.replace(",", "")) > 0, row
         assert all((measure, made_with, data)), row
         assert (root / record.strip("`")).exists()
+    measures = {row.place[0]: row.cells[0].split()[0] for row in rows}
+    assert measures["table-retrieval"] == "recall@10"
+    assert measures["fact-verification"] == "f1"
+    assert measures["text-to-sql"] == "execution_accuracy"
     heads = [line for line in leaderboard.page().splitlines() if line.startswith("## ")]
     assert len(heads) == len({row.place for row in rows})
