@@ -11,7 +11,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 GROUPS = ("table-retrieval", "table-retrieval-published", "generation", "hybridqa", "sembench", "restaurants")
-LEADING = ("quality", "turn_accuracy", "all_right", "execution_accuracy", "exact_match", "f1", "recall@10")
+LEADING = ("quality", "turn_accuracy", "all_right", "execution_accuracy", "f1", "exact_match", "recall@10")
 """The measure that a table is ordered by: the first of these that its records have."""
 
 HEAD = """# Leaderboard
