@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 
 import pytest
 
@@ -379,3 +380,23 @@ def test_tables_of_a_query_leave_out_its_own_names():
 
 def test_a_turn_keeps_its_question():
     assert Turn("q").status == "answered"
+
+
+def test_questions_in_asynchronous_code_wait_side_by_side(eateries):
+    """More than asyncio's own threads, of which there are at most 32: each waits until all have begun."""
+    begun = threading.Barrier(40)
+
+    class Waiting:
+        def parse(self, question, catalog, history=(), failures=()):
+            begun.wait(60)
+            return Parsed("clarify", reply=question)
+
+    async def ask_all():
+        one = Agent(eateries, models(), parser=Waiting())
+
+        async def ask(number):
+            return [event async for event in one.aevents(f"question {number}")][-1].response.answer
+
+        return await asyncio.gather(*map(ask, range(40)))
+
+    assert asyncio.run(ask_all()) == [f"question {number}" for number in range(40)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from small_hybrid import write_hybrid
 
-from almanaq.benchmark.generation.context import distinct, pack
+from almanaq.benchmark.generation.context import distinct, pack, sqlite_dialect
 from almanaq.benchmark.generation.database_schema import database_schema
 from almanaq.benchmark.progress_log import FILE, logged
 from almanaq.benchmark.request import RunRequest, check_request
@@ -83,3 +83,19 @@ def test_a_long_run_writes_how_far_it_is(tmp_path: Path) -> None:
     with logged(tmp_path / "short", None) as tell:
         tell(1, 1)
     assert not (tmp_path / "short").exists()
+
+
+@pytest.mark.parametrize(
+    ("suql", "rows"),
+    [
+        ("SELECT n FROM t ORDER BY n DESC", [2, 1, None]),
+        ("SELECT n FROM t ORDER BY n", [1, 2, None]),
+        ("SELECT n FROM t ORDER BY n DESC NULLS FIRST", [None, 2, 1]),
+        ("SELECT n FROM (SELECT n FROM t ORDER BY n DESC LIMIT 2) AS s ORDER BY n", [1, 2]),
+    ],
+)
+def test_nulls_are_last_in_sqlite_too(suql: str, rows: list[int | None]) -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t AS SELECT 1 AS n UNION ALL SELECT NULL UNION ALL SELECT 2")
+    assert [row[0] for row in connection.execute(sqlite_dialect(suql))] == rows
+    connection.close()

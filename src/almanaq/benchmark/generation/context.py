@@ -133,12 +133,19 @@ def tables_by_database(corpus: Corpus, databases: Iterable[str]) -> Mapping[str,
 
 
 def sqlite_dialect(suql: str) -> str:
-    """Give a query in SQLite's dialect; as it is where it cannot be put into it."""
+    """Give a query in SQLite's dialect; as it is where it cannot be put into it.
+
+    NULLs come last in either direction unless the query says otherwise, as in SUQL.
+    """
     import sqlglot
+    from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
     try:
-        made: list[str] = sqlglot.transpile(suql, read="postgres", write="sqlite")
+        tree = sqlglot.parse_one(suql, read="postgres")
+        if " NULLS " not in suql.upper():
+            for ordered in tree.find_all(exp.Ordered):
+                ordered.set("nulls_first", False)
+        return tree.sql("sqlite")
     except SqlglotError:
         return suql
-    return made[0]
