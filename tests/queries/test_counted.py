@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from almanaq.errors import BudgetExceeded
+from almanaq.suql.execution import counted
 from almanaq.suql.execution.candidates import CandidateStream
 from almanaq.suql.execution.watch import watched
 from almanaq.suql.options import Options
@@ -57,3 +58,19 @@ def test_rows_and_texts_are_those_of_the_stage(asked: Asked, query: str, expecte
     if texts:
         with pytest.raises(BudgetExceeded, match=f"about {texts:,} model calls"):
             asked.con.sql(query, options=Options(max_calls=texts - 1, link=False))
+
+
+def test_texts_are_told_apart_only_where_their_number_decides(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that tells a million texts apart holds them all."""
+    told: list[str] = []
+    fetched = counted._fetched
+    monkeypatch.setattr(CandidateStream, "look_ahead", lambda _: None)
+    monkeypatch.setattr(
+        counted,
+        "_fetched",
+        lambda stage, wanted, *given: told.extend(each.sql() for each in wanted) or fetched(stage, wanted, *given),
+    )
+    for most, apart in ((ROWS, False), (ROWS - 1, True)):
+        told.clear()
+        asked.con.sql(f"SELECT id FROM t WHERE {YES}", options=Options(max_calls=most, link=False))
+        assert any("DISTINCT" in each for each in told) is apart

@@ -22,21 +22,24 @@ from almanaq.suql.plan.stages import TextStage
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Rows, and the distinct texts among them that will be asked about."""
+    """Rows, and the distinct texts among them that will be asked about: so many at most where that is few enough."""
 
     rows: int
     texts: int
 
 
-def counted(stage: TextStage, candidates: Candidates | None, session: Session, renderer: Renderer) -> Counted:
+def counted(
+    stage: TextStage, candidates: Candidates | None, session: Session, renderer: Renderer, most: int | None
+) -> Counted:
     """Give what a stage has before it; blocks while the database looks for it.
 
     Args:
         candidates: the stage's; None where to look at them would spend something.
+        most: how many texts are no matter, so that they need not be told apart; None: any number.
     """
     batches = candidates.look_ahead() if isinstance(candidates, CandidateStream) else None
     if batches is None:
-        return _counted_there(stage, session, renderer)
+        return _counted_there(stage, session, renderer, most)
     texts = [len({found for batch in batches for found in _hashes(batch[item.document])}) for item in stage.inputs]
     return Counted(sum(batch.num_rows for batch in batches), _together(stage, texts))
 
@@ -49,16 +52,23 @@ def _hashes(texts: pa.Array) -> Iterator[int]:
             yield hash(tuple(value) if isinstance(value, list) else value)
 
 
-def _counted_there(stage: TextStage, session: Session, renderer: Renderer) -> Counted:
-    source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
+def _counted_there(stage: TextStage, session: Session, renderer: Renderer, most: int | None) -> Counted:
+    (rows,) = _fetched(stage, [aliased(exp.Count(this=exp.Star()), "n")], session, renderer)
+    texts = _together(stage, [rows] * len(stage.inputs))
+    if most is None or texts <= most:
+        # To tell a million texts apart, the database would hold them all.
+        return Counted(rows, texts)
     wanted = [
         aliased(exp.Count(this=exp.Distinct(expressions=[column("_asked", item.document)])), f"n{i}")
         for i, item in enumerate(stage.inputs)
     ]
-    wanted.append(aliased(exp.Count(this=exp.Star()), "n"))
+    return Counted(rows, _together(stage, _fetched(stage, wanted, session, renderer)))
+
+
+def _fetched(stage: TextStage, wanted: Sequence[exp.Expr], session: Session, renderer: Renderer) -> list[int]:
+    source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
     found = session.fetch(renderer.sql(exp.Select(expressions=wanted, from_=exp.From(this=source))))
-    *texts, rows = (int(values[0].as_py()) for values in found.columns)
-    return Counted(rows, _together(stage, texts))
+    return [int(values[0].as_py()) for values in found.columns]
 
 
 def _together(stage: TextStage, texts: Sequence[int]) -> int:

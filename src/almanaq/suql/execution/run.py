@@ -288,13 +288,16 @@ class Run:
         watch, budget = current_watch(), self._budget
         guarded = not self._asked and budget is not None and isinstance(run, StageRun)
         self._asked = True
-        known = None
-        if stage.stop_after is None and (guarded or watch is not None):
-            known = await in_thread(counted, stage, candidates, self._session, self._renderer)
+        known, others = None, 0
+        counts = stage.stop_after is None and (guarded or watch is not None)
+        if guarded:
+            catalog, rows = self._context.catalog, self.report.rows
+            others = expected_calls(self._plan, stage, catalog, rows, 0 if counts else None)
+        if counts:
+            most = budget - others if guarded and budget is not None else None
+            known = await in_thread(counted, stage, candidates, self._session, self._renderer, most)
         if guarded and budget is not None:
-            texts = None if known is None else known.texts
-            total = expected_calls(self._plan, stage, self._context.catalog, self.report.rows, texts)
-            refuse_over_budget(total, budget)
+            refuse_over_budget(others + (0 if known is None else known.texts), budget)
         if watch is not None:
             watch.total = None if known is None else known.rows
 
