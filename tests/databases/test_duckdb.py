@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from almanaq.errors import DatabaseError, SourceError, UsageError
+from almanaq.errors import DatabaseError, InternalError, SourceError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.databases.open_source import open_database
 from almanaq.suql.databases.protocols import Database
@@ -162,3 +162,15 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.duckdb").write_text("not a database, by any means" * 1000)
     with pytest.raises(SourceError, match=r"cannot open x\.duckdb"):
         open_database(tmp_path / "x.duckdb")
+
+
+def test_a_fault_of_the_engine_says_what_to_do(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumbles(_: str) -> None:
+        raise duckdb.InternalException("INTERNAL Error: Attempted to access index 2 within vector of size 2")
+
+    monkeypatch.setattr("almanaq.suql.databases.duckdb_session._check_select", stumbles)
+    with (
+        database.session() as session,
+        pytest.raises(InternalError, match="write a subquery in IN or EXISTS as a join"),
+    ):
+        session.fetch("SELECT 1")
