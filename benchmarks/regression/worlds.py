@@ -117,6 +117,8 @@ class Copies:
                 table = source.sql(f'SELECT * FROM "{name}"').arrow()
             except AlmanaqError:
                 return  # it cannot be read: a query that names it is refused
+        if not table.num_columns:
+            return  # DuckDB has no such tables
         self._run(f'CREATE TABLE "{name}" AS FROM _rows', table)
         self._held.add(name)
         self._close()

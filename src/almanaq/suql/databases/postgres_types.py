@@ -27,6 +27,8 @@ _SCALARS: dict[int, pa.DataType] = {
     1186: pa.month_day_nano_interval(),
 }
 _NUMERIC = 1700
+_MOST_DIGITS = 76
+"""Of Arrow's widest decimal."""
 _WRITTEN = (
     (pa.types.is_boolean, "boolean"),
     (pa.types.is_int64, "bigint"),
@@ -153,7 +155,7 @@ def _each(value: Any, plain: Callable[[Any], Any]) -> Any:
 
 def _decimal(column: Any, values: list[Decimal | None]) -> pa.DataType:
     """Give the decimal type that a column declares, else the least wide that holds its values."""
-    if column.precision and column.scale is not None and column.scale >= 0:
+    if column.precision and column.precision <= _MOST_DIGITS and column.scale is not None and column.scale >= 0:
         return (
             pa.decimal128(column.precision, column.scale)
             if column.precision <= 38
@@ -163,4 +165,4 @@ def _decimal(column: Any, values: list[Decimal | None]) -> pa.DataType:
     scale = max((-int(v.as_tuple().exponent) for v in present), default=0)
     digits = max((v.adjusted() + 1 for v in present if v), default=1)
     scale, digits = max(scale, 0), max(digits, 1)
-    return pa.decimal128(38, scale) if digits + scale <= 38 else pa.decimal256(76, max(0, min(scale, 76 - digits)))
+    return pa.decimal128(38, scale) if digits + scale <= 38 else pa.decimal256(_MOST_DIGITS, max(0, min(scale, _MOST_DIGITS - digits)))
