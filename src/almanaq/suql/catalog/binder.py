@@ -106,6 +106,8 @@ def _is_integer(node: exp.Expr) -> bool:
         return bool(node.is_type(*exp.DataType.INTEGER_TYPES))
     if isinstance(node, exp.IntDiv | exp.Grouping | exp.RegrCount):
         return True
+    if isinstance(node, exp.GenerateSeries | exp.ExplodingGenerateSeries):
+        return _is_integer(node.args["start"])
     if isinstance(node, exp.Anonymous) and node.name.lower() in ("gcd", "lcm"):
         return all(map(_is_integer, node.expressions))
     if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.Mode | exp.PercentileDisc):

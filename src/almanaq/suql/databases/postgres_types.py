@@ -165,4 +165,8 @@ def _decimal(column: Any, values: list[Decimal | None]) -> pa.DataType:
     scale = max((-int(v.as_tuple().exponent) for v in present), default=0)
     digits = max((v.adjusted() + 1 for v in present if v), default=1)
     scale, digits = max(scale, 0), max(digits, 1)
-    return pa.decimal128(38, scale) if digits + scale <= 38 else pa.decimal256(_MOST_DIGITS, max(0, min(scale, _MOST_DIGITS - digits)))
+    return (
+        pa.decimal128(38, scale)
+        if digits + scale <= 38
+        else pa.decimal256(_MOST_DIGITS, max(0, min(scale, _MOST_DIGITS - digits)))
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from almanaq.suql.dialects.duckdb_intervals import interval_text, is_interval
+from almanaq.suql.dialects.duckdb_reals import is_real
 from almanaq.suql.dialects.lists import elements
 from almanaq.suql.dialects.numbers import is_numeric_here, is_numeric_there
 
@@ -30,6 +32,9 @@ def write_cast(node: exp.Expr) -> exp.Expr:
     if to.is_type("double", "float") and to.expressions:  # float(24) is real there
         bits = int(to.expressions[0].name)
         node.set("to", exp.DataType.build("float" if bits <= 24 else "double"))
+    if to.is_type("decimal") and is_real(inner):  # of which PostgreSQL takes six digits
+        double = exp.Cast(this=inner.copy(), to=exp.DataType.build("double"))
+        node.set("this", exp.Anonymous(this="printf", expressions=[exp.Literal.string("%.6g"), double]))
     if to.is_type("decimal") and not to.expressions:
         # There numeric has as many decimals as it needs; here DECIMAL has three. With fewer digits than 38 a whole
         # number leaves room for the decimals of others beside it.
@@ -47,12 +52,15 @@ def write_cast(node: exp.Expr) -> exp.Expr:
 
 def _cast_to_text(node: exp.Expr) -> exp.Expr:
     inner, to = node.this, node.args["to"]
-    written = exp.Cast(this=inner.copy(), to=exp.DataType.build("text"))
+    span = is_interval(inner)
+    written = interval_text(inner) if span else exp.Cast(this=inner.copy(), to=exp.DataType.build("text"))
     if to.this is exp.DType.CHAR and not to.expressions:
         return exp.Left(this=written, expression=exp.Literal.number(1))
     if to.expressions:  # varchar(3) cuts, and the spaces at the end of char(3) do not count
         cut = exp.Left(this=written, expression=to.expressions[0].this.copy())
         return exp.Anonymous(this="rtrim", expressions=[cut]) if to.is_type("char", "nchar") else cut
+    if span:
+        return written
     return _without_zero(written) if _is_double(inner) else node
 
 
@@ -68,7 +76,9 @@ def _without_zero(written: exp.Expr) -> exp.Expr:
 
 def write_joined_text(node: exp.Expr) -> exp.Expr:
     for part in list(node.iter_expressions()):
-        if _is_double(part):
+        if is_interval(part):
+            part.replace(interval_text(part))
+        elif _is_double(part):
             part.replace(_without_zero(exp.Cast(this=part.copy(), to=exp.DataType.build("text"))))
     return node
 

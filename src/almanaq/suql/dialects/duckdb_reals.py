@@ -35,23 +35,24 @@ def write_sum(node: exp.Expr) -> exp.Expr:
     if not isinstance(inner, exp.Sum):
         return node
     argument = inner.this.expressions[0] if isinstance(inner.this, exp.Distinct) else inner.this
-    return exp.cast(node.copy(), "float") if _is_real(argument) else node
+    return exp.cast(node.copy(), "float") if is_real(argument) else node
 
 
 def _widen(node: exp.Expr, key: str) -> None:
     side = node.args[key]
-    if _is_real(side):
+    if is_real(side):
         node.set(key, exp.cast(side.copy(), "double"))
 
 
-def _is_real(node: exp.Expr) -> bool:
+def is_real(node: exp.Expr) -> bool:
+    """Say whether an expression is of single precision."""
     node = node.unnest()
     if isinstance(node, exp.Cast):
         return bool(node.to.is_type(exp.DType.FLOAT))
     if isinstance(node, exp.Neg | exp.Abs | exp.Min | exp.Max):
-        return _is_real(node.this)
+        return is_real(node.this)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div):
-        return _is_real(node.this) and _is_real(node.expression)
+        return is_real(node.this) and is_real(node.expression)
     if isinstance(node, exp.Case):
         return _is_common([*(branch.args["true"] for branch in node.args["ifs"]), node.args.get("default")])
     if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least):
@@ -62,7 +63,7 @@ def _is_real(node: exp.Expr) -> bool:
 def _is_common(parts: list[exp.Expr | None]) -> bool:
     """Say whether the type that branches have in common is real: one is, and none is a double."""
     known = [part for part in parts if part is not None]
-    return any(map(_is_real, known)) and not any(part.is_type(exp.DType.DOUBLE) and _is_column(part) for part in known)
+    return any(map(is_real, known)) and not any(part.is_type(exp.DType.DOUBLE) and _is_column(part) for part in known)
 
 
 def _is_column(node: exp.Expr) -> bool:
@@ -73,4 +74,4 @@ def _is_other(node: exp.Expr) -> bool:
     node = node.unnest()
     if isinstance(node, exp.Literal):
         return not node.is_string
-    return bool(node.is_type(*_OTHERS)) and not _is_real(node)
+    return bool(node.is_type(*_OTHERS)) and not is_real(node)
