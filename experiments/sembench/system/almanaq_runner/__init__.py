@@ -1,0 +1,1 @@
+"""almanaq as a system of SemBench's Movie scenario."""
