@@ -19,11 +19,14 @@ class Vectors:
 
     name, remote = "vectors", False
 
+    def __init__(self, sight=6.0):
+        self.sight = sight
+
     def embed(self, texts):
         found = []
         for text in texts:
             noise = np.random.default_rng(list(text.encode())).normal(size=8)
-            noise[0] += 6.0 * (" good " in text)
+            noise[0] += self.sight * (" good " in text)
             found.append(noise / np.linalg.norm(noise))
         return np.array(found, np.float32)
 
@@ -156,15 +159,45 @@ def test_what_cannot_be_inferred_is_refused_by_name(query, why):
 
 @pytest.mark.parametrize("budget", [0, 1, 59, 150, 160])
 def test_a_budget_that_ends_early_is_an_error_with_the_rows_that_are_sure(budget):
+    _stopped(budget, Vectors(), TARGETS)
+
+
+def test_a_budget_may_end_at_every_batch_of_an_audit():
+    embedder, targets = Vectors(sight=2.2), Accuracy(recall=0.9, precision=0.9, proxy="regression", seed=0)
+    with opened(embedder=embedder) as connection:
+        whole = connection.sql(QUERY, options=Options(accuracy=targets))
+        needed, expected = whole.trace.text_calls, whole.trace.inference.expected
+        assert needed - expected >= 30  # more than was expected: a tail is asked ten rows at a time
+        sizes = [len(_stopped(budget, embedder, targets)) for budget in (*range(expected, needed, 10), needed - 1)]
+        again = connection.sql(QUERY, options=Options(accuracy=targets, max_calls=needed))
+    assert sizes == sorted(sizes)
+    assert 0 < sizes[0] < len(whole) - sum(whole.inferred)
+    assert (again.rows, again.inferred) == (whole.rows, whole.inferred)
+
+
+def _stopped(budget, embedder, targets):
     reader = model()
-    with opened(reader) as connection, pytest.raises(BudgetExceeded) as stopped:
-        connection.sql(QUERY, options=Options(accuracy=TARGETS, max_calls=budget))
+    with opened(reader, embedder=embedder) as connection, pytest.raises(BudgetExceeded) as stopped:
+        connection.sql(QUERY, options=Options(accuracy=targets, max_calls=budget))
     assert reader.calls <= budget
     partial = stopped.value.partial
-    if partial is not None:
-        assert all(good(row[0]) for row in partial)
-        assert not any(partial.inferred)
-        assert partial.trace.inference is None or not partial.trace.inference.certificate.certified
+    if partial is None:
+        return ()
+    assert all(good(row[0]) for row in partial)
+    assert not any(partial.inferred)
+    assert partial.trace.inference is None or not partial.trace.inference.certificate.certified
+    return partial
+
+
+def test_the_calls_that_are_expected_are_near_those_that_are_made():
+    near = []
+    with opened(embedder=Vectors(sight=2.2)) as connection:
+        for target in (0.8, 0.9):
+            for seed in range(8):
+                targets = Accuracy(recall=target, precision=target, proxy="regression", seed=seed)
+                trace = connection.sql(QUERY, accuracy=targets).trace
+                near.append(abs(trace.inference.expected / trace.text_calls - 1) <= 0.25)
+    assert sum(near) >= 0.8 * len(near)
 
 
 def test_few_rows_are_all_asked():

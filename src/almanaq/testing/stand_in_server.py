@@ -224,8 +224,7 @@ class StandInServer:
             "prompt_tokens_details": {"cached_tokens": known},
             "completion_tokens_details": {"reasoning_tokens": self._hidden},
         }
-        message = {"role": "assistant", "content": text}
-        choice: dict[str, Any] = {"index": 0, "message": message}
+        choice: dict[str, Any] = {"index": 0, "message": _message(request, text)}
         choice["finish_reason"] = "length" if fault == "length" else "stop"
         if request.get("logprobs") and self._chances is not None:
             choice["logprobs"] = {"content": tokens_of(text, self._chances(request))}
@@ -249,6 +248,19 @@ class StandInServer:
         self.ledger.answered += 1
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return Outcome.of({"object": "list", "data": data, "model": request["model"], "usage": usage})
+
+
+def _message(request: Request, text: str) -> dict[str, object]:
+    """Give the reply: a call of the tool that a request insists on, with the text as its arguments, or the text."""
+    chosen = request.get("tool_choice")
+    if not isinstance(chosen, dict):
+        return {"role": "assistant", "content": text}
+    call = {"name": chosen["function"]["name"], "arguments": text}
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "call_1", "type": "function", "function": call}],
+    }
 
 
 def _vector(text: str, dimensions: int = 64) -> list[float]:

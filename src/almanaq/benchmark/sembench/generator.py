@@ -35,15 +35,18 @@ class LabelReader:
 
     async def read(self, call: TextCall) -> TextReply:
         """Give the label of a text."""
-        sentiment, own = self._labels[call.passages[0]]
-        if call.question == SCORE:
-            value = _of_five(own, sentiment)
-        elif call.options:
-            value = sentiment
-        else:
-            value = "Yes" if sentiment == "POSITIVE" else "No"
+        value = self.said(call)
         verdicts = {literal: canonical(literal) == canonical(value) for literal in call.compared}
         return TextReply(value, verdicts, usage=Usage(calls=1))
+
+    def said(self, call: TextCall) -> str:
+        """Give what is said of a text."""
+        sentiment, own = self._labels[call.passages[0]]
+        if call.question == SCORE:
+            return _of_five(own, sentiment)
+        if call.options:
+            return sentiment
+        return "Yes" if sentiment == "POSITIVE" else "No"
 
 
 class SembenchGenerator:
