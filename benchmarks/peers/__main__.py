@@ -32,12 +32,9 @@ def measured(system: str, python: str, chosen: list[PeerTask], answer: Any) -> d
     with (
         StandInServer(reply_of(system, answer), faults=faults, keep_requests=False) as server,
         tempfile.TemporaryDirectory() as folder,
+        _started(system, python, server.url, folder) as child,
     ):
-        child = _started(system, python, server.url, folder)
         found = {task.name: _task(child, server, task, Path(folder)) for task in chosen}
-        assert child.stdin is not None
-        child.stdin.close()
-        child.wait(60)
     return {"version": _version(system, python), "tasks": found}
 
 
