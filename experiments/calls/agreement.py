@@ -6,7 +6,8 @@
 Pairs are reviews of the bundled restaurants and questions of ours about them. Printed: the share of pairs with the same
 reply, yes, no or no information; and how often each way is right by the sample's truth. Exit code 1 below 97 %.
 
-Replies may come from a file instead of a model, by the hash of what was asked. Prompts that it does not answer are
+Replies may come from a file instead of a model, by the hash of what was asked (the instructions aside, whose words
+may change since). Prompts that it does not answer are
 written into a folder, those of one document apart from those of several, in an order that tells nothing: somebody who
 reads them by hand, one kind after the other, sees neither the truth nor the other replies.
 """
@@ -74,8 +75,8 @@ class ByHand:
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Give what was written; where nothing was, what answers nothing."""
-        words = [message.content.replace(prompt.fence or "\0", "CODE") for message in prompt.messages]
-        key = hashlib.sha256(json.dumps(words).encode()).hexdigest()[:12]
+        asked = prompt.messages[-1].content.replace(prompt.fence or "\0", "CODE")
+        key = hashlib.sha256(json.dumps([prompt.name, asked]).encode()).hexdigest()[:12]
         if key not in self._replies:
             self.open[key] = prompt
         nothing = {"value": None, "quotes": []}
