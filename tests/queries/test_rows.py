@@ -97,6 +97,33 @@ def test_integer_division_is_postgresql_s(town: Asked) -> None:
     assert town.rows("SELECT 7 / 2, -7 / 2, 7 / 2.0") == [(3, -3, 3.5)]
 
 
+FEW = "FROM places p CROSS JOIN LATERAL (SELECT p.stars AS c) l WHERE p.id < 3"
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        (f"SELECT c / 2 FROM (SELECT l.* {FEW}) w ORDER BY 1", [(1,), (2,)]),
+        (f"WITH w AS (SELECT l.* {FEW}) SELECT c / 2 FROM w ORDER BY 1", [(1,), (2,)]),
+        (
+            f"WITH w (z) AS (SELECT l.* {FEW}) SELECT y.q / 2, w.z / 2 FROM w JOIN w y (q) ON q = z ORDER BY 1",
+            [(1, 1), (2, 2)],
+        ),
+        (f"WITH w AS (SELECT l.* {FEW}), v AS (SELECT c AS e FROM w) SELECT sum(e / 2) FROM v", [(3,)]),
+        (
+            f"WITH w AS (SELECT l.c {FEW} UNION ALL SELECT 2.5) SELECT c / 2 FROM w ORDER BY 1",
+            [(1.25,), (1.5,), (2.5,)],
+        ),
+        (
+            f"WITH RECURSIVE r AS (SELECT c {FEW} UNION SELECT c + 1 FROM r WHERE c < 5) SELECT c / 2 FROM r ORDER BY 1",
+            [(1,), (2,), (2,)],
+        ),
+    ],
+)
+def test_integers_are_so_through_lateral_queries_and_with(town: Asked, query: str, rows: object) -> None:
+    assert town.rows(query) == rows
+
+
 def test_group_by_and_having_on_answers(town: Asked) -> None:
     counts = "SELECT answer(body, 'calm?') AS calm, count(*) FROM places GROUP BY 1 ORDER BY 1"
     assert town.rows(counts) == [("No", 2), ("Yes", 4), (None, 2)]

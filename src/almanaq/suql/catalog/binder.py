@@ -12,21 +12,23 @@ from sqlglot.optimizer.qualify_columns import qualify_columns
 from almanaq.errors import QueryError, QueryTypeError, UnknownNameError, suggest
 from almanaq.suql.catalog.declared_pairs import cast_declared_pairs
 from almanaq.suql.catalog.grouping import write_decided_columns
+from almanaq.suql.catalog.integer_division import mark_integer_divisions
 from almanaq.suql.catalog.names import find_names
 from almanaq.suql.catalog.operator_types import check_operators
 from almanaq.suql.catalog.privacy import refuse_withheld
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_source, from_items, relations_in
+from almanaq.suql.catalog.sources import (
+    columns_of,
+    enclosing_selects,
+    find_source,
+    from_items,
+    relations_in,
+)
 from almanaq.suql.catalog.types import schema_of, typed
 from almanaq.suql.syntax.keywords import RESERVED
 from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.syntax.text_functions import is_similarity, is_text_call
 
-_OF_ITS_ARGUMENT = (
-    *(exp.Paren, exp.Neg, exp.Max, exp.Min, exp.Sum, exp.Filter, exp.Window, exp.Distinct, exp.Mode),
-    *(exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.BitwiseXorAgg, exp.BitwiseNot),
-)
-"""Integers if what they are made of is."""
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
 
 _ARGUMENTS = {"answer": (2, 3), "summary": (1, 1), "similarity": (2, 2)}
@@ -71,7 +73,7 @@ def bind(tree: exp.Query, catalog: Catalog, text: str) -> BoundQuery:
     write_decided_columns(tree, catalog)
     _check_columns(tree, catalog, text)
     tree = typed(tree, schema)
-    _mark_integer_divisions(tree)
+    mark_integer_divisions(tree)
     found = nodes(tree)
     for node in found:
         if isinstance(node, exp.Anonymous) and is_text_call(node):
@@ -89,43 +91,6 @@ def _quote_odd_names(tree: exp.Query) -> None:
         bare = exp.SAFE_IDENTIFIER_RE.match(identifier.name) and identifier.name not in RESERVED
         if not identifier.quoted and not bare:
             identifier.set("quoted", True)
-
-
-def _mark_integer_divisions(tree: exp.Query) -> None:
-    """Write PostgreSQL's divisions of integers as such while types are known; every engine writes them its own way."""
-    for node in reversed(nodes_of(tree, exp.Div)):  # what is divided comes before what it is divided in
-        if all(_is_integer(part) for part in (node.this, node.expression)):
-            marked = exp.IntDiv(this=node.this, expression=node.expression)
-            marked.type = node.this.type
-            node.replace(marked)
-
-
-def _is_integer(node: exp.Expr) -> bool:
-    """Say whether an expression is an integer, looking into derived tables whose columns carry no type."""
-    if node.type is not None and not node.is_type("unknown"):
-        return bool(node.is_type(*exp.DataType.INTEGER_TYPES))
-    if isinstance(node, exp.IntDiv | exp.Grouping | exp.RegrCount):
-        return True
-    if isinstance(node, exp.GenerateSeries | exp.ExplodingGenerateSeries):
-        return _is_integer(node.args["start"])
-    if isinstance(node, exp.Anonymous) and node.name.lower() in ("gcd", "lcm"):
-        return all(map(_is_integer, node.expressions))
-    if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.Mode | exp.PercentileDisc):
-        return all(_is_integer(key.this) for key in node.expression.expressions)
-    if isinstance(node, _OF_ITS_ARGUMENT):
-        return _is_integer(node.this)
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod):
-        return _is_integer(node.this) and _is_integer(node.expression)
-    item = find_source(node.table, node) if isinstance(node, exp.Column) and node.table else None
-    if isinstance(item, exp.Table) and isinstance(item.this, exp.GenerateSeries):
-        return _is_integer(item.this.args["start"])
-    inner = item.this if isinstance(item, exp.Subquery | exp.Lateral) else None
-    while isinstance(inner, exp.Subquery):
-        inner = inner.this
-    for output in inner.selects if isinstance(inner, exp.Query) else ():
-        if output.alias_or_name == node.name:
-            return _is_integer(output.unalias())
-    return False
 
 
 def _lower_names(tree: exp.Query) -> None:
