@@ -28,6 +28,23 @@ memory._memory = lambda: 1_500_000_000
 sys.argv = ["almanaq", *sys.argv[1:]]
 sys.exit(main())
 """
+# What a thread still holds when a reply is there: handlers of the exit run in the opposite order.
+LATE = """
+import atexit, time, weakref
+held = []
+atexit.register(lambda: print("held" if held[0]() else "let go"))
+from almanaq.suql.execution import threads
+class Late(threads.Future):
+    def set_result(self, result):
+        super().set_result(result)
+        time.sleep(0.1)
+class Thing: pass
+threads.Future = Late
+thing = Thing()
+held.append(weakref.ref(thing))
+threads._pool().submit(lambda thing: None, thing).result()
+del thing
+"""
 
 
 @pytest.fixture
@@ -47,6 +64,11 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_nothing_is_said_of_what_a_thread_holds_at_the_end(source: str) -> None:
     done = run(HOLDING, "sql", "SELECT n FROM t", "--db", source, "--format", "csv")
     assert (done.returncode, done.stdout, done.stderr) == (0, "n\n1\n", "")
+
+
+def test_the_exit_waits_until_threads_have_let_go() -> None:
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("let go\n", "")
 
 
 def test_a_command_does_not_wait_for_an_engine_that_does_not_stop(source: str) -> None:

@@ -103,4 +103,9 @@ def _exit() -> None:
         if thread.is_alive():
             thread.join(max(0.0, until - time.monotonic()))
     if any(thread.is_alive() for thread in _helpers):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        silence()
+
+
+def silence() -> None:
+    """Print nothing more: the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -6,9 +6,11 @@ Work that computes for long asks `refuse_given_up` now and then: nobody can stop
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextvars
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import cache, partial
@@ -16,10 +18,13 @@ from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from almanaq.errors import OperationalError
+from almanaq.suql.databases.leaving import silence
 
 P = ParamSpec("P")
 T = TypeVar("T")
 _MOST_THREADS = 64
+_SETTLING_SECONDS = 0.2
+"""How long the interpreter's exit waits for threads that let go of what they worked with; most take no time at all."""
 _given_up: contextvars.ContextVar[threading.Event] = contextvars.ContextVar("almanaq_given_up")
 
 
@@ -73,6 +78,11 @@ class DaemonThreads(Executor):
                     threading.Thread(target=self._run, name=f"almanaq_{self._started}", daemon=True).start()
         return future
 
+    def settle(self, seconds: float) -> bool:
+        """Wait until no thread works, or holds what it worked with; tell whether that came within some seconds."""
+        until = time.monotonic() + seconds
+        return all(self._idle.acquire(timeout=max(0.0, until - time.monotonic())) for _ in range(self._started))
+
     def _run(self) -> None:
         while True:
             _do(*self._work.get())
@@ -93,3 +103,10 @@ def _pool() -> DaemonThreads:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
     return DaemonThreads(_MOST_THREADS)
+
+
+@atexit.register
+def _settle() -> None:
+    """Let no thread hold an engine's objects when the interpreter is gone: DuckDB's binding prints pages about them."""
+    if _pool.cache_info().currsize and not _pool().settle(_SETTLING_SECONDS):
+        silence()
