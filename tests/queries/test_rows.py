@@ -115,7 +115,7 @@ FEW = "FROM places p CROSS JOIN LATERAL (SELECT p.stars AS c) l WHERE p.id < 3"
             [(1.25,), (1.5,), (2.5,)],
         ),
         (
-            f"WITH RECURSIVE r AS (SELECT c {FEW} UNION SELECT c + 1 FROM r WHERE c < 5) SELECT c / 2 FROM r ORDER BY 1",
+            f"WITH RECURSIVE r AS (SELECT c {FEW} UNION SELECT c + 1 FROM r WHERE c < 5) SELECT c/2 FROM r ORDER BY c",
             [(1,), (2,), (2,)],
         ),
     ],
