@@ -319,6 +319,18 @@ def test_limit_counts_the_rows_that_unnest_makes(town: Asked) -> None:
     assert town.rows(noted) == [(3, "calm=Yes")] or town.rows(noted) == [(9, "calm=Yes")]
 
 
+def test_a_row_for_each_value_of_an_answer() -> None:
+    table = {"id": [1, 2, 3], "body": ["dishes=soup", None, "dishes=fish,rice"]}
+    asked = Asked(t=table)
+    made = "SELECT id, unnest(string_to_array(answer(body, 'dishes?'), ',')) AS dish FROM t"
+    assert sorted(asked.rows(made)) == [(1, "soup"), (3, "fish"), (3, "rice")]
+    assert asked.model.calls == 2
+    assert asked.rows(f"SELECT count(*) FROM ({made}) AS d WHERE dish <> 'soup'") == [(2,)]
+    assert len(asked.rows(f"{made} ORDER BY id LIMIT 2")) == 2
+    said = made.replace("AS dish", "AS dish, answer(body, 'other?') AS other")
+    assert sorted(asked.rows(said)) == [(1, "soup", None), (3, "fish", None), (3, "rice", None)]
+
+
 def test_grouping_sets_of_answers(town: Asked) -> None:
     calm = "answer(body, 'calm?')"
     sql = f"SELECT {calm} AS calm, count(*) AS n FROM places GROUP BY ROLLUP ({calm}) ORDER BY n DESC, calm"
