@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import almanaq
-from almanaq.errors import UnknownNameError, UsageError
+from almanaq.errors import UnknownNameError, UnsupportedError, UsageError
 from almanaq.suql.catalog.relations import Catalog, Relation
 
 from .support import Asked, arrays, texts
@@ -329,6 +329,19 @@ def test_a_row_for_each_value_of_an_answer() -> None:
     assert len(asked.rows(f"{made} ORDER BY id LIMIT 2")) == 2
     said = made.replace("AS dish", "AS dish, answer(body, 'other?') AS other")
     assert sorted(asked.rows(said)) == [(1, "soup", None), (3, "fish", None), (3, "rice", None)]
+
+
+def test_functions_in_from_that_are_made_of_answers(engine: str) -> None:
+    asked = Asked(t={"id": [1, 2, 3], "body": ["dishes=soup;n=2", None, "dishes=fish,rice;n=many"]})
+    listed = "unnest(string_to_array(answer(t.body, 'dishes?'), ','))"
+    for item in (f"{listed} AS d(dish)", f"LATERAL {listed} AS d(dish)", f"LATERAL (SELECT {listed} AS dish) AS d"):
+        assert asked.rows(f"SELECT id, dish FROM t, {item} ORDER BY 1, 2") == [(1, "soup"), (3, "fish"), (3, "rice")]
+    rows = asked.rows(f"SELECT id, dish FROM t LEFT JOIN LATERAL {listed} AS dish ON dish <> 'soup' ORDER BY 1, 2")
+    assert rows == [(1, None), (2, None), (3, "fish"), (3, "rice")]
+    series = "SELECT id, n FROM t, generate_series(1, answer(t.body, 'n?')::int) AS n ORDER BY 1, 2"
+    assert asked.rows(series) == [(1, 1), (1, 2)]
+    with pytest.raises(UnsupportedError, match="ORDINALITY"):
+        asked.rows(f"SELECT id, n FROM t, {listed} WITH ORDINALITY AS d(dish, n)")
 
 
 def test_grouping_sets_of_answers(town: Asked) -> None:

@@ -212,7 +212,7 @@ def split_sets(block: exp.Select, name: str) -> bool:
     sets = [node for node in nodes if _is_set(node)]
     if not sets or is_aggregated(block) or not (reads or sets_in(order)):
         return False
-    if asked := [call for each in sets for call in own_text_calls(each)]:  # the rows are made of answers
+    if asked := [text_unit(call) for each in sets for call in own_text_calls(each)]:  # the rows are made of answers
         derive(block, name, asked)
         return True
     derive(block, name, [*sets, *(node for node in over_rows if isinstance(node, exp.Window))])

@@ -31,6 +31,7 @@ from almanaq.suql.plan.references import (
     table,
     where_of,
 )
+from almanaq.suql.plan.set_functions import derive_functions
 from almanaq.suql.plan.short_circuit import any_of, ask_lazily, matters_under
 from almanaq.suql.plan.sites import text_unit
 from almanaq.suql.plan.stages import (
@@ -86,6 +87,7 @@ class _Builder:
 
     def _select(self, block: exp.Select) -> exp.Query:
         blocks.expand_output_names(block)
+        derive_functions(block)
         self._compile_nested(block)
         joins.move_conditions_to_where(block)
         joins.push_outer_join_text(block)
