@@ -88,9 +88,10 @@ def _name_of_cast(cast: exp.Cast) -> tuple[str, bool]:
     inside = cast.this
     while isinstance(inside, exp.Paren):
         inside = inside.this
-    name, by_type = name_of(inside), isinstance(inside, exp.Interval)
     if isinstance(inside, exp.Cast):
         name, by_type = _name_of_cast(inside)
+    else:
+        name, by_type = name_of(inside), isinstance(inside, exp.Interval)
     own = _type_name(cast)
     if by_type or name in ("?column?", "case"):
         name = own

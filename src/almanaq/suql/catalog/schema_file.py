@@ -21,9 +21,10 @@ values = ["cheap", "moderate"]    # in their order; left out: the values that th
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -80,9 +81,61 @@ class Schema:
 
 
 def schema_path(source: str | Path) -> Path:
-    """Give the path at which the schema file of a source is looked for."""
-    path = Path(source)
-    return path.parent / f"{path.resolve().name if path.is_dir() else path.name}.almanaq.toml"
+    """Give the path at which the schema file of a source is written and first looked for: beside it."""
+    path = Path(os.path.abspath(source))
+    return path.parent / f"{path.name}.almanaq.toml"
+
+
+def schema_beside(sources: Iterable[Path]) -> Schema | None:
+    """Give what the schema files of files and folders say together, None where there is none.
+
+    Of a folder, also those of what lies in it count: what is private stays so, whatever way its file is named. Beside
+    `patients.csv` lies `patients.csv.almanaq.toml`, or `patients.almanaq.toml`. Where two speak of one table, the first
+    counts (the folder's before those in it), and a column that either calls private is.
+
+    Raises:
+        SourceError: there are two schema files of one source, or one cannot be read.
+    """
+    found: dict[Path, None] = {}
+    for source in sources:
+        found |= dict.fromkeys(_schema_files(source))
+    schemas = [read_schema(path) for path in found]
+    relations: dict[str, RelationSchema] = {}
+    written: dict[str, str] = {}
+    for schema in schemas:
+        for given, entry in schema.relations.items():
+            name = written.setdefault(given.casefold(), given)
+            relations[name] = _joined(relations[name], entry) if name in relations else entry
+    return Schema(relations, ", ".join(schema.name for schema in schemas)) if schemas else None
+
+
+def _joined(first: RelationSchema, other: RelationSchema) -> RelationSchema:
+    """Give what is said first of a table, with the columns that only the other names, and every private one."""
+    columns = dict(first.columns)
+    written = {name.casefold(): name for name in columns}
+    for given, column in other.columns.items():
+        name = written.setdefault(given.casefold(), given)
+        known = columns.get(name, column)
+        columns[name] = replace(known, private=True) if column.private else known
+    return replace(first, columns=columns)
+
+
+def _schema_files(source: Path) -> list[Path]:
+    folder = source.is_dir()
+    places = [schema_path(source), schema_path(source.resolve())]
+    places += [source / schema_path(source).name] if folder else [p.with_name(_of_stem(p)) for p in places]
+    own = list(dict.fromkeys(place.resolve() for place in places if place.is_file()))
+    if len(own) > 1:
+        named = " and ".join(map(str, own))
+        raise SourceError(f"two schema files speak of {source.name}: {named}; keep one")
+    within = [*source.glob("*.almanaq.toml"), *source.glob("*/*.almanaq.toml")] if folder else []
+    shown = sorted(path.resolve() for path in within if path.is_file() and not path.name.startswith("."))
+    return list(dict.fromkeys([*own, *shown]))
+
+
+def _of_stem(place: Path) -> str:
+    """Give `patients.almanaq.toml` for `patients.csv.almanaq.toml`."""
+    return Path(place.name.removesuffix(".almanaq.toml")).stem + ".almanaq.toml"
 
 
 def read_schema(path: str | Path) -> Schema:

@@ -16,7 +16,7 @@ from almanaq.corpus.readers import DUCKDB
 from almanaq.corpus.sqlite import SQLITE, is_sqlite, sqlite_files
 from almanaq.corpus.tabular import find_path
 from almanaq.errors import SourceError, UsageError
-from almanaq.suql.catalog.schema_file import Schema, read_schema, schema_path
+from almanaq.suql.catalog.schema_file import Schema, read_schema, schema_beside
 from almanaq.suql.databases.connections import (
     adbc_tables,
     is_sqlalchemy,
@@ -55,7 +55,7 @@ def open_database(
             one such file, a list of them, a glob, `-` (standard input), `sample:restaurants`, a URL, a mapping of names
             to tables (Arrow, pandas, polars), one such table, a connection of duckdb, sqlite3, SQLAlchemy, ADBC or
             ibis, or an opened Database.
-        schema: a schema file; None: `SOURCE.almanaq.toml` where it exists.
+        schema: a schema file; None: `SOURCE.almanaq.toml` where it exists, and those of the files of a source.
         keep: keep the tables of files in the user's cache folder, so that they open at once the next time.
         allow_http: fetch a file that an `https://` address names.
         seconds: how long the views of SQLite files may take to be loaded; None takes half a minute.
@@ -74,11 +74,12 @@ def open_database(
         named = named_files(str(source), allow_http=allow_http)
         if named is not None:
             keep = keep and named.held is None
+            said = said or schema_beside(named.paths)
             return _open_files(named.paths, said, seconds, keep=keep, name=named.name, held=named.held)
         return _open_text(str(source), said, seconds, keep=keep)
     listed = as_list(source)
     if listed is not None:
-        return _open_files(listed, said, seconds, keep=keep)
+        return _open_files(listed, said or schema_beside(listed), seconds, keep=keep)
     return _open_object(source, said)
 
 
@@ -88,9 +89,7 @@ def _open_text(source: str, schema: Schema | None, seconds: float | None, *, kee
     if _URL.match(source):
         return _open_url(source, schema)
     path = find_path(source)
-    beside = schema_path(path)
-    said = read_schema(beside) if schema is None and beside.is_file() else schema
-    return _open_path(path, said, seconds, keep=keep)
+    return _open_path(path, schema or schema_beside([path]), seconds, keep=keep)
 
 
 def _open_files(
