@@ -241,7 +241,7 @@ def test_faults_of_a_generator_are_counted_and_the_rest_goes_on(qa: RunRequest) 
     assert faults == [
         "RuntimeError: out of luck",
         "it gave int, not text",
-        "it gave an object without sql_query: query",
+        "it gave an object without sql_query or content: query",
     ]
     assert found.warnings == (f"3 of 20 replies cannot be used and count 0; the first: {faults[0]}",)
 

@@ -34,6 +34,9 @@ EXTRAS = {
     "web": "almanaq serve: the page and the HTTP API",
     "xlsx": "Excel files as sources",
     "bench": "the measures of almanaq bench",
+    "text-metrics": "ROUGE and METEOR in almanaq bench",
+    "bertscore": "BERTScore in almanaq bench",
+    "docs": "building the documentation site",
 }
 """What each extra is for, in the order in which they are shown."""
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")

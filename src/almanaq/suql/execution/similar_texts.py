@@ -111,6 +111,7 @@ def pairs_above(first: Matrix, second: Matrix, at_least: float) -> Pairs:
     ended = given_up()
 
     def pairs_of(top: int) -> list[Pairs]:
+        refuse_given_up(ended)
         found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
         for i, j in _candidates(left[top : top + _LEFT], right, at_least - _SLACK):
             refuse_given_up(ended)
