@@ -98,7 +98,7 @@ def _own_rate(source: str, cache: Path, url: str, at_once: int) -> dict[str, flo
     """Give the rate of an extraction in a process of its own, its start and its end left out."""
     code = (
         "import sys, time, almanaq\n"
-        "con = almanaq.connect(sys.argv[1], model='openai:m', max_calls=10**9)\n"
+        f"con = almanaq.connect(sys.argv[1], model='openai:m', max_calls=10**9, concurrency={at_once})\n"
         f"con.sql({QUERY!r} + ' LIMIT 1')\n"
         "wall, cpu = time.perf_counter(), time.process_time()\n"
         f"con.engine.write({QUERY!r}, to=lambda table: None)\n"
