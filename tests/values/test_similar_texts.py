@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
 import random
+import subprocess
+import sys
 import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from almanaq.models.lexical import LexicalEmbedder
-from almanaq.suql.execution import blas_threads, similar_texts, text_vectors
-from almanaq.suql.execution.blas_threads import one_thread_each
+from almanaq.suql.execution import similar_texts, text_vectors
 from almanaq.suql.execution.similar_texts import pairs_above
 from almanaq.suql.execution.text_vectors import TextVectors, on_grid
 from almanaq.suql.execution.threads import in_thread
@@ -73,22 +73,32 @@ def test_memory_for_vectors_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(embedded) == 2 * 1501
 
 
-def test_products_use_one_thread_until_the_last_block_is_left() -> None:
-    def threads() -> set[int]:
-        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+# In a process of its own: in one with other tests, work that was given up may still be inside.
+ONE_THREAD = """
+import numpy
+from threadpoolctl import threadpool_info, threadpool_limits
+from almanaq.suql.execution.blas_threads import one_thread_each
+def threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+seen = []
+with threadpool_limits(2, user_api="blas"):
+    first, second = one_thread_each(), one_thread_each()
+    seen.append(threads())
+    with first:
+        second.__enter__()
+        seen.append(threads())
+    seen.append(threads())
+    second.__exit__(None, None, None)
+    seen.append(threads())
+print(seen)
+"""
 
-    until = time.monotonic() + 60
-    while blas_threads._inside and time.monotonic() < until:  # work that an earlier test gave up
-        time.sleep(0.05)
-    with threadpool_limits(2, user_api="blas"):
-        before = threads()
-        first, second = one_thread_each(), one_thread_each()
-        with first:
-            second.__enter__()
-            assert threads() == {1}
-        assert threads() == {1}
-        second.__exit__(None, None, None)
-        assert threads() == before
+
+def test_products_use_one_thread_until_the_last_block_is_left() -> None:
+    done = subprocess.run([sys.executable, "-c", ONE_THREAD], capture_output=True, text=True, timeout=60, check=True)
+    before, one, still, after = ast.literal_eval(done.stdout)
+    assert one == still == {1}
+    assert after == before
 
 
 @pytest.mark.parametrize("work", ["pairs", "vectors"])

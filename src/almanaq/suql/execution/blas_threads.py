@@ -22,9 +22,9 @@ def one_thread_each() -> Iterator[None]:
     """
     global _inside
     with _lock:
-        _inside += 1
-        if _inside == 1:
+        if not _inside:
             _limits.append(threadpool_limits(1, user_api="blas"))
+        _inside += 1
     try:
         yield
     finally:
