@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -50,20 +50,36 @@ class Dense:
             ModelError: the embedder fails.
         """
         chosen = parse_fields(fields)
-        ids: list[TableId] = []
-        texts: list[str] = []
-        starts: list[int] = []
-        for table in distinct(corpus):
-            ids.append(table.id)
-            starts.append(len(texts))
-            texts.append(table_text(table, chosen, max_chars=self.max_chars))
+
+        def texts_of(table: Table) -> Iterator[str]:
+            yield table_text(table, chosen, max_chars=self.max_chars)
             if self.rows:
-                texts.extend(row_texts(table, chosen))
+                yield from row_texts(table, chosen)
             if self.columns:
-                texts.extend(column_texts(table, chosen))
-        if not ids:
-            raise SourceError("the corpus holds no table")
-        return DenseIndex(ids, self.store.vectors(texts), np.array(starts), self.store)
+                yield from column_texts(table, chosen)
+
+        ids, texts, starts = texts_by_table(corpus, texts_of)
+        return DenseIndex(ids, self.store.vectors(texts), starts, self.store)
+
+
+def texts_by_table(
+    corpus: Corpus, texts_of: Callable[[Table], Iterable[str]]
+) -> tuple[list[TableId], list[str], NDArray[np.intp]]:
+    """Give the tables of a corpus, their texts one after the other, and where each table's begin.
+
+    Raises:
+        SourceError: the corpus is empty or repeats an id.
+    """
+    ids: list[TableId] = []
+    texts: list[str] = []
+    starts: list[int] = []
+    for table in distinct(corpus):
+        ids.append(table.id)
+        starts.append(len(texts))
+        texts.extend(texts_of(table))
+    if not ids:
+        raise SourceError("the corpus holds no table")
+    return ids, texts, np.array(starts)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from almanaq.corpus.table import Corpus, Table, TableId, distinct
+from almanaq.corpus.table import Corpus, Table, distinct
 from almanaq.errors import ModelCallError, SourceError
 from almanaq.event_loops import run_sync
 from almanaq.models.cached import request_key
@@ -23,7 +23,7 @@ from almanaq.models.protocols import LanguageModel, Prompt
 from almanaq.models.reply_schemas import MalformedReply, parse_object
 from almanaq.models.token_estimate import estimate_tokens
 from almanaq.models.vector_store import VectorStore
-from almanaq.retrieval.dense import DenseIndex
+from almanaq.retrieval.dense import DenseIndex, texts_by_table
 from almanaq.retrieval.hnsw import GraphIndex, graph_index
 from almanaq.retrieval.paid import Foreseen
 
@@ -84,20 +84,14 @@ class RowSerial:
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> DenseIndex:  # noqa: ARG002
         """Embed a corpus; a table without rows is embedded by its header. Raises as MarkdownEmbedding's."""
-        ids: list[TableId] = []
-        texts: list[str] = []
-        starts: list[int] = []
-        for table in distinct(corpus):
-            ids.append(table.id)
-            starts.append(len(texts))
-            pairs = [zip(table.header, row, strict=True) for row in table.rows]
-            texts += [", ".join(f"{name} is {cell}" for name, cell in row) for row in pairs] or [
-                ", ".join(table.header)
-            ]
-        if not ids:
-            raise SourceError("the corpus holds no table")
+        ids, texts, starts = texts_by_table(corpus, _rows_in_words)
         self.foreseen.vectors(self.store, texts)
-        return DenseIndex(ids, self.store.vectors(texts), np.array(starts), self.store)
+        return DenseIndex(ids, self.store.vectors(texts), starts, self.store)
+
+
+def _rows_in_words(table: Table) -> list[str]:
+    pairs = [zip(table.header, row, strict=True) for row in table.rows]
+    return [", ".join(f"{name} is {cell}" for name, cell in row) for row in pairs] or [", ".join(table.header)]
 
 
 @dataclass(frozen=True)
