@@ -35,7 +35,7 @@ def schema(
     """
     from almanaq.cli.output import write_text
     from almanaq.cli.terminal import say, warn
-    from almanaq.suql.catalog.schema_file import describe, read_schema, schema_path
+    from almanaq.suql.catalog.schema_file import describe, read_schema, schema_beside, schema_path
     from almanaq.suql.databases.open_source import open_database
 
     if overwrite and not write:
@@ -43,14 +43,13 @@ def schema(
     target = schema_path(source) if write else None
     if target is not None:
         _check_target(source, target, overwrite=overwrite)
-    beside = Path(schema) if schema is not None else schema_path(source)
     database = open_database(source, schema=schema, allow_http=allow_http)
     try:
         catalog = database.catalog()
         catalog.check_readable()
         warn([f"the view {name!r} is left out: {why}" for name, why in catalog.broken])
         warn([message for report in getattr(database, "reports", ()) for message in report.messages])
-        said = read_schema(beside) if beside.is_file() else None
+        said = schema_beside([Path(source)]) if schema is None else read_schema(schema)
         write_text(visible(describe(catalog, said)).rstrip("\n") + "\n", None if target is None else str(target))
         if target is not None:
             say(f"written: {target}")

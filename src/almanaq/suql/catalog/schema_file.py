@@ -38,6 +38,7 @@ from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.visible import STEERING
 
 _VECTOR = re.compile(r"(?:vector|halfvec)\(\d+\)")
+_ENDING = ".almanaq.toml"
 ForeignKey = tuple[tuple[str, ...], str, tuple[str, ...]]
 
 
@@ -83,7 +84,7 @@ class Schema:
 def schema_path(source: str | Path) -> Path:
     """Give the path at which the schema file of a source is written and first looked for: beside it."""
     path = Path(os.path.abspath(source))
-    return path.parent / f"{path.name}.almanaq.toml"
+    return path.parent / f"{path.name}{_ENDING}"
 
 
 def schema_beside(sources: Iterable[Path]) -> Schema | None:
@@ -121,21 +122,19 @@ def _joined(first: RelationSchema, other: RelationSchema) -> RelationSchema:
 
 
 def _schema_files(source: Path) -> list[Path]:
-    folder = source.is_dir()
+    """Give the schema file of a source, then, of a folder, those that lie in it and in its folders."""
     places = [schema_path(source), schema_path(source.resolve())]
-    places += [source / schema_path(source).name] if folder else [p.with_name(_of_stem(p)) for p in places]
-    own = list(dict.fromkeys(place.resolve() for place in places if place.is_file()))
+    within: list[Path] = []
+    if source.is_dir():
+        places.append(source / places[0].name)
+        within = [path for pattern in (f"*{_ENDING}", f"*/*{_ENDING}") for path in source.glob(pattern)]
+    else:
+        places += [place.with_name(Path(place.name.removesuffix(_ENDING)).stem + _ENDING) for place in places]
+    own = dict.fromkeys(place.resolve() for place in places if place.is_file())
     if len(own) > 1:
         named = " and ".join(map(str, own))
         raise SourceError(f"two schema files speak of {source.name}: {named}; keep one")
-    within = [*source.glob("*.almanaq.toml"), *source.glob("*/*.almanaq.toml")] if folder else []
-    shown = sorted(path.resolve() for path in within if path.is_file() and not path.name.startswith("."))
-    return list(dict.fromkeys([*own, *shown]))
-
-
-def _of_stem(place: Path) -> str:
-    """Give `patients.almanaq.toml` for `patients.csv.almanaq.toml`."""
-    return Path(place.name.removesuffix(".almanaq.toml")).stem + ".almanaq.toml"
+    return list(own | dict.fromkeys(sorted(p.resolve() for p in within if p.is_file() and not p.name.startswith("."))))
 
 
 def read_schema(path: str | Path) -> Schema:
