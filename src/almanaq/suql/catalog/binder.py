@@ -17,13 +17,7 @@ from almanaq.suql.catalog.names import find_names
 from almanaq.suql.catalog.operator_types import check_operators
 from almanaq.suql.catalog.privacy import refuse_withheld
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import (
-    columns_of,
-    enclosing_selects,
-    find_source,
-    from_items,
-    relations_in,
-)
+from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_source, from_items, relations_in
 from almanaq.suql.catalog.types import schema_of, typed
 from almanaq.suql.syntax.keywords import RESERVED
 from almanaq.suql.syntax.nodes import nodes, nodes_of
