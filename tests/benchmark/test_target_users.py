@@ -19,8 +19,10 @@ from almanaq.target.generators import AbsGenerator
 from almanaq.target.retrievers import (
     AbsCustomEmbeddingRetriever,
     AbsStandardEmbeddingRetriever,
+    HNSWOpenAIEmbeddingRetriever,
     NoContextRetriever,
     OTTQARetriever,
+    RowSerializationRetriever,
 )
 from almanaq.target.tasks import AbsTask, QuestionAnsweringTask, TableRetrievalTask
 from almanaq.target.text_scores import SCORES
@@ -194,6 +196,61 @@ def test_a_generator_of_ones_own_in_a_task_object() -> None:
     assert told.scores["rouge"]["rougeL"] == 1.0
     lines = [json.loads(line) for line in Path("replies/fetaqa_1.jsonl").read_text().splitlines()]
     assert lines[7] == {"dataset_name": "fetaqa", "query_id": "q7", "generated_results": "7"}
+
+
+class Failing(AbsGenerator):
+    """Fails at the questions whose number is a multiple of `every`."""
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+
+    def generate(self, table_str: str, query: str) -> str:
+        if int("".join(filter(str.isdigit, query))) % self.every == 0:
+            raise RuntimeError("the key is wrong")
+        return table_str.split()[-2]
+
+
+def test_a_generator_that_always_fails_has_no_score() -> None:
+    task = QuestionAnsweringTask({"fetaqa": {"dataset_path": "data/fetaqa"}}, task_generator=Failing(1))
+    with pytest.raises(BenchmarkError, match=r"failed at all 20 questions .* RuntimeError: the key is wrong"):
+        TARGET(task).run(Custom(), top_k=1)
+
+
+def test_replies_that_fail_are_counted_and_told() -> None:
+    task = QuestionAnsweringTask({"fetaqa": {"dataset_path": "data/fetaqa"}}, task_generator=Failing(5))
+    target = TARGET(task, log_file_path="log.txt")
+    with pytest.warns(UserWarning, match="4 of 20 replies failed"):
+        results = target.run(Custom(), top_k=1)
+    scores = results["Table Question Answering Task"]["fetaqa"].downstream_task_performance.scores
+    assert scores["failed_replies"] == 4
+    assert scores["exact_match"] == 0.8
+    assert "the key is wrong" in Path("log.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("make", "meant"),
+    [
+        (lambda: QuestionAnsweringTask(task_generater=Echo()), "task_generator"),
+        (lambda: QuestionAnsweringTask(metric=["bleu"]), "metrics"),
+        (lambda: TableRetrievalTask(dataset_config={}), "datasets_config"),
+        (lambda: AbsTask(tsk_name="mine"), "task_name"),
+        (lambda: OTTQARetriever(with_title=True), "withtitle"),
+        (lambda: OTTQARetriever(encoding="bm52"), "bm25"),
+        (lambda: HNSWOpenAIEmbeddingRetriever(num_row=0), "num_rows"),
+        (lambda: HNSWOpenAIEmbeddingRetriever(embedding_model_id="other"), "embedder='openai:other'"),
+    ],
+)
+def test_an_argument_that_nobody_has_is_an_error_with_the_nearest(make, meant: str) -> None:
+    with pytest.raises(UsageError, match=meant):
+        make()
+
+
+def test_arguments_of_the_published_classes_are_taken() -> None:
+    assert OTTQARetriever("files", "bm25").name() == "target-bm25-notitle"
+    assert OTTQARetriever(out_dir="files", withtitle=True).name() == "target-tfidf"
+    assert HNSWOpenAIEmbeddingRetriever(out_dir="files", num_rows=100).name() == "openai-embedding"
+    assert RowSerializationRetriever(embeddings_dir="files", batch_size=8).name() == "row-serial"
+    assert TableRetrievalTask(overwrite_default_datasets=True).dataset_config
 
 
 def test_tasks_datasets_and_loaders_are_told() -> None:

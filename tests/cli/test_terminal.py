@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from almanaq.agent.responder import ROWS_SHOWN, Found, LocalResponder
+from almanaq.agent.response import Response
+from almanaq.agent.told import rows_told
 from almanaq.cli.rows import cell_text, shorten
 from almanaq.cli.terminal import layout, summary_line
-from almanaq.suql.result import Trace
+from almanaq.suql.result import Evidence, Trace
 
 WORDS = st.sampled_from(
     ["SELECT", "a", "'it''s FROM AND'", '"limit"', "(", ")", "FROM", "r", "WHERE", "AND", "or", "ORDER  BY", "BETWEEN",
@@ -52,3 +57,36 @@ def test_the_summary_names_what_is_out_of_the_ordinary():
     assert summary_line(1, Trace()) == "1 row · 0 text calls · 0.00 s"
     odd = summary_line(2000, Trace(text_calls=1, cached_calls=3, unknown_calls=2, exact=False, partial=True))
     assert odd == "2,000 rows · 1 text call · 3 from the cache · 2 unknown · 0.00 s · approximate · partial"
+
+
+CELLS = st.one_of(st.none(), st.integers(0, 99), st.text("abc 12.", min_size=1, max_size=6), st.floats(0, 9))
+
+
+@given(st.integers(1, 8), st.data())
+def test_rows_are_printed_once(count, data):
+    rows = tuple(data.draw(st.tuples(st.text("xyz", min_size=1), CELLS)) for _ in range(count))
+    found = Found("q", "things", ("name", "size"), rows)
+    reply = Response("answered", "".join(LocalResponder().found(found)), "SELECT", ("name", "size"), rows)
+    if count <= ROWS_SHOWN:
+        assert rows_told(reply)
+    assert not rows_told(replace(reply, answer="I found some."))
+
+
+def test_a_number_within_another_is_not_told():
+    reply = Response("answered", "Built in 1995, for 3.5 million.", "SELECT", ("price",), ((95,),))
+    assert not rows_told(reply)
+    assert not rows_told(replace(reply, rows=((5,),)))
+    assert rows_told(replace(reply, rows=((1995,),)))
+
+
+def test_a_quote_stands_where_people_count_from_one():
+    quote = Evidence("stays", "0", "notes", 0, 0, "Silent.", "is it quiet?", by_row=True)
+    assert quote.place == "stays.notes, row 1, passage 1"
+    assert replace(quote, by_row=False).place == "stays.notes, key 0, passage 1"
+    assert replace(quote, key="(0,7)").place == "stays.notes, row (0,7), passage 1"
+    assert quote == replace(quote, by_row=False)  # how a row is counted says nothing of what is quoted
+
+
+def test_what_was_sent_is_told():
+    sent = Trace(columns_sent=(("stays.notes", 4), ("stays.town", 1)))
+    assert summary_line(2, sent).endswith("sent to the model: stays.notes (4 cells), stays.town (1 cell)")

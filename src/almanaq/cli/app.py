@@ -40,6 +40,18 @@ class Commands(typer.core.TyperGroup):
             return "shell", self.get_command(ctx, "shell"), args
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; an option that it does not have, and others do, is answered with their names."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            asked = getattr(error, "option_name", None)
+            having = [name for name, each in self.commands.items() if any(asked in p.opts for p in each.params)]
+            if asked is not None and hasattr(error, "possibilities") and having:
+                error.message = f"{error.message}; that is an option of almanaq {' and '.join(having)}"  # type: ignore[attr-defined]
+                error.possibilities = None
+            raise
+
 
 def _is_source(word: str) -> bool:
     """Say whether a word that is no command is meant as a source: something is there, or it looks like a place."""

@@ -65,7 +65,7 @@ def ask(
 ) -> None:
     """Answer a question about a source.
 
-    Prints the reply, the query that was run, its rows, and the quotes that they rest on.
+    Prints the reply, the query that was run, and those rows and quotes that the reply does not show already.
     """
     from almanaq.cli.output import write_json
     from almanaq.cli.terminal import console, progress, warn
@@ -127,9 +127,10 @@ def print_stream(events: Iterator[Event], out: Console, amount: Amount = FIRST) 
 
 
 def print_grounds(response: Response, out: Console, amount: Amount) -> None:
-    """Print the query behind a reply, its rows and the quotes they rest on."""
+    """Print the query behind a reply, and the rows and quotes that the reply does not hold already."""
     from rich.text import Text
 
+    from almanaq.agent.told import rows_told, untold
     from almanaq.cli.rows import print_rows
     from almanaq.cli.terminal import print_evidence, print_query, summary_line
 
@@ -137,10 +138,13 @@ def print_grounds(response: Response, out: Console, amount: Amount) -> None:
         return
     out.print()
     print_query(response.suql, out)
-    if len(response.rows) == 1 and len(response.columns) > WIDE:
+    told = amount.rows is not None and rows_told(response)
+    if told:
+        out.print()
+    elif len(response.rows) == 1 and len(response.columns) > WIDE:
         print_rows(("column", "value"), list(zip(response.columns, response.rows[0], strict=True)), out, EVERYTHING)
     elif response.columns:
         print_rows(response.columns, response.rows, out, amount)
-    print_evidence(response.evidence[: amount.rows], out)
+    print_evidence([untold(quotes, response.answer) for quotes in response.evidence[: amount.rows]], out)
     if response.trace is not None:
         out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))

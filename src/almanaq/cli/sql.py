@@ -172,7 +172,8 @@ def _explain(
     format: Format,
     out: str | None,
 ) -> None:
-    """Write the plan of a query as text or as JSON."""
+    """Write the plan of a query as text, in short before it is told in full, or as JSON."""
+    from almanaq.cli.short_plan import short_plan
     from almanaq.cli.terminal import progress
     from almanaq.encode import plain
 
@@ -187,4 +188,5 @@ def _explain(
     if format is Format.json:
         write_json({"stages": plain(explanation.to_json())}, out)
     else:
-        write_text(visible(str(explanation)).rstrip("\n") + "\n", out)
+        brief = [] if analyze else ["In short:", *(f"    {line}" for line in short_plan(explanation)), "", "In full:"]
+        write_text(visible("\n".join([*brief, str(explanation)])).rstrip("\n") + "\n", out)

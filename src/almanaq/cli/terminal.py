@@ -124,9 +124,8 @@ def print_evidence(evidence: Sequence[Sequence[Evidence]], out: Console, per_row
 
     for quotes in evidence:
         for quote in quotes[:per_row]:
-            place = f"{quote.relation}.{quote.column} of {quote.key}, passage {quote.passage + 1}"
             out.print(Text(f'  "{visible(shorten(quote.quote, QUOTE))}"', style="italic"))
-            out.print(Text(visible(f"    {place}: {quote.question}"), style="dim"))
+            out.print(Text(visible(f"    {quote.place}: {quote.question}"), style="dim"))
 
 
 def print_query(suql: str, out: Console) -> None:
@@ -171,6 +170,9 @@ def summary_line(rows: int, trace: Trace) -> str:
     if trace.cached_input_tokens:
         parts.append(f"{trace.cached_input_tokens:,} of them cached by the server")
     parts.append(f"{trace.seconds:.2f} s")
+    if trace.columns_sent:
+        sent = ", ".join(f"{column} ({_count(cells, 'cell')})" for column, cells in trace.columns_sent)
+        parts.append(f"sent to the model: {visible(sent)}")
     if not trace.exact:
         parts.append("approximate" if trace.inference is None else inference_line(trace.inference))
     if trace.partial:

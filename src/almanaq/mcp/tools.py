@@ -100,14 +100,11 @@ class Tools:
 
     def _columns_sent(self, suql: str, params: list[Any]) -> list[str]:
         """Give the columns whose texts a model on another machine would see."""
-        from almanaq.suql.plan.stages import TextStage
+        from almanaq.suql.plan.estimate import columns_read
 
         if not self._whole.models.reader.remote:
             return []
-        stages = self.connection.engine.plan(suql, params).stages
-        read = [item for stage in stages if isinstance(stage, TextStage) for item in stage.inputs]
-        names = (f"{item.relation}.{item.column}" if item.relation else item.column for item in read)
-        return caps.listed(list(dict.fromkeys(names)), 2_000)
+        return caps.listed(list(columns_read(self.connection.engine.plan(suql, params))), 2_000)
 
     def _run(self, given: Arguments) -> Record:
         most, stopped = given.get("max_rows", 50), ""

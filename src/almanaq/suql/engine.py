@@ -50,7 +50,7 @@ from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, optimize, rewrite, steps
 from almanaq.suql.options import Options
 from almanaq.suql.plan.builder import build_plan
-from almanaq.suql.plan.estimate import Estimate, estimate
+from almanaq.suql.plan.estimate import Estimate, columns_read, estimate
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.stages import LogicalPlan, Plan, TextStage
 from almanaq.suql.result import Result
@@ -262,7 +262,7 @@ class Engine:
             logical = self.logical_plan(query, parameters, options=chosen)
             plan = self._lowered(logical, chosen)
             shown = [("binding", logical), *steps(logical, self._rules)] if verbose else []
-            return explain_plan(
+            laid_out = explain_plan(
                 plan,
                 estimate(plan, self.catalog),
                 steps=shown,
@@ -270,6 +270,7 @@ class Engine:
                 cost=self._cost(),
                 order=self._order(chosen),
             )
+            return self._with_reader(laid_out, plan)
 
     def analyze(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Explanation:
         """Run a query and give its plan with expected and actual figures side by side."""
@@ -283,7 +284,7 @@ class Engine:
             "seconds": round(result.trace.seconds, 3),
         }
         estimates = estimate(plan, self.catalog)
-        return explain_plan(
+        laid_out = explain_plan(
             plan,
             estimates,
             actual=actual,
@@ -291,6 +292,7 @@ class Engine:
             cost=self._cost(),
             order=self._order(chosen),
         )
+        return self._with_reader(laid_out, plan)
 
     def estimate_rows(self, query: str, parameters: Sequence[object], counting: Counting) -> CountEstimate:
         """Estimate how many rows a query has, from some of them."""
@@ -371,6 +373,11 @@ class Engine:
         if not self._models.reader.paid:
             return None
         return lambda expected: None if price is None else round(price.of(expected.tokens, expected.output_tokens), 6)
+
+    def _with_reader(self, explanation: Explanation, plan: Plan) -> Explanation:
+        """Add what depends on who reads the texts: what would be sent to it, and whether it counts tokens at all."""
+        sent = columns_read(plan) if self._models.reader.remote else ()
+        return replace(explanation, sent=sent, free=self._models.language is None and not self._models.reader.paid)
 
     def _lowered(self, plan: LogicalPlan, options: Options) -> Plan:
         lowered = lower(optimize(plan, self._rules), bring=self._database.typed)

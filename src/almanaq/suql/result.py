@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, overload
@@ -31,6 +31,7 @@ class Evidence:
         relation, key, column: where the text stands; `key` is the row's declared key (or row id) as text.
         passage: which element of a text[] (0 for text); `start` the offset of `quote` in it.
         question: the question that was answered.
+        by_row: whether `key` is the row's number or address, as the relation has no declared key.
     """
 
     relation: str
@@ -40,6 +41,14 @@ class Evidence:
     start: int
     quote: str
     question: str
+    by_row: bool = field(default=False, compare=False)
+
+    @property
+    def place(self) -> str:
+        """Say where the quote stands, as people count: rows without a key and passages from 1."""
+        number = str(int(self.key) + 1) if self.by_row and self.key.isdigit() else self.key
+        row = f"row {number}" if self.by_row else f"key {number}"
+        return f"{self.relation}.{self.column}, {row}, passage {self.passage + 1}"
 
 
 @dataclass(frozen=True, slots=True)

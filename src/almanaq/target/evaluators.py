@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import tempfile
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -105,7 +106,11 @@ class TARGET:
             settings: whatever else `almanaq.benchmark.TARGET.run` takes: `generator`, `embedder`, `limit`, `out`.
 
         Raises:
-            UsageError, BenchmarkError, SourceError: as `almanaq.benchmark.TARGET.run`.
+            UsageError, BenchmarkError, SourceError: as `almanaq.benchmark.TARGET.run`; a generator that fails at all
+                of the first questions is a BenchmarkError.
+
+        Warns:
+            UserWarning: some replies failed; `failed_replies` of the scores counts them.
         """
         named = retriever.name() if isinstance(retriever, NamedRetriever) else retriever
         self.dataloaders = self.create_dataloaders(self.dataset_info, split)
@@ -119,6 +124,7 @@ class TARGET:
                     named, split, top_k, batch_size=batch_size, retrieval_results_file=found,
                     downstream_results_file=replied, **settings,
                 )  # fmt: skip
+                self._warn(name, measured[name])
                 records, replies = _read(found), _read(replied)
                 results[name] = {
                     dataset: self._results(task, dataset, each, records, replies)
@@ -130,6 +136,15 @@ class TARGET:
         _write(lines["replied"], downstream_results_file, downstream_results_dir, top_k)
         self.logger.info("all tasks are done")
         return results
+
+    def _warn(self, task: str, measured: Mapping[str, Measured]) -> None:
+        """Say what lowers a score and is no wrong answer: in the log, and of replies that failed as a warning, too."""
+        for dataset, each in measured.items():
+            for told in each.scores.warnings:
+                self.logger.warning("%s, %s: %s", task, dataset, told)
+            if each.scores.outcomes.get("fault"):
+                failed = f"{each.scores.outcomes['fault']} of {sum(each.scores.outcomes.values())} replies failed"
+                warnings.warn(f"{task}, {dataset}: {failed} and count 0; the log tells why", stacklevel=3)
 
     def _load(self, given: Any) -> dict[str, AbsTask]:
         listed = given if isinstance(given, list) else [given or TableRetrievalTask()]
@@ -169,6 +184,8 @@ class TARGET:
         else:
             pairs = [(each["text"], each["gold"]) for each in replies if each["dataset"] == dataset]
             scores = task.scores_of(pairs, measured.downstream_task_performance)
+            if failed := measured.scores.outcomes.get("fault"):
+                scores["failed_replies"] = failed
             downstream = DownstreamTaskPerformanceDataModel(task_name=task.get_task_name(), scores=scores or None)
         return TaskResultsDataModel(
             retrieval_performance=_performance(measured),

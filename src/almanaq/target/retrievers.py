@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from almanaq.errors import UsageError, suggest
 from almanaq.retrieval.paper_classes import (
     AbsCustomEmbeddingRetriever,
     AbsRetrieverBase,
     AbsStandardEmbeddingRetriever,
     RetrievalResultDataModel,
 )
+from almanaq.target.keywords import check_keywords
 
 __all__ = [
     "AbsCustomEmbeddingRetriever",
@@ -28,12 +30,25 @@ __all__ = [
 ]
 
 
+_OPENAI_MODEL = "text-embedding-3-small"
+_OF_ROWS = {None: "hnsw-openai", 100: "openai-embedding", 0: "openai-embedding-header"}
+_ENCODINGS = ("tfidf", "bm25")
+
+OF_THEIR_MACHINERY = frozenset({"out_dir", "embeddings_dir", "batch_size"})
+"""Arguments that say where and how the published retrievers keep their files; here they change nothing."""
+
+
 class NamedRetriever(AbsRetrieverBase):
-    """A retriever that stands in the benchmark under a name: `retriever_name`, as `--retriever` takes it."""
+    """A retriever that stands in the benchmark under a name: `retriever_name`, as `--retriever` takes it.
+
+    Raises:
+        UsageError: there is no such argument, or it asks for something that is not offered.
+    """
 
     retriever_name: ClassVar[str]
 
-    def __init__(self, expected_corpus_format: str = "nested array", **kwargs: Any) -> None:  # noqa: ARG002
+    def __init__(self, expected_corpus_format: str = "nested array", **kwargs: Any) -> None:
+        check_keywords(type(self), kwargs, OF_THEIR_MACHINERY)
         super().__init__(expected_corpus_format)
 
     def name(self) -> str:
@@ -58,16 +73,24 @@ class HNSWOpenAIEmbeddingRetriever(NamedRetriever):
 
     retriever_name = "hnsw-openai"
 
-    def __init__(self, num_rows: int | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self, out_dir: str | None = None, embedding_model_id: str = _OPENAI_MODEL,
+        expected_corpus_format: str = "nested array", num_rows: int | None = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        del out_dir
+        super().__init__(expected_corpus_format, **kwargs)
+        if embedding_model_id != _OPENAI_MODEL:
+            raise UsageError(
+                f"embedding_model_id={embedding_model_id!r} is not the published one, {_OPENAI_MODEL!r}; for another, "
+                f"say TARGET.run(…, embedder='openai:{embedding_model_id}')"
+            )
+        if num_rows not in _OF_ROWS:
+            raise UsageError(f"num_rows={num_rows} is not offered: leave it out for all rows, or say 0 or 100")
         self.num_rows = num_rows
 
     def name(self) -> str:
         """Give the name of the retriever with so many rows."""
-        known = {None: self.retriever_name, 100: "openai-embedding", 0: "openai-embedding-header"}
-        if self.num_rows not in known:
-            raise NotImplementedError(f"num_rows={self.num_rows} is not offered: leave it out for all rows, or 0, 100")
-        return known[self.num_rows]
+        return _OF_ROWS[self.num_rows]
 
 
 class OpenAIEmbedder(HNSWOpenAIEmbeddingRetriever):
@@ -93,13 +116,19 @@ class RowSerializationRetriever(NamedRetriever):
 
 
 class OTTQARetriever(NamedRetriever):
-    """OTT-QA's TF-IDF, or with `encoding="bm25"` its BM25; without titles where `withtitle` is False."""
+    """OTT-QA's TF-IDF, or with `encoding="bm25"` its BM25; with the tables' titles where `withtitle` is True."""
 
     retriever_name = "target-tfidf"
 
-    def __init__(self, encoding: str = "tfidf", withtitle: bool = True, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._name = f"target-{encoding.lower().replace('-', '')}{'' if withtitle else '-notitle'}"
+    def __init__(
+        self, out_dir: str | None = None, encoding: str = "tfidf", withtitle: bool = False,
+        expected_corpus_format: str = "nested array", **kwargs: Any,
+    ) -> None:  # fmt: skip
+        del out_dir
+        super().__init__(expected_corpus_format, **kwargs)
+        if encoding not in _ENCODINGS:
+            raise UsageError(f"the encoding {encoding!r} is unknown{suggest(encoding, _ENCODINGS)}")
+        self._name = f"target-{encoding}{'' if withtitle else '-notitle'}"
 
     def name(self) -> str:
         """Give the name."""

@@ -23,9 +23,13 @@ from almanaq.target.dataset_loaders import (
     TABLE_RETRIEVAL_DATASETS,
     TEXT_2_SQL_DATASETS,
 )
+from almanaq.target.keywords import check_keywords
 from almanaq.target.text_scores import SCORES, check_score
 
 Configs = Mapping[str, DatasetConfigDataModel]
+
+OF_OTHER_RELEASES = frozenset({"overwrite_default_datasets"})
+"""Arguments of tasks in some releases of the published package; here they change nothing."""
 
 
 class AbsTask:
@@ -41,7 +45,7 @@ class AbsTask:
         task_generator: what replies; None takes what `TARGET.run` is told.
 
     Raises:
-        UsageError: a dataset's configuration is none.
+        UsageError: there is no such argument, or a dataset's configuration is none.
     """
 
     like: ClassVar[str] = "table-retrieval"
@@ -50,8 +54,9 @@ class AbsTask:
 
     def __init__(
         self, task_name: str | None = None, datasets_config: Mapping[str, Any] | None = None,
-        task_generator: Any = None, **kwargs: Any,  # noqa: ARG002 - other releases have other keywords
+        task_generator: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
+        check_keywords(type(self), kwargs, OF_OTHER_RELEASES)
         self.task_name = task_name or self.get_default_task_name()
         given = self._get_default_dataset_config() if datasets_config is None else datasets_config
         self.dataset_config = {name: _config(name, value) for name, value in given.items()}

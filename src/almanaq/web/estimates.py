@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from almanaq.encode import plain
-from almanaq.suql.plan.estimate import Estimate, estimate
-from almanaq.suql.plan.stages import Plan, TextStage
+from almanaq.suql.plan.estimate import Estimate, columns_read, estimate
 
 if TYPE_CHECKING:
     from almanaq.connection import Connection
@@ -38,7 +37,7 @@ def expected_record(connection: Connection, suql: str, parameters: Sequence[Any]
         "tokens": sum(each.tokens for each in figures),
         "money": _money(connection.models, figures),
     }
-    return {"predicted": predicted, "columns_sent": _columns_sent(plan) if connection.models.reader.remote else []}
+    return {"predicted": predicted, "columns_sent": list(columns_read(plan)) if connection.models.reader.remote else []}
 
 
 def _money(models: Models, figures: Sequence[Estimate]) -> float | None:
@@ -47,11 +46,6 @@ def _money(models: Models, figures: Sequence[Estimate]) -> float | None:
         return 0.0
     price = models.price
     return None if price is None else round(sum(price.of(each.tokens, each.output_tokens) for each in figures), 6)
-
-
-def _columns_sent(plan: Plan) -> list[str]:
-    texts = (item for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs)
-    return list(dict.fromkeys(f"{item.relation}.{item.column}" if item.relation else item.column for item in texts))
 
 
 def _mark(connection: Connection, suql: str, parameters: Sequence[Any], stages: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from almanaq.agent.threads import in_thread
-from almanaq.benchmark.generation.protocols import VERDICTS, Asked, Generator, Reply
+from almanaq.benchmark.generation.protocols import VERDICTS, Asked, Generator, Reply, failure
 from almanaq.errors import ModelError, UsageError
 from almanaq.retrieval.imported import import_object
 
@@ -36,16 +36,16 @@ class PaperGenerator:
         except ModelError:
             raise
         except Exception as error:
-            return Reply("", fault=f"{type(error).__name__}: {' '.join(str(error).split())}")
+            return failure(error)
         if said is None:
             return Reply("")
         if isinstance(said, dict):  # the paper's own generators give an object
             keys = ", ".join(map(str, said)) or "no keys"
             said = said.get("sql_query", said.get("sql", said.get("content")))
             if said is None:
-                return Reply("", fault=f"it gave an object without sql_query or content: {keys}")
+                return Reply("", fault=f"it gave an object without sql_query or content: {keys}", broken=True)
         if not isinstance(said, str):
-            return Reply("", fault=f"it gave {type(said).__name__}, not text")
+            return Reply("", fault=f"it gave {type(said).__name__}, not text", broken=True)
         return Reply(verdict_in(said)) if asked.role == "verify" else Reply(said.strip())
 
 

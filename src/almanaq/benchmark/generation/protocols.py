@@ -48,6 +48,7 @@ class Reply:
         fault: why there is no usable reply; "" where there is one.
         reasoning: what it said beside.
         stage: what lost the right answer, "right" where nothing did, by a generator that knows; "" by all others.
+        broken: whether the fault is the generator's own: it raised, or gave something that is no reply.
     """
 
     text: str
@@ -55,6 +56,12 @@ class Reply:
     reasoning: str = ""
     usage: Usage = field(default_factory=Usage)
     stage: str = ""
+    broken: bool = False
+
+
+def failure(error: Exception) -> Reply:
+    """Give the reply that stands for an exception."""
+    return Reply("", fault=f"{type(error).__name__}: {' '.join(str(error).split())}", broken=True)
 
 
 class Generator(Protocol):

@@ -21,7 +21,7 @@ from almanaq.benchmark.generation.context import (
 )
 from almanaq.benchmark.generation.database_schema import database_schema
 from almanaq.benchmark.generation.expected import Expecting, sample_of, times
-from almanaq.benchmark.generation.protocols import Asked, Generator, Reply, Role
+from almanaq.benchmark.generation.protocols import Asked, Generator, Reply, Role, failure
 from almanaq.benchmark.generation.reply_records import ReplyRecord, read_replies
 from almanaq.benchmark.hybridqa.places import answer_count, answer_place
 from almanaq.benchmark.records import RECORDS, REPLIES, TIMINGS, Appender, Record, read_records
@@ -36,7 +36,7 @@ from almanaq.benchmark.sql.sandbox import Judged, Limits
 from almanaq.corpus.confined import is_plain_name
 from almanaq.corpus.dataset import Question
 from almanaq.corpus.table import Corpus, Table
-from almanaq.errors import AlmanaqError
+from almanaq.errors import AlmanaqError, BenchmarkError
 from almanaq.event_loops import run_sync
 from almanaq.models.protocols import Usage
 from almanaq.retrieval.paid import Foreseen
@@ -112,6 +112,7 @@ class Generation:
 
         Raises:
             ModelError: no call can succeed; the replies of the batches before are written.
+            BenchmarkError: the generator failed at every question so far; nothing is written of it.
             BudgetExceeded: they are expected to cost more than the budget allows, and nothing was asked; or did.
         """
         done = {reply.query_id for reply in read_replies(self.out / REPLIES)}
@@ -170,6 +171,8 @@ class Generation:
             started = time.perf_counter()
             said = await asyncio.gather(*(self._one(each, gate) for each in asked))
             seconds = time.perf_counter() - started
+            if not start:
+                _check_works(said, self.generator.name)
             records, efficiency = self._records(batch, asked, said)
             replies.add(record.to_json() for record in records)
             usage = sum((reply.usage for reply in said), Usage())
@@ -186,7 +189,7 @@ class Generation:
             except AlmanaqError:
                 raise
             except Exception as error:
-                return Reply("", fault=f"{type(error).__name__}: {' '.join(str(error).split())}")
+                return failure(error)
 
     def _records(
         self, batch: Sequence[Question], asked: Sequence[Asked], said: Sequence[Reply]
@@ -208,6 +211,15 @@ class Generation:
         }
         done = dict(zip(pairs, judge_all(pairs.values(), self.limits), strict=True))
         return [done.get(place) for place in range(len(batch))]
+
+
+def _check_works(said: Sequence[Reply], name: str) -> None:
+    """Raise BenchmarkError where every reply of the first batch is an exception: what fails always has no score."""
+    if all(reply.broken for reply in said):
+        asked = f"all {len(said)} questions that it was asked first" if len(said) > 1 else "the question it was asked"
+        raise BenchmarkError(
+            f"the generator {name} failed at {asked}, so nothing is scored; the first failure: {said[0].fault}"
+        )
 
 
 def _record(question: Question, asked: Asked, reply: Reply, judged: Judged | None) -> ReplyRecord:

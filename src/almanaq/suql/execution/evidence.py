@@ -67,4 +67,6 @@ def _rows_behind(rows: object) -> list[object]:
 def _evidence(found: SiteQuote, row: StageRow) -> Evidence:
     item, quote = found.item, found.quote
     key = ", ".join(str(row.key.get(name)) for name in item.key) if item.key else str(row.row)
-    return Evidence(item.relation, key, item.column, quote.passage, quote.start, quote.text, found.question)
+    return Evidence(
+        item.relation, key, item.column, quote.passage, quote.start, quote.text, found.question, by_row=not item.key
+    )

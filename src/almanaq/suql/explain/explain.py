@@ -44,11 +44,15 @@ class Explanation:
 
     Attributes:
         notes: what has to be known of any result of it.
+        sent: the columns whose texts a model on another machine would see.
+        free: whether no language model is asked, so that text without tokens and money says all.
     """
 
     stages: tuple[StageLine, ...]
     steps: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    sent: tuple[str, ...] = ()
+    free: bool = False
 
     def to_json(self) -> list[dict[str, Any]]:
         """Give one mapping per stage."""
@@ -69,9 +73,11 @@ class Explanation:
             marked = " (approximate)" if line.approximate else ""
             lines.append(f"{number}. {line.stage}{marked}  {line.name}")
             lines += _indent(line.what)
-            lines.append("    expected: " + _figures(line.predicted))
+            lines.append("    expected: " + _figures(line.predicted, free=self.free))
             if line.actual is not None:
-                lines.append("    actual:   " + _figures(line.actual))
+                lines.append("    actual:   " + _figures(line.actual, free=self.free))
+        if self.sent:
+            lines.append(f"sent to the model: {', '.join(self.sent)}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
@@ -269,14 +275,17 @@ def _unlinked(block: TextBlock, links: tuple[Link, ...]) -> TextBlock:
     return replace(block, where=written(block.where), condition=written(block.condition))
 
 
-def _figures(values: dict[str, Any]) -> str:
-    return ", ".join(_figure(key, value) for key, value in values.items()) or "-"
+def _figures(values: dict[str, Any], *, free: bool = False) -> str:
+    shown = {key: value for key, value in values.items() if not (free and key in ("tokens", "money"))}
+    return ", ".join(_figure(key, value) for key, value in shown.items()) or "-"
 
 
 def _figure(key: str, value: Any) -> str:
     if key == "money":
         return "price unknown" if value is None else f"${value:.4f}"
-    return f"{value:,} {key}" if isinstance(value, int) else f"{key} {value}"
+    if not isinstance(value, int):
+        return f"{key} {value}"
+    return f"{value:,} {key.removesuffix('s') if value == 1 else key}"
 
 
 def _indent(text: str) -> list[str]:

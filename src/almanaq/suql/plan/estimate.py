@@ -34,6 +34,12 @@ class Estimate:
         return self.calls * _OUTPUT_TOKENS_PER_CALL
 
 
+def columns_read(plan: Plan) -> tuple[str, ...]:
+    """Give the columns whose texts a plan reads, each once: what a model on another machine would see."""
+    items = (item for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs)
+    return tuple(dict.fromkeys(f"{item.relation}.{item.column}" if item.relation else item.column for item in items))
+
+
 def estimate(plan: Plan, catalog: Catalog, known_rows: Mapping[str, int] | None = None) -> dict[str, Estimate]:
     """Give an estimate for each stage, by the name of the table it makes.
 
