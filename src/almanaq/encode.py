@@ -136,6 +136,7 @@ def evidence_record(evidence: Evidence) -> dict[str, Any]:
     """Give one quote: where it stands and which question it answers."""
     record = plain(evidence)
     assert isinstance(record, dict)
+    del record["by_row"]  # how people count the row; a program finds it by its key
     return record
 
 
