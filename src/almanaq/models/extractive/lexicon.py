@@ -1,4 +1,4 @@
-"""What questions ask about, and the words in which texts speak of it: a lexicon of our own, in lexicon.toml."""
+"""What questions ask about, and the words in which texts speak of it: of places to eat, the sample has them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Literal
 
+from almanaq.sample import read_toml
 from almanaq.text.words import stem, words
 
 CueKind = Literal["other", "no", "yes", "topic", "blame", "praise"]
@@ -101,7 +102,8 @@ def triggers() -> tuple[Trigger, ...]:
 
 @cache
 def entries() -> dict[str, dict[str, list[str]]]:
-    return tomllib.loads((files(__package__) / "lexicon.toml").read_text("utf-8"))
+    """Give the words of every concept, by its name and their kind: the sample's concepts, then those of any review."""
+    return read_toml("concepts.toml") | tomllib.loads((files(__package__) / "lexicon.toml").read_text("utf-8"))
 
 
 def _stems(phrase: str) -> Cue:
