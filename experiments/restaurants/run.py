@@ -26,11 +26,11 @@ from almanaq.benchmark.restaurants.play import Dialogue, Said
 from almanaq.benchmark.restaurants.suql import SuqlDialogue
 from almanaq.benchmark.restaurants.wanted import Conversation
 from almanaq.benchmark.runner import run
-from almanaq.connection import connect
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.model_names import open_embedder, open_models
 from almanaq.models.protocols import Embedder
 from almanaq.models.vector_store import default_cache_folder
+from almanaq.open_connection import connect
 from almanaq.sample.truth import truth_function
 from almanaq.testing import FunctionModel
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from almanaq.agent.chat import Chat
     from almanaq.agent.response import Response
-    from almanaq.connection import Connection, connect
+    from almanaq.connection import Connection
     from almanaq.cursor import Cursor
     from almanaq.dbapi import (
         BINARY,
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         Warning,
     )
     from almanaq.models.protocols import Embedder, LanguageModel, Reader
+    from almanaq.open_connection import connect
     from almanaq.suql.accuracy.targets import Accuracy
     from almanaq.suql.databases.protocols import Database
     from almanaq.suql.databases.sources import Source
@@ -75,10 +76,7 @@ paramstyle = "qmark"
 _HOMES = {
     "almanaq.agent.chat": ("Chat",),
     "almanaq.agent.response": ("Response",),
-    "almanaq.connection": (
-        "Connection",
-        "connect",
-    ),
+    "almanaq.connection": ("Connection",),
     "almanaq.cursor": ("Cursor",),
     "almanaq.dbapi": (
         "BINARY",
@@ -127,6 +125,7 @@ _HOMES = {
         "LanguageModel",
         "Reader",
     ),
+    "almanaq.open_connection": ("connect",),
     "almanaq.suql.accuracy.targets": ("Accuracy",),
     "almanaq.suql.databases.protocols": ("Database",),
     "almanaq.suql.databases.sources": ("Source",),

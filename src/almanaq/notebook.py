@@ -46,7 +46,7 @@ class Magics:
 
     def almanaq(self, line: str) -> None:
         """%almanaq SOURCE [--model NAME] [--schema FILE] [--max-calls N]: open a source, or a variable's tables."""
-        from almanaq.connection import connect
+        from almanaq.open_connection import connect
 
         parser = _Parser("%almanaq")
         parser.add_argument("source")

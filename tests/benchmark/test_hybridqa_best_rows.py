@@ -14,11 +14,11 @@ from almanaq.benchmark.hybridqa.generator import open_pipeline
 from almanaq.benchmark.hybridqa.pipeline import Prediction
 from almanaq.benchmark.hybridqa.prompted_steps import is_short
 from almanaq.benchmark.hybridqa.relation import HybridRelation, make_relation, open_relations
-from almanaq.connection import connect
 from almanaq.corpus.linked import LinkedTable
 from almanaq.corpus.table import Table, TableId
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.model_names import ModelSettings, open_models
+from almanaq.open_connection import connect
 from almanaq.testing import FunctionModel, StandInServer, replies_from
 
 

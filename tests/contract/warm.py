@@ -17,7 +17,7 @@ from typing import Any
 
 MODULES = (
     "almanaq.agent.conversation", "almanaq.agent.local", "almanaq.benchmark.runner", "almanaq.cli.app",
-    "almanaq.connection", "almanaq.encode", "almanaq.models.openai", "almanaq.models.model_names",
+    "almanaq.open_connection", "almanaq.encode", "almanaq.models.openai", "almanaq.models.model_names",
     "almanaq.retrieval.retriever_names", "almanaq.settings", "almanaq.suql.databases.files", "almanaq.suql.engine",
     "openai", "pandas", "pyarrow.parquet", "rich.console", "rich.table",
 )  # fmt: skip

@@ -11,9 +11,9 @@ from sqlglot import exp
 from almanaq.benchmark.hybridqa.pipeline import Prediction
 from almanaq.benchmark.hybridqa.relation import HybridRelation
 from almanaq.benchmark.stages import Stage, cell_condition, failed_casts
-from almanaq.connection import connect
 from almanaq.errors import AlmanaqError
 from almanaq.evaluation.short_answers import exact_match, mutual_substring, same_number
+from almanaq.open_connection import connect
 
 
 def find_stage(

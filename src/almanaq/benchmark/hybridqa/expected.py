@@ -6,8 +6,8 @@ from almanaq.benchmark.generation.expected import WRITTEN_QUERY, of_prompt, of_t
 from almanaq.benchmark.hybridqa.pipeline import Asked
 from almanaq.benchmark.hybridqa.prompted_steps import PromptedProposer
 from almanaq.benchmark.hybridqa.relation import HybridRelation, open_relations
-from almanaq.connection import connect
 from almanaq.models.protocols import Usage
+from almanaq.open_connection import connect
 
 TEXTS_READ = 3
 """Texts that are read for a question, where so many rows have any: one row is asked for, the most similar come first.

@@ -14,9 +14,10 @@ from almanaq.agent.misused import check_meant
 from almanaq.benchmark.hybridqa.best_rows import AllRows, Found, FoundRow, RowFinder
 from almanaq.benchmark.hybridqa.relation import HybridRelation, open_relations
 from almanaq.benchmark.stages import reads_texts
-from almanaq.connection import Connection, connect
+from almanaq.connection import Connection
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError, QueryError
 from almanaq.models.protocols import Models, Reader, TextCall, TextReply
+from almanaq.open_connection import connect
 from almanaq.suql.catalog.relations import Catalog
 
 TRIES = 3

@@ -13,8 +13,9 @@ from almanaq.benchmark.restaurants.dataset import RestaurantsData
 from almanaq.benchmark.restaurants.play import Said, TurnRecord
 from almanaq.benchmark.restaurants.wanted import COMBINED, Id, Wanted
 from almanaq.benchmark.stages import STAGES, Stage, cell_condition, failed_casts, reads_texts
-from almanaq.connection import Connection, connect
+from almanaq.connection import Connection
 from almanaq.errors import AlmanaqError, BenchmarkError, QueryError
+from almanaq.open_connection import connect
 
 
 def nearest_stage(turn: Wanted, said: Said, record: TurnRecord) -> Stage:  # noqa: ARG001

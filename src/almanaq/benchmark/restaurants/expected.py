@@ -22,9 +22,9 @@ from almanaq.benchmark.restaurants.dataset import RestaurantsData
 from almanaq.benchmark.restaurants.linearize import search_prompt
 from almanaq.benchmark.restaurants.play import MOST
 from almanaq.benchmark.restaurants.wanted import COMBINED, Conversation, Wanted
-from almanaq.connection import connect
 from almanaq.models.batching import Batching
 from almanaq.models.protocols import LanguageModel, Usage
+from almanaq.open_connection import connect
 from almanaq.suql.catalog.relations import ColumnKind
 from almanaq.suql.options import Options
 from almanaq.suql.plan.estimate import TEXT_SELECTIVITY

@@ -20,7 +20,6 @@ from almanaq.benchmark.restaurants.linearize import Linearized, LinearizedDialog
 from almanaq.benchmark.restaurants.play import Dialogue, play, to_text
 from almanaq.benchmark.restaurants.suql import SuqlDialogue
 from almanaq.benchmark.restaurants.wanted import Conversation
-from almanaq.connection import connect
 from almanaq.errors import UsageError, suggest
 from almanaq.models.batching import Batching
 from almanaq.models.company import usual_batching
@@ -28,6 +27,7 @@ from almanaq.models.model_names import models_of, open_models
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage
 from almanaq.models.vector_store import VectorStore
+from almanaq.open_connection import connect
 from almanaq.retrieval.paid import Foreseen
 
 NAMES = ("local", "openai:MODEL", "linearize@1", "linearize@3", "linearize@3:openai:MODEL")

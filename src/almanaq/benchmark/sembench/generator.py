@@ -11,12 +11,12 @@ from almanaq.benchmark.generation.protocols import Asked, Reply
 from almanaq.benchmark.sembench.dataset import SembenchData
 from almanaq.benchmark.sembench.queries import QUERIES, SCORE, SembenchQuery
 from almanaq.benchmark.sembench.score import measured
-from almanaq.connection import connect
 from almanaq.encode import plain
 from almanaq.errors import UsageError, suggest
 from almanaq.models.lexical import LexicalEmbedder
 from almanaq.models.model_names import models_of, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Models, TextCall, TextReply, Usage
+from almanaq.open_connection import connect
 from almanaq.suql.options import Options
 from almanaq.values import canonical
 

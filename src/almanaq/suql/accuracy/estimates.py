@@ -99,7 +99,7 @@ class Counting:
         left = sys.maxsize if self.calls is None else self.calls - asked
         return left if self.width is None else min(left, max(_BATCH, asked // 10))
 
-    def enough(self, rows: int, asked: int, passed: int) -> bool:
+    def should_stop(self, rows: int, asked: int, passed: int) -> bool:
         """Say whether to stop."""
         if asked >= rows or (self.calls is not None and asked >= self.calls):
             return True
@@ -186,10 +186,10 @@ class GroupCounting:
         """Give how many rows to ask next."""
         return self.counting.batch(asked)
 
-    def enough(self, rows: int, values: Sequence[str | None]) -> bool:
+    def should_stop(self, rows: int, values: Sequence[str | None]) -> bool:
         """Say whether to stop."""
         each = self._each()
-        return all(each.enough(rows, len(values), values.count(option)) for option in (*self.options, None))
+        return all(each.should_stop(rows, len(values), values.count(option)) for option in (*self.options, None))
 
     def estimate(self, rows: int, values: Sequence[str | None]) -> GroupEstimates:
         """Give the estimate."""
@@ -219,7 +219,7 @@ class Averaging:
         """Give how many rows to ask next."""
         return self.counting.batch(asked)
 
-    def enough(self, rows: int, values: Sequence[str | None]) -> bool:
+    def should_stop(self, rows: int, values: Sequence[str | None]) -> bool:
         """Say whether to stop."""
         return len(values) >= min(rows, self.counting.calls or rows)
 

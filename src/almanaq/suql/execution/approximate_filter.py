@@ -78,7 +78,7 @@ class ApproximateFilter:
     async def _decide(self, candidates: AsyncIterator[Candidate]) -> list[Candidate]:
         """Give the rows that only the model can decide; keep those that pass without it."""
         passing, undecided = await self._stage_run().without_asking(candidates, self.counts)
-        self._rows += [StageRow(each.number, each.row, {}, brought=each.brought) for each in passing]
+        self._rows += [StageRow(each.number, each.row, {}, payload=each.payload) for each in passing]
         self._undecided = len(undecided)
         return undecided
 
@@ -108,4 +108,4 @@ class ApproximateFilter:
 
     @staticmethod
     def _inferred(candidate: Candidate) -> StageRow:
-        return StageRow(candidate.number, candidate.row, {}, brought=candidate.brought, inferred=True)
+        return StageRow(candidate.number, candidate.row, {}, payload=candidate.payload, inferred=True)

@@ -32,13 +32,13 @@ class Similarity(Protocol):
 class Candidate(NamedTuple):
     """One row of a text stage's source; `number` is its place in source order.
 
-    `brought` holds what the result shows of it: rows, and which of them it is; None where nothing was brought along.
+    `payload` holds what the result shows of it: rows, and which of them it is; None where nothing was brought along.
     """
 
     number: int
     row: Any
     values: dict[str, Any]
-    brought: tuple[pa.RecordBatch, int] | None = None
+    payload: tuple[pa.RecordBatch, int] | None = None
 
 
 def passages_of(document: object) -> tuple[str, ...]:
@@ -82,10 +82,10 @@ class CandidateStream:
         batch_rows: int = _BATCH,
         first_rows: int | None = None,
         *,
-        brought: tuple[str, ...] = (),
+        payload: tuple[str, ...] = (),
     ) -> None:
         self._session, self._sql, self._batch_rows, self._first_rows = session, sql, batch_rows, first_rows
-        self._brought = brought
+        self._payload = payload
         self._batches: Any = None
         self._ahead: deque[pa.RecordBatch] = deque()
         self._rows: Iterator[Candidate] = iter(())
@@ -111,14 +111,14 @@ class CandidateStream:
             batch = self._ahead.popleft() if self._ahead else await in_thread(self._fetched)
             if batch is None:
                 raise StopAsyncIteration
-            self._rows = _rows(batch, self._number, self._brought)
+            self._rows = _rows(batch, self._number, self._payload)
             self._number += batch.num_rows
 
     def pull(self, count: int) -> list[Candidate]:
         """Give the next so many rows, fewer at the end; blocks while the database looks for them."""
         found = list(itertools.islice(self._rows, count))
         while len(found) < count and (batch := self._next_batch()) is not None:
-            self._rows = _rows(batch, self._number, self._brought)
+            self._rows = _rows(batch, self._number, self._payload)
             self._number += batch.num_rows
             found.extend(itertools.islice(self._rows, count - len(found)))
         return found
@@ -172,10 +172,10 @@ class MostSimilarFirst:
         sql: str,
         inputs: Sequence[SiteInput],
         similarity: Similarity,
-        brought: tuple[str, ...] = (),
+        payload: tuple[str, ...] = (),
     ) -> None:
         first = LOOKED_AT + _LOOKED_AT_ONCE
-        self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH, first, brought=brought)
+        self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH, first, payload=payload)
         self._inputs, self._similarity = inputs, similarity
         self._best: list[tuple[float, int]] = []
         self._waiting: dict[int, Candidate] = {}  # by number, the longest first
@@ -259,11 +259,11 @@ def _best_scores(item: SiteInput, candidates: Sequence[Candidate], similarity: S
     return best
 
 
-def _rows(batch: pa.RecordBatch, first: int, brought: tuple[str, ...]) -> Iterator[Candidate]:
+def _rows(batch: pa.RecordBatch, first: int, payload: tuple[str, ...]) -> Iterator[Candidate]:
     """Yield the rows of a batch; they are read from it little by little, since a LIMIT may need few."""
     names = batch.schema.names
     row = names.index(ROW)
-    shown = batch.select([*brought, ROW]) if brought else None
+    shown = batch.select([*payload, ROW]) if payload else None
     start, size = 0, _READ_AT_ONCE
     while start < batch.num_rows:
         columns = [column.to_pylist() for column in batch.slice(start, size).columns]

@@ -33,7 +33,7 @@ class CountedFilter:
         surely = len(passing)
         order = np.random.default_rng(self._counting.seed).permutation(len(undecided)).tolist()
         said: dict[int, bool] = {}
-        while not self._counting.enough(len(order), len(said), sum(said.values())):
+        while not self._counting.should_stop(len(order), len(said), sum(said.values())):
             places = order[len(said) : len(said) + self._counting.batch(len(said))]
             passed = await self._passing([undecided[place] for place in places])
             said |= {place: undecided[place].number in passed for place in places}

@@ -120,7 +120,7 @@ class RowEvaluation:
         names = {name for item in self._context.inputs.values() for name in item.key}
         key = {name: self._candidate.values[name] for name in names}
         found = self._candidate
-        return StageRow(found.number, found.row, self._values(), quotes, key, found.brought)
+        return StageRow(found.number, found.row, self._values(), quotes, key, found.payload)
 
     def _values(self) -> dict[str, Any]:
         values: dict[str, Any] = {}

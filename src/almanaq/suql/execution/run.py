@@ -32,20 +32,17 @@ from almanaq.suql.execution.candidates import (
 from almanaq.suql.execution.columns import id_column
 from almanaq.suql.execution.counted import counted
 from almanaq.suql.execution.evidence import EvidenceBook
-from almanaq.suql.execution.guards import (
-    call_budget,
-    expected_calls,
-    refuse_over_budget,
-)
+from almanaq.suql.execution.guards import call_budget, expected_calls, refuse_over_budget
 from almanaq.suql.execution.link_stage import link_literals
 from almanaq.suql.execution.option_queries import find_options
 from almanaq.suql.execution.pair_order import Candidates, FewestNewCalls, calls_of, is_of_pairs
+from almanaq.suql.execution.partial import rows_are_sure
 from almanaq.suql.execution.projected import ProjectedRows, unsorted
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.report import RunReport
 from almanaq.suql.execution.similar_texts import compared
 from almanaq.suql.execution.spellings import Spellings
-from almanaq.suql.execution.stage_rows import StageRow
+from almanaq.suql.execution.stage_rows import StageRow, payload_of
 from almanaq.suql.execution.stage_runs import AnyRun, StageRuns
 from almanaq.suql.execution.statements import Statements
 from almanaq.suql.execution.text_stage import StageRun
@@ -54,16 +51,7 @@ from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import has_vectors, ordered_by_vectors, tries_by_similarity
 from almanaq.suql.execution.watch import current_watch
 from almanaq.suql.options import Options
-from almanaq.suql.plan.blocks import keeps_each_row
-from almanaq.suql.plan.stages import (
-    ROW,
-    Materialize,
-    Plan,
-    SimilarityJoin,
-    SimilarityStage,
-    Stage,
-    TextStage,
-)
+from almanaq.suql.plan.stages import ROW, Materialize, Plan, SimilarityJoin, SimilarityStage, Stage, TextStage
 from almanaq.suql.result import Trace
 
 Sink = Callable[[pa.Table], Awaitable[None]]
@@ -222,7 +210,7 @@ class Run:
                 pass
             rows = run.kept()
         except BudgetExceeded as error:
-            if not self._rows_are_sure(stage):
+            if not rows_are_sure(self._plan, stage):
                 raise
             self._stopped, rows = error, run.sure()
         except asyncio.CancelledError:
@@ -231,9 +219,9 @@ class Run:
                 raise
             task.uncancel()
             self.interrupted, rows = True, run.sure()
-        if stage is self._plan.stages[-1] and rows and all(row.brought for row in rows):
+        if stage is self._plan.stages[-1] and rows and all(row.payload for row in rows):
             self._keep_evidence(stage, rows)
-            self._shown = _brought_rows(rows)
+            self._shown = payload_of(rows)
         else:
             await self._store(stage, rows, stage.name)
 
@@ -328,38 +316,28 @@ class Run:
         deadline = self._options.deadline
         late = deadline is not None and time.perf_counter() - self._started >= deadline
         watch = current_watch()
-        return watch is not None and watch.keeps and not late and self._rows_are_sure(stage)
-
-    def _rows_are_sure(self, stage: TextStage) -> bool:
-        """Say whether each row that passed a stopped filter is in the full result: nothing above looks across rows."""
-        output = self._plan.output
-        texts = [other for other in self._plan.stages if isinstance(other, TextStage)]
-        if stage.predicate is None or texts[-1] is not stage or not isinstance(output.select, exp.Select):
-            return False
-        made = {stage.block, *(other.name for other in self._plan.stages)}
-        alone = [block for block, _ in output.evidence] == [stage.block]
-        return alone and keeps_each_row(output.select, made, cut=stage.stop_after is not None)
+        return watch is not None and watch.keeps and not late and rows_are_sure(self._plan, stage)
 
     async def _ordered(self, stage: TextStage) -> Candidates:
         """Give a stage's candidates in the order in which they are to be tried (semantics 9)."""
         similarity = self._context.similarity
         most = self._options.candidates if stage.predicate is not None else None
         by_similarity = tries_by_similarity(stage, self._options)
-        brought = self._plan.output.brought if stage is self._plan.stages[-1] else ()
+        payload = self._plan.output.payload if stage is self._plan.stages[-1] else ()
         if (by_similarity or most is not None) and has_vectors(stage, self._context.catalog):
             select, unused = await in_thread(ordered_by_vectors, stage, self._context.catalog, similarity)
             self._warnings += unused
             if select is not None:
                 select = select if most is None else select.limit(most, copy=False)
-                return CandidateStream(self._session, self._renderer.sql(select), brought=brought)
+                return CandidateStream(self._session, self._renderer.sql(select), payload=payload)
         sql = self._renderer.sql(stage.source)
         if most is not None:
             return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most))
         if by_similarity:
-            similar = MostSimilarFirst(self._session, sql, stage.inputs, similarity, brought)
+            similar = MostSimilarFirst(self._session, sql, stage.inputs, similarity, payload)
             return FewestNewCalls(similar, calls_of(stage.inputs)) if is_of_pairs(stage) else similar
         surely = None if stage.stop_after is None else max(_FEWEST_ROWS, 2 * stage.stop_after)
-        return CandidateStream(self._session, sql, first_rows=surely, brought=brought)
+        return CandidateStream(self._session, sql, first_rows=surely, payload=payload)
 
     def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
         """Name the visible columns, and turn the hidden ones into evidence; leave out rows beyond the most wanted."""
@@ -414,9 +392,3 @@ class Run:
             columns_sent=tuple(sorted(self._sent.items())) if remote else (),
             warnings=tuple(self._warnings),
         )
-
-
-def _brought_rows(rows: Sequence[StageRow]) -> pa.Table:
-    """Give what was brought along with the candidates that became rows, in one piece without the others."""
-    pieces = [batch.slice(number, 1) for batch, number in (row.brought for row in rows if row.brought is not None)]
-    return pa.Table.from_batches(pieces).combine_chunks()

@@ -30,7 +30,7 @@ class SampledValues:
         self.counts.candidates = len(rows)
         order = np.random.default_rng(self._sampling.counting.seed).permutation(len(rows)).tolist()
         values: list[str | None] = []
-        while not self._sampling.enough(len(rows), values):
+        while not self._sampling.should_stop(len(rows), values):
             places = order[len(values) : len(values) + self._sampling.batch(len(values))]
             values += await self._values([rows[place] for place in places])
         self.counts.sample = (values, len(rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +29,7 @@ class SiteQuote:
 class StageRow:
     """A row that passed: its id, the computed columns known of it, the quotes they rest on, and its key columns.
 
-    `brought` is that of its candidate. An `inferred` row was kept without asking about it, by the caller's choice.
+    `payload` is that of its candidate. An `inferred` row was kept without asking about it, by the caller's choice.
     """
 
     number: int
@@ -36,7 +37,7 @@ class StageRow:
     values: dict[str, Any]
     quotes: list[SiteQuote] = field(default_factory=list)
     key: dict[str, Any] = field(default_factory=dict)
-    brought: tuple[pa.RecordBatch, int] | None = None
+    payload: tuple[pa.RecordBatch, int] | None = None
     inferred: bool = False
 
 
@@ -60,3 +61,9 @@ class StageCounts:
         """Count what a run over some of the rows asked."""
         self.calls += part.calls
         self.cells.update(part.cells)
+
+
+def payload_of(rows: Sequence[StageRow]) -> pa.Table:
+    """Give the columns that came along with the candidates that became rows, in one table of these rows alone."""
+    pieces = [batch.slice(number, 1) for batch, number in (row.payload for row in rows if row.payload is not None)]
+    return pa.Table.from_batches(pieces).combine_chunks()

@@ -94,7 +94,7 @@ class StageRun:
             self.counts.candidates += 1
             if (passes := self.decided(candidate)) is not None:
                 if passes:
-                    row = StageRow(candidate.number, candidate.row, {}, brought=candidate.brought)
+                    row = StageRow(candidate.number, candidate.row, {}, payload=candidate.payload)
                     self._passed.append(row)
                 self._semi_join.done(candidate.number, passes=passes)
                 continue

@@ -127,8 +127,8 @@ def explain_plan(
                     approximate=approximate,
                 )
             )
-    brought = plan.output.brought and f"the rows that passed, as they came: {', '.join(plan.output.brought)}"
-    written = brought or _sql(plan.output.select, plan.links)
+    payload = plan.output.payload and f"the rows that passed, as they came: {', '.join(plan.output.payload)}"
+    written = payload or _sql(plan.output.select, plan.links)
     lines.append(StageLine("output", "result", written, {}, done.get("result")))
     return Explanation(tuple(lines), tuple((name, describe_logical(step)) for name, step in steps), plan.notes)
 

@@ -41,7 +41,7 @@ def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
         shown = shown_columns(output, stage) if bring and stage is plan.stages[-1] else None
         lowering = _Lowering(stage, shown)
         stages.extend(lowering.stages())
-        output = replace(output, brought=lowering.brought)
+        output = replace(output, payload=lowering.payload)
     return _with_last_inside(Plan(plan.links, tuple(stages), output, plan.notes))
 
 
@@ -68,14 +68,14 @@ class _Lowering:
         shown: the columns of FROM that the result shows of the block's rows, which the filter may bring along.
 
     Attributes:
-        brought: the columns of the filter's source that hold them; () where they are not brought along.
+        payload: the columns of the filter's source that hold them; () where they are not brought along.
     """
 
     def __init__(self, block: TextBlock, shown: tuple[exp.Expr, ...] | None) -> None:
         self._block, self._shown = block, shown
         self._where_sites = block.where_sites
         self._asked_always = {site.id for site in self._where_sites} if not block.filtered else set()
-        self.brought: tuple[str, ...] = ()
+        self.payload: tuple[str, ...] = ()
         self._columns = dict(block.columns)
         self._carrier: str | None = None
         self._from = block.source
@@ -146,7 +146,7 @@ class _Lowering:
             labels.append(label)
         if labels:
             select.set("expressions", outputs)
-            self.brought = tuple(labels)
+            self.payload = tuple(labels)
 
     def _page(self, asked: tuple[Site, ...]) -> Materialize:
         """Copy the rows that are returned, numbered in the order in which they are."""

@@ -199,14 +199,14 @@ class Output:
     Attributes:
         names: what the visible columns are called; hidden columns follow them.
         evidence: (block, hidden column) pairs: the column holds one row id of that block, or a list of some.
-        brought: columns of the last text filter's source that are, for the rows it keeps, the visible columns of the
+        payload: columns of the last text filter's source that are, for the rows it keeps, the visible columns of the
             result: then nothing is left to run. () where the result is more than that.
     """
 
     select: exp.Query
     names: tuple[str, ...]
     evidence: tuple[tuple[str, str], ...] = ()
-    brought: tuple[str, ...] = ()
+    payload: tuple[str, ...] = ()
 
 
 LogicalStage = Materialize | TextBlock | SimilarityStage | SimilarityJoin

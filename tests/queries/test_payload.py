@@ -53,21 +53,21 @@ def asked(engine: str) -> Asked:
 
 @pytest.mark.parametrize("sql", BROUGHT)
 def test_columns_come_with_the_candidates(monkeypatch: pytest.MonkeyPatch, asked: Asked, sql: str) -> None:
-    brought = _result(asked, sql)
-    assert bool(asked.con.engine.plan(sql).output.brought) == asked.con.engine._database.typed
+    carried = _result(asked, sql)
+    assert bool(asked.con.engine.plan(sql).output.payload) == asked.con.engine._database.typed
     monkeypatch.setattr("almanaq.suql.plan.lower.shown_columns", lambda *_: None)
-    assert not asked.con.engine.plan(sql + " ").output.brought
+    assert not asked.con.engine.plan(sql + " ").output.payload
     apart = _result(asked, sql + " ")
-    assert sorted(brought.rows, key=str) == sorted(apart.rows, key=str)
-    assert brought.rows == apart.rows or "ORDER BY" not in sql
-    assert brought.table.schema == apart.table.schema
-    assert dict(zip(brought.rows, brought.evidence, strict=True)) == dict(zip(apart.rows, apart.evidence, strict=True))
-    assert brought.trace.text_calls == apart.trace.text_calls
+    assert sorted(carried.rows, key=str) == sorted(apart.rows, key=str)
+    assert carried.rows == apart.rows or "ORDER BY" not in sql
+    assert carried.table.schema == apart.table.schema
+    assert dict(zip(carried.rows, carried.evidence, strict=True)) == dict(zip(apart.rows, apart.evidence, strict=True))
+    assert carried.trace.text_calls == apart.trace.text_calls
 
 
 @pytest.mark.parametrize("sql", APART)
 def test_nothing_is_brought_that_is_more_than_the_rows_or_may_be_large(asked: Asked, sql: str) -> None:
-    assert not asked.con.engine.plan(sql).output.brought
+    assert not asked.con.engine.plan(sql).output.payload
 
 
 def test_a_budget_gives_the_rows_that_are_sure(asked: Asked) -> None:
