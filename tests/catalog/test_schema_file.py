@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.errors import SourceError
+from almanaq.suql.catalog.apply_schema import apply_schema
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.catalog.schema_file import apply_schema, describe, parse_schema
+from almanaq.suql.catalog.schema_file import parse_schema
+from almanaq.suql.catalog.write_schema import describe
 
 PLACES = Relation(
     "restaurants",

@@ -12,7 +12,7 @@ import pytest
 import almanaq
 from almanaq.errors import BudgetExceeded, UsageError
 from almanaq.models.batching import AGREED, Batching
-from almanaq.models.company import usual_batching
+from almanaq.models.default_batching import usual_batching
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.prices import Price
 from almanaq.models.protocols import Models

@@ -153,7 +153,7 @@ def connected(request: Request) -> Iterator[Connection]:
     from almanaq.cli.arrow import load_arrow
     from almanaq.cli.memory import bound_memory
     from almanaq.cli.terminal import warn_of_source
-    from almanaq.models.company import usual_batching
+    from almanaq.models.default_batching import usual_batching
     from almanaq.open_connection import connect
     from almanaq.settings import read_settings
     from almanaq.suql.accuracy.targets import read_accuracy

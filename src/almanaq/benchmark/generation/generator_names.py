@@ -47,7 +47,7 @@ def open_generator(
     if name == "agent" or name.startswith("agent:"):
         from almanaq.benchmark.generation.agent import AgentGenerator
         from almanaq.models.batching import Batching
-        from almanaq.models.company import usual_batching
+        from almanaq.models.default_batching import usual_batching
         from almanaq.models.model_names import models_of, open_models
 
         spec = name.partition(":")[2] or "local"

@@ -22,7 +22,7 @@ from almanaq.benchmark.restaurants.suql import SuqlDialogue
 from almanaq.benchmark.restaurants.wanted import Conversation
 from almanaq.errors import UsageError, suggest
 from almanaq.models.batching import Batching
-from almanaq.models.company import usual_batching
+from almanaq.models.default_batching import usual_batching
 from almanaq.models.model_names import models_of, open_models
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Embedder, LanguageModel, Models, Usage

@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from almanaq.errors import SourceError, first_line
+from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
+from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.databases.postgres_catalog import CatalogReader
 from almanaq.suql.databases.postgres_driver import connect, driver, is_alive, prepare, read_arrays
 from almanaq.suql.databases.postgres_session import PostgresSession

@@ -9,8 +9,9 @@ from __future__ import annotations
 import threading
 
 from almanaq.errors import SourceError, first_line
+from almanaq.suql.catalog.apply_schema import apply_schema, check_keys
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
+from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.databases.spark_allowed import Allowed
 from almanaq.suql.databases.spark_catalog import SparkCatalogReader
 from almanaq.suql.databases.spark_driver import Remote, is_fault
