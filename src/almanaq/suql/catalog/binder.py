@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import OptimizeError
 from sqlglot.optimizer.qualify_columns import qualify_columns
 
-from almanaq.errors import QueryError, QueryTypeError, UnknownNameError, suggest
+from almanaq.errors import QueryError, QueryTypeError, UnknownNameError
 from almanaq.suql.catalog.declared_pairs import cast_declared_pairs
 from almanaq.suql.catalog.grouping import write_decided_columns
 from almanaq.suql.catalog.integer_division import mark_integer_divisions
@@ -17,6 +17,7 @@ from almanaq.suql.catalog.names import find_names
 from almanaq.suql.catalog.operator_types import check_operators
 from almanaq.suql.catalog.privacy import refuse_withheld
 from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.scope import name_error, place
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_source, from_items, relations_in
 from almanaq.suql.catalog.types import schema_of, typed
 from almanaq.suql.syntax.keywords import RESERVED
@@ -107,10 +108,10 @@ def _check_columns(tree: exp.Query, catalog: Catalog, text: str) -> None:
         item = find_source(column.table, block) if block is not None else None
         if item is None:
             aliases = [i.alias_or_name for select in enclosing_selects(column) for i in from_items(select)]
-            raise _name_error(column.args["table"], f"no relation named {column.table!r} in FROM", aliases, text)
+            raise name_error(column.args["table"], f"no relation named {column.table!r} in FROM", aliases, text)
         names = columns_of(item, catalog)
         if names is not None and column.name not in names:
-            raise _name_error(column.this, f"{column.table!r} has no column named {column.name!r}", names, text)
+            raise name_error(column.this, f"{column.table!r} has no column named {column.name!r}", names, text)
 
 
 def _is_output_alias(column: exp.Column) -> bool:
@@ -133,18 +134,10 @@ def _unresolved(column: exp.Column, block: exp.Select | None, catalog: Catalog, 
     if len(holding) > 1:
         choices = " or ".join(f"{alias}.{column.name}" for alias in holding)
         return UnknownNameError(
-            f"the column {column.name!r} is ambiguous: write {choices}", **_place(column.this, text)
+            f"the column {column.name!r} is ambiguous: write {choices}", query=text, **place(column.this)
         )
     known = [name for names in holders.values() for name in names]
-    return _name_error(column.this, f"no column named {column.name!r}", known, text)
-
-
-def _name_error(identifier: exp.Expr, message: str, known: list[str], text: str) -> QueryError:
-    return UnknownNameError(message + suggest(identifier.name, known), **_place(identifier, text))
-
-
-def _place(node: exp.Expr, text: str) -> dict[str, Any]:
-    return {"query": text, "start": node.meta.get("start"), "end": node.meta.get("end")}
+    return name_error(column.this, f"no column named {column.name!r}", known, text)
 
 
 def _reword(message: str) -> str:

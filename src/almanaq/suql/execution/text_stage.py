@@ -85,7 +85,7 @@ class StageRun:
         self, candidates: AsyncIterator[Candidate], under_way: dict[asyncio.Task[StageRow | None], int]
     ) -> None:
         """Start as many rows as may be under way; what is clear without asking is decided on the spot."""
-        while len(under_way) < self._allowed(self._passed):
+        while len(under_way) < self._rows_to_try(self._passed):
             candidate = await self._next_candidate(candidates)
             if candidate is None:
                 return
@@ -190,7 +190,8 @@ class StageRun:
         self.counts.passed = len(kept)
         return kept
 
-    def _allowed(self, passed: list[StageRow]) -> int:
+    def _rows_to_try(self, passed: list[StageRow]) -> int:
+        """Give how many rows may be under way: as many as a LIMIT still needs, times the speculation."""
         if self._stage.stop_after is None:
             return self._rows_at_once
         missing = self._stage.stop_after - len(passed)
