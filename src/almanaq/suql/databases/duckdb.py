@@ -43,6 +43,7 @@ class Loaded:
         declared: the keys and units that the catalog cannot show.
         separate: whether each schema is a database of its own.
         typed: (schema, name) of the tables whose source declares types: no ENUM is inferred there.
+        made: (schema, name) of every relation, where all are tables that say nothing of themselves; None: unknown.
         catalog: what the tables hold as it was read once, before a schema file is applied; None: to be read.
         origins: by (schema, name) of a table, the file that it was read from and how that is written.
         lasting: whether reading it again would give the same; not where a part was left out for want of time.
@@ -55,6 +56,7 @@ class Loaded:
     origins: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     catalog: Catalog | None = None
     lasting: bool = True
+    made: frozenset[tuple[str, str]] | None = None
 
 
 class DuckDBDatabase:
@@ -107,7 +109,8 @@ class DuckDBDatabase:
             if self._catalog is None:
                 try:
                     with self._connection.cursor() as cursor:
-                        reader = CatalogReader(cursor, self._database, self._infer_enums, self._loaded.typed)
+                        loaded = self._loaded
+                        reader = CatalogReader(cursor, self._database, self._infer_enums, loaded.typed, loaded.made)
                         self._catalog = self._read(reader)
                 except duckdb.Error as error:
                     raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error
@@ -168,7 +171,8 @@ def open_tables(tables: Mapping[str, Any], *, name: str = "tables", schema: Sche
     connection.execute("CREATE SCHEMA data")
     for table_name, table in tables.items():
         load_table(connection, ("memory", "data", table_name), as_arrow(table_name, table))
-    return DuckDBDatabase(connection, name=name, database="memory", schema=schema)
+    loaded = Loaded(made=frozenset(("data", table_name) for table_name in tables))
+    return DuckDBDatabase(connection, name=name, database="memory", schema=schema, loaded=loaded)
 
 
 def open_connection(connection: duckdb.DuckDBPyConnection, *, schema: Schema | None = None) -> DuckDBDatabase:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
@@ -39,6 +39,21 @@ _PG_TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
+class _Declared:
+    """What is declared of a database's relations.
+
+    Attributes:
+        places: schema, name, comment, and whether it is a table, of each.
+        constraints: by schema and name: (kind, own columns, other table, its columns).
+        comments: by schema and name, then by column.
+    """
+
+    places: Sequence[tuple[str, str, str | None, bool]]
+    constraints: dict[tuple[str, str], list[tuple[Any, ...]]] = field(default_factory=lambda: defaultdict(list))
+    comments: dict[tuple[str, str], dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogReader:
     """Reads the catalog of one attached database.
 
@@ -47,34 +62,32 @@ class CatalogReader:
         database: the name under which DuckDB knows the database.
         infer_enums: whether columns of text may be found to be ENUM: only where the source declares no types (CSV).
         typed: (schema, name) of tables among them whose types are declared all the same (Parquet).
+        made: (schema, name) of every relation, where we made them all as plain tables; None: DuckDB is asked.
     """
 
     connection: duckdb.DuckDBPyConnection
     database: str
     infer_enums: bool = False
     typed: frozenset[tuple[str, str]] = frozenset()
+    made: frozenset[tuple[str, str]] | None = None
 
     def read(self) -> Catalog:
         """Give every table and view with columns, kinds, keys, foreign keys, row counts and samples."""
-        places = self._rows(
-            "SELECT schema_name, table_name, comment, true FROM duckdb_tables()"
-            " WHERE database_name = $1 AND NOT internal UNION ALL SELECT schema_name, view_name, comment, false"
-            " FROM duckdb_views() WHERE database_name = $1 AND NOT internal ORDER BY ALL"
+        declared = (
+            self._declared() if self.made is None else _Declared([(*place, None, True) for place in sorted(self.made)])
         )
-        names = relation_names([(schema, table) for schema, table, _, _ in places])
-        constraints = self._constraints()
+        names = relation_names([(schema, table) for schema, table, _, _ in declared.places])
         relations: list[Relation] = []
         broken: list[tuple[str, str]] = []
-        for schema, table, comment, is_table in places:
-            known = constraints[schema, table] if is_table else None
+        for schema, table, comment, is_table in declared.places:
             try:
-                relations.append(self._relation(names, (schema, table), comment, known))
+                relations.append(self._relation(names, (schema, table), declared, comment, is_table=is_table))
             except duckdb.Error as error:
                 if is_table:
                     raise
                 broken.append((f"{schema}.{table}", _why(error)))
-        declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
-        sampled = tuple(self._sampled(relation, infer_prose=not declared) for relation in relations)
+        has_prose = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
+        sampled = tuple(self._sampled(relation, infer_prose=not has_prose) for relation in relations)
         return Catalog(sampled, broken=tuple(broken))
 
     def values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
@@ -101,31 +114,41 @@ class CatalogReader:
     def _rows(self, sql: str, *, bare: bool = False) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, [] if bare else [self.database]).fetchall()
 
-    def _constraints(self) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
-        """Give the constraints of each table: (kind, own columns, other table, its columns)."""
-        found: dict[tuple[str, str], list[tuple[Any, ...]]] = defaultdict(list)
+    def _declared(self) -> _Declared:
+        """Give what DuckDB's own catalog says: the relations, and by their places the constraints and comments."""
+        places = self._rows(
+            "SELECT schema_name, table_name, comment, true FROM duckdb_tables()"
+            " WHERE database_name = $1 AND NOT internal UNION ALL SELECT schema_name, view_name, comment, false"
+            " FROM duckdb_views() WHERE database_name = $1 AND NOT internal ORDER BY ALL"
+        )
+        declared = _Declared(places)
         for schema, table, *constraint in self._rows(
             "SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table,"
             " referenced_column_names FROM duckdb_constraints() WHERE database_name = $1 ORDER BY constraint_index"
         ):
-            found[schema, table].append(tuple(constraint))
-        return found
+            declared.constraints[schema, table].append(tuple(constraint))
+        for schema, table, column, comment in self._rows(
+            "SELECT schema_name, table_name, column_name, comment FROM duckdb_columns()"
+            " WHERE database_name = $1 AND comment IS NOT NULL"
+        ):
+            declared.comments[schema, table][column] = comment
+        return declared
 
     def _relation(
-        self, names: dict[tuple[str, str], str], place: tuple[str, str], comment: str | None, constraints: Any
+        self,
+        names: dict[tuple[str, str], str],
+        place: tuple[str, str],
+        declared: _Declared,
+        comment: str | None,
+        *,
+        is_table: bool,
     ) -> Relation:
         location = (self.database, *place)
-        comments = dict(
-            self.connection.execute(
-                "SELECT column_name, comment FROM duckdb_columns()"
-                " WHERE database_name = ? AND schema_name = ? AND table_name = ?",
-                location,
-            ).fetchall()
-        )
+        comments, constraints = declared.comments[place], declared.constraints[place]
         described = self.connection.execute(f"SELECT * FROM {quote(*location)} LIMIT 0").description or []
         columns = tuple(_column(entry[0], entry[1], comments.get(entry[0])) for entry in described)
         relation = Relation(names[place], location, columns, description=comment or "")
-        if constraints is None:
+        if not is_table:
             return relation
         ((rows,),) = self._rows(f"SELECT count(*) FROM {quote(*location)}", bare=True)
         foreign = tuple(_foreign_key(names, place[0], c) for c in constraints if c[0] == "FOREIGN KEY")
