@@ -1,43 +1,43 @@
-"""JSON requests over HTTP: the only module that asks a model's server for anything.
+"""JSON requests over HTTP, one session for each event loop: the only module that opens a connection to a model.
 
 A server is believed nothing: a reply is read up to a limit, packed or not, a redirect is not followed (it would send
 documents, and some keys, to whoever it names), cookies are not kept, and our own key is taken out of what comes back.
-HTTP is spoken by modules of our own (http_connection.py, http_reply.py): a call is one POST of JSON, and what a client
-library does around it costs several times as much (docs/decisions/0006).
+aiohttp is used as it is rather than through a client library of the protocol: a call is one POST of JSON, and the
+library's own work on it costs several times as much as the rest of a call does (docs/decisions/0006).
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 from almanaq.errors import ModelError
 from almanaq.models.address import HIDDEN, shown_address, without
 from almanaq.models.clients import PerLoop
-from almanaq.models.http_connection import Connections, NoConnection, Place, Proxy
-from almanaq.models.http_reply import BadReply, ReplyReader
 
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+_CONNECT_SECONDS = 15.0
+_LAST_SLASHES = re.compile(r"/+$")
+_PIECE = 65_536
+_EVENTS = "text/event-stream"
 _SHORT_KEY = 7
 """Characters up to which a key is left where a server repeats it: it might be a word of the reply."""
 CHAT_BYTES = 4 * 2**20
 """Longest reply of a chat: fifty times what the longest limit on output tokens lets a model write."""
-_IN_PATHS = "/%:@!$&'()*+,;=~"
-_USUAL = {
-    "user-agent": "almanaq",
-    "accept": "*/*",
-    "content-type": "application/json",
-    "accept-encoding": "gzip, deflate",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP reply, whole; the names of its headers are in lower case."""
+    """An HTTP reply, whole."""
 
     status: int
     body: bytes
@@ -77,14 +77,11 @@ class JsonServer:
         secrets: tuple[str, ...] = (),
         most_bytes: int = CHAT_BYTES,
     ) -> None:
-        self._address = base_url
-        self._headers, self._timeout = _USUAL | dict(headers), timeout
-        if any(sign in f"{name}{value}" for name, value in self._headers.items() for sign in "\r\n\0"):
-            raise ValueError("a header holds the end of a line")
+        self._parts = urlsplit(base_url)
+        self._headers, self._timeout = dict(headers), timeout
         self._secrets, self._most = secrets, most_bytes
-        self._hidden = [s.encode("utf-8", "replace") for s in secrets if len(s) > _SHORT_KEY]
-        self._connections = PerLoop(self._open)
-        self._heads: dict[tuple[str, str], bytes] = {}
+        self._proxy = _proxy_of(self._parts.scheme, self._parts.netloc, self._parts.hostname or "")
+        self._sessions = PerLoop(self._open)
 
     async def post(
         self, path: str, content: Mapping[str, Any] | bytes, read: Callable[[bytes], None] | None = None
@@ -103,28 +100,44 @@ class JsonServer:
     async def _ask(
         self, method: str, path: str, data: bytes | None, read: Callable[[bytes], None] | None = None
     ) -> Reply:
-        reader = ReplyReader(self._most, read)
-        # The causes of what is raised hold the address, and are left out of tracebacks.
+        import aiohttp
+
+        url = urlunsplit(self._parts._replace(path=_LAST_SLASHES.sub("", self._parts.path) + path))
+        session = await self._sessions.get()
         try:
-            head = self._heads.get((method, path)) or self._head(method, path)
-            connections = await self._connections.get()
-        except ValueError as problem:
-            raise NoReply(self._said(problem), arrived=False) from None
-        request = head + (b"\r\n" if data is None else b"content-length: %d\r\n\r\n%b" % (len(data), data))
-        try:
-            await connections.ask(request, reader, self._timeout)
-        except NoConnection as problem:
+            async with session.request(method, url, data=data, proxy=self._proxy, allow_redirects=False) as reply:
+                return Reply(reply.status, self._clean(await self._body(reply, read)), reply.headers)
+        # Their causes hold the address, and are left out of tracebacks.
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as problem:
             raise NoReply(self._said(problem), arrived=False) from None
         except TimeoutError:
             raise NoReply(f"no reply within {self._timeout:g} s", arrived=True, timed_out=True) from None
-        except (BadReply, OSError) as problem:
+        except (aiohttp.ClientError, OSError, zlib.error) as problem:
             raise NoReply(self._said(problem), arrived=True) from None
-        return Reply(reader.status, self._clean(bytes(reader.body)), reader.headers)
+
+    async def _body(self, reply: ClientResponse, read: Callable[[bytes], None] | None) -> bytes:
+        """Read a reply to its end, or to the limit; leaving the block then closes the connection."""
+        unpack = _unpacking(reply.headers.get("content-encoding", ""))
+        streams = read is not None and reply.status == 200 and reply.content_type == _EVENTS
+        if not streams and unpack is None and (reply.content_length or self._most + 1) <= self._most:
+            # No more is read than was announced.
+            return await reply.read()
+        body = bytearray()
+        async for piece in reply.content.iter_any() if streams else reply.content.iter_chunked(_PIECE):
+            # One byte more than may come shows that more would.
+            more = piece if unpack is None else unpack.decompress(piece, self._most + 1 - len(body))
+            body += more
+            if len(body) > self._most:
+                raise NoReply(f"the reply is longer than {self._most:,} bytes", arrived=True)
+            if streams and read is not None:
+                read(more)
+        return bytes(body)
 
     def _clean(self, body: bytes) -> bytes:
-        for secret in self._hidden:
-            if secret in body:
-                body = body.replace(secret, HIDDEN.encode())
+        for secret in self._secrets:
+            written = secret.encode("utf-8", "replace")
+            if len(secret) > _SHORT_KEY and written in body:
+                body = body.replace(written, HIDDEN.encode())
         return body
 
     def _said(self, problem: Exception) -> str:
@@ -132,35 +145,43 @@ class JsonServer:
         said = " ".join(str(problem).split())[:300]
         return without(said or type(problem).__name__, self._secrets)
 
-    def _head(self, method: str, path: str) -> bytes:
-        """Give the first lines of a request, which are the same each time. Raises ValueError for no address."""
-        parts = urlsplit(self._address)
-        netloc = parts.netloc.rpartition("@")[2]
-        host = netloc if netloc.isascii() else netloc.encode("idna").decode()
-        target = quote(parts.path.rstrip("/") + path, safe=_IN_PATHS)
-        target += f"?{quote(parts.query, safe=_IN_PATHS + '?')}" if parts.query else ""
-        headers = {"host": host, **self._headers}
-        proxy = _proxy_of(self._address)
-        if proxy is not None and parts.scheme == "http":
-            target = f"http://{host}{target}"
-            headers |= {"proxy-authorization": proxy.authorization} if proxy.authorization else {}
-        lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), ""]
-        head = self._heads[method, path] = "\r\n".join(lines).encode("latin-1")
-        return head
+    def _open(self) -> ClientSession:
+        import aiohttp
 
-    def _open(self) -> Connections:
+        limits = aiohttp.ClientTimeout(total=self._timeout, connect=None, sock_connect=_CONNECT_SECONDS)
         # How many calls are under way is bounded by ConcurrentModel; a second bound here would only hide it.
-        return Connections(Place.of(self._address), _proxy_of(self._address))
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
+        headers = {"content-type": "application/json", "accept-encoding": "gzip, deflate", **self._headers}
+        return aiohttp.ClientSession(
+            connector=connector,
+            timeout=limits,
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # aiohttp would unpack without a limit.
+            auto_decompress=False,
+        )
 
 
-def _proxy_of(address: str) -> Proxy | None:
-    """Give the proxy that the environment names for an address. Raises ValueError where it names none that can be."""
-    parts = urlsplit(address)
+def _unpacking(encoding: str) -> Any:
+    """Give what unpacks a reply of an encoding, None for one that is not packed; raises NoReply for an unknown one."""
+    named = encoding.strip().lower()
+    if named in ("", "identity"):
+        return None
+    if named in ("gzip", "x-gzip", "deflate"):
+        # 32 more than the largest window: a header of gzip or of zlib, whichever is there.
+        return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+    raise NoReply(f"the reply is packed as {named[:20]!r}, which was not asked for", arrived=True)
+
+
+def _proxy_of(scheme: str, netloc: str, host: str) -> str | None:
+    """Give the proxy that the environment names for an address.
+
+    aiohttp's own reading of the environment also takes passwords from ~/.netrc, in place of the key.
+    """
     with contextlib.suppress(OSError):
-        if proxy_bypass(parts.netloc) or parts.hostname in ("localhost", "127.0.0.1", "::1"):
+        if proxy_bypass(netloc) or host in ("localhost", "127.0.0.1", "::1"):
             return None
-    named = getproxies().get(parts.scheme)
-    return Proxy.of(named) if named else None
+    return getproxies().get(scheme)
 
 
 def address_error(address: str, example: str) -> ModelError:

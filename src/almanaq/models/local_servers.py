@@ -87,6 +87,8 @@ async def _answering(places: Mapping[str, str]) -> tuple[Server, ...]:
     # A client costs more to load than to ask: most machines have no such server.
     open_ = await asyncio.gather(*(_listens(address) for address in places.values()))
     there = [place for place, listens in zip(places.items(), open_, strict=True) if listens]
+    if there:
+        import aiohttp  # noqa: F401 - loaded before the clock runs
     told = await asyncio.gather(*(_models(address, NO_KEY, _SECONDS - _CONNECT_SECONDS) for _, address in there))
     return tuple(
         Server(provider, address, names) for (provider, address), names in zip(there, told, strict=True) if names
