@@ -193,7 +193,7 @@ def test_hostile_cells_are_text(browser, serve):
 def test_it_asks_before_it_spends_stops_and_tells_of_a_server_that_goes(browser):
     suql = "SELECT id FROM places WHERE answer(notes, 'is it quiet?') = 'Yes'"
     parsed = {"reasoning": "", "suql": suql, "needs_data": True, "clarify": None}
-    model = ScriptedModel(lambda prompt: parsed if prompt.name == "parse" else {"value": "Yes"}, latency=0.5)
+    model = ScriptedModel(lambda prompt: parsed if prompt.name == "parse" else {"value": "Yes"}, latency=0.25)
     texts = [f"A place of many words, and this is the one with number {i}." for i in range(300)]
     source = {"places": {"id": list(range(300)), "notes": texts}}
     with almanaq.connect(source, model=model, embedder="lexical", cache=False, concurrency=8) as connection:
@@ -207,9 +207,9 @@ def test_it_asks_before_it_spends_stops_and_tells_of_a_server_that_goes(browser)
             page.locator("[data-line=progress]", has_text="reading texts").wait_for()
             page.keyboard.press("Escape")
             page.locator(".note", has_text="Stopped.").wait_for()
-            page.wait_for_timeout(1000)
+            page.wait_for_timeout(500)
             before = model.calls
-            page.wait_for_timeout(1000)
+            page.wait_for_timeout(500)
             assert 1 < model.calls == before < 200
 
             page.fill("#question", "Where is one quiet?")
@@ -224,9 +224,9 @@ def test_it_asks_before_it_spends_stops_and_tells_of_a_server_that_goes(browser)
             page.locator(".told .working", has_text="reading texts").wait_for()
             page.get_by_role("button", name="Stop").last.click()
             page.locator(".told .note", has_text="Stopped.").wait_for(timeout=1000)
-            page.wait_for_timeout(1000)
+            page.wait_for_timeout(500)
             before = model.calls
-            page.wait_for_timeout(1000)
+            page.wait_for_timeout(500)
             assert model.calls == before < 290
             page.fill("#question", "How many places are there?")
             page.evaluate("() => { window.fetch = () => Promise.reject(new TypeError('gone')) }")
