@@ -65,9 +65,26 @@ def test_what_is_missing_is_named_with_what_to_install(monkeypatch):
     monkeypatch.setattr(doctor, "version", gone)
     code, text = run("doctor")
     assert code == 1
-    assert "- mcp        almanaq mcp: the tools for editors and assistants: pip install 'almanaq[mcp]'" in text
+    assert "- mcp           gives tools to editors and assistants (almanaq mcp)" in text
+    assert "pip install 'almanaq[NAME]'" in text
     assert "duckdb missing" in text
     assert "Missing: duckdb" in text
+
+
+def test_an_extra_of_a_package_needs_what_that_extra_names(monkeypatch):
+    lines = {"almanaq": ["duckdb>=1", "sqlglot[c]>=30; extra == 'fast'"], "sqlglot": ["compiled==1; extra == 'c'"]}
+    there = {"duckdb", "sqlglot"}
+
+    def version_of(name: str) -> str:
+        if name not in there:
+            raise PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr(doctor, "requires", lines.get)
+    monkeypatch.setattr(doctor, "version", version_of)
+    assert not doctor.extras()["fast"]["installed"]
+    there.add("compiled")
+    assert doctor.extras()["fast"]["installed"]
 
 
 def test_a_key_and_a_server_are_seen_and_the_key_is_not_shown(monkeypatch):

@@ -18,28 +18,29 @@ from almanaq.visible import visible
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 EXTRAS = {
-    "local": "dense retrieval and readings without a key or a network",
-    "torch": "cross-encoders, and embedders of the hub",
-    "postgres": "PostgreSQL as a source",
-    "ibis": "MySQL, Trino, ClickHouse and warehouses as sources",
-    "spark": "Spark as a source",
-    "fast": "planning with a compiled parser",
-    "hnsw": "the HNSW index of the papers",
-    "mcp": "almanaq mcp: the tools for editors and assistants",
+    "local": "understands texts and finds tables by meaning, without a key or a network",
+    "torch": "cross-encoders, and embedders from the Hugging Face hub",
+    "postgres": "reads PostgreSQL",
+    "ibis": "reads MySQL, Trino, ClickHouse and warehouses",
+    "spark": "reads Spark",
+    "fast": "plans queries faster, with a compiled parser",
+    "hnsw": "the HNSW index of the published retrievers",
+    "mcp": "gives tools to editors and assistants (almanaq mcp)",
     "notebook": "magics in Jupyter and VS Code",
     "otel": "OpenTelemetry spans of model calls",
-    "pandas": "Result.df()",
-    "polars": "Result.pl()",
+    "pandas": "results as pandas DataFrames (Result.df)",
+    "polars": "results as Polars DataFrames (Result.pl)",
     "sqlalchemy": "the SQLAlchemy dialect",
-    "web": "almanaq serve: the page and the HTTP API",
-    "xlsx": "Excel files as sources",
-    "bench": "the measures of almanaq bench",
-    "text-metrics": "ROUGE and METEOR in almanaq bench",
-    "bertscore": "BERTScore in almanaq bench",
-    "docs": "building the documentation site",
+    "web": "the page and the HTTP API (almanaq serve)",
+    "xlsx": "reads Excel and OpenDocument files",
+    "bench": "runs benchmarks (almanaq bench)",
+    "text-metrics": "ROUGE and METEOR in benchmarks",
+    "bertscore": "BERTScore in benchmarks",
+    "docs": "builds the documentation site",
 }
 """What each extra is for, in the order in which they are shown."""
-_REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
+_REQUIREMENT = re.compile(r"^([\w.-]+)(?:\[([\w.-]+)\])?[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
+_SIGN_OFF = "To begin: almanaq demo, or almanaq ask QUESTION --db FILE"
 
 
 def register(app: typer.Typer) -> None:
@@ -101,9 +102,17 @@ def extras() -> dict[str, dict[str, Any]]:
 
 
 def _required() -> list[tuple[str, str | None]]:
-    """Give each package that is required, and by which extra."""
-    found = (_REQUIREMENT.match(line) for line in requires("almanaq") or ())
-    return [(match[1], match[2]) for match in found if match is not None]
+    """Give each package that is required, and by which extra; with what an extra of that package needs in turn."""
+    found = [match for match in map(_REQUIREMENT.match, requires("almanaq") or ()) if match is not None]
+    return [(name, match[3]) for match in found for name in (match[1], *_of_extra(match[1], match[2]))]
+
+
+def _of_extra(package: str, extra: str | None) -> list[str]:
+    """Give the packages that an extra of another package needs; [] where it is not installed."""
+    if extra is None or _version(package) is None:
+        return []
+    lines = map(_REQUIREMENT.match, requires(package) or ())
+    return [match[1] for match in lines if match is not None and match[3] == extra]
 
 
 def _version(name: str) -> str | None:
@@ -147,16 +156,17 @@ def _place(place: Path) -> dict[str, Any]:
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
-    lines = [*version_lines(), f"SQLite {found['sqlite']}", f"installed in {found['place']}", "", "Extras"]
+    lines = [*version_lines(), f"SQLite {found['sqlite']}", f"installed in {found['place']}", ""]
+    lines.append("Extras: ✓ is installed; add another with pip install 'almanaq[NAME]'")
+    width = max(map(len, found["extras"]), default=0)
     for extra, each in found["extras"].items():
-        way = "" if each["installed"] else f": {each['install']}"
-        lines.append(f"  {'✓' if each['installed'] else '-'} {extra:<10} {each['for']}{way}")
+        lines.append(f"  {'✓' if each['installed'] else '-'} {extra:<{width}}  {each['for']}")
     models = found["models"]
     lines += ["", "Models"]
     lines += [f"  ✓ {each['provider']} at {each['address']}: {each['models']} models" for each in models["servers"]]
     lines += ["  - no model server answers on this machine"] if not models["servers"] else []
     lines.append(f"  {'✓ OPENAI_API_KEY is set' if models['key'] else '- OPENAI_API_KEY is not set'}")
-    lines.append(f"  auto takes {models['auto'] or 'nothing'}: {models['reason']}")
+    lines.append(f"  → the model of a command without --model is {models['auto'] or 'none'}: {models['reason']}")
     lines += ["", "Caches"]
     for each in found["caches"]:
         sign, way = ("✓", "") if each["writable"] else ("!", ": cannot be written; set ALMANAQ_CACHE_DIR")
@@ -164,5 +174,5 @@ def _lines(found: dict[str, Any]) -> list[str]:
     missing = [name for name, number in found["packages"].items() if number is None]
     if missing or sys.version_info < (3, 11):
         what = ", ".join(missing) or "Python 3.11"
-        lines += ["", f"Missing: {what}. Install almanaq anew: pip install --force-reinstall almanaq"]
-    return lines
+        return [*lines, "", f"Missing: {what}. Install almanaq again: pip install --force-reinstall almanaq"]
+    return [*lines, "", _SIGN_OFF]
