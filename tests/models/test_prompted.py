@@ -100,6 +100,46 @@ def test_options_are_kept_to_in_their_own_spelling() -> None:
         read(ScriptedModel(['{"value": "free", "quotes": []}'] * 2), call)
 
 
+LISTED = TextCall("answer", REVIEWS, "what is praised?", type="list")
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ('["candles, lit", "violinist", " Violinist"]', '["candles, lit", "violinist"]'),
+        ("[]", "[]"),
+        ("null", None),
+        ('"- candles\\n- a violinist"', '["candles", "a violinist"]'),
+        ("[1968, true]", '["1968", "true"]'),
+    ],
+)
+def test_a_list_is_asked_for_as_one(said: str, value: str | None) -> None:
+    model = ScriptedModel([f'{{"value": {said}, "quotes": [{{"passage": 1, "quote": "a violinist"}}]}}'])
+    found = read(model, LISTED)
+    assert (found.value, len(found.quotes)) == (value, 1)
+    (prompt,) = model.prompts
+    assert prompt.name == "answer_list"
+    assert prompt.schema is not None
+    assert prompt.schema["properties"]["value"]["type"] == ["array", "null"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("said", ['{"a": 1}', '["dear", "grand"]', '[["dear"]]', "[null]"])
+def test_a_list_of_anything_else_is_repaired(said: str) -> None:
+    model = ScriptedModel([f'{{"value": {said}, "quotes": []}}', '{"value": ["DEAR"], "quotes": []}'])
+    found = read(model, TextCall("answer", REVIEWS, "prices?", type="list", options=("Dear", "Cheap")))
+    assert (found.value, model.calls) == ('["Dear"]', 2)
+    assert model.prompts[0].schema["properties"]["value"]["items"]["enum"] == ["Dear", "Cheap"]  # type: ignore[index]
+
+
+def test_the_list_of_a_long_document_is_all_that_its_parts_say() -> None:
+    passages = tuple(f"Review {n}. " + "Some words about the food. " * 30 for n in range(20))
+    said: list[dict[str, object]] = [{"value": [f"dish {n % 3}", "soup"], "quotes": []} for n in range(9)]
+    model = ScriptedModel([*said, *said])
+    found = read(model, TextCall("answer", passages, "which dishes?", type="list"), context_tokens=2400)
+    assert {prompt.name for prompt in model.prompts} == {"answer_list"}
+    assert sorted(json.loads(found.value or "")) == ["dish 0", "dish 1", "dish 2", "soup"]
+
+
 def test_a_long_document_is_read_whole_and_combined() -> None:
     passages = tuple(f"Review {n}. " + "Some words about the food. " * 30 for n in range(20))
     call = TextCall("answer", passages, "is it good?", compared=("Yes",))

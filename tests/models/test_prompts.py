@@ -36,6 +36,8 @@ VALUES: Mapping[str, tuple[str, Mapping[str, object]]] = {
         {**PLAIN, "compared": ("Yes", "Ben's"), "form": "a whole number", "part": 2, "parts": 3},
     ),
     "answer_options": ("answer", {**PLAIN, "options": ("cheap", "dear")}),
+    "answer_list": ("answer_list", PLAIN),
+    "answer_list_options": ("answer_list", {**PLAIN, **FROM_ROWS, "options": ("cheap", "dear"), "part": 2, "parts": 3}),
     "answer_from_rows": ("answer", {**PLAIN, **FROM_ROWS}),
     "answer_many_from_rows": ("answer_many", {"passages": PASSAGES, "about": "", "items": [ASKED, FROM_ROWS]}),
     "answer_placed": ("answer", {**PLAIN, "about": ABOUT}),
@@ -122,7 +124,11 @@ def test_requests_are_the_same_until_their_rows_begin(case: str) -> None:
     user = [prompt.messages[1].content for prompt in (one, other)]
     shared = next(n for n, (a, b) in enumerate(zip(*user, strict=True)) if a != b)
     assert user[0][shared - len("<untrusted ") : shared] == "<untrusted "
-    if case.startswith("answer") and not case.startswith("answer_many") and case != "answer_from_rows":
+    if (
+        case.startswith("answer")
+        and not case.startswith("answer_many")
+        and case not in ("answer_from_rows", "answer_list_options")
+    ):
         assert "is it romantic?" in user[0][:shared]
 
 

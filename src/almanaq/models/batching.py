@@ -120,7 +120,7 @@ class BatchingReader:
 
     def _kind(self, call: TextCall) -> tuple[object, ...] | None:
         """Give what a call must have in common with others to share theirs; None: it goes alone."""
-        if call.function == "summary" or (self._batching.yes_or_no and not call.yes_or_no):
+        if call.function == "summary" or call.type == "list" or (self._batching.yes_or_no and not call.yes_or_no):
             return None
         tokens = sum(map(estimate_tokens, call.passages))
         if self._batching.texts > 1 and tokens <= self._batching.text_tokens:

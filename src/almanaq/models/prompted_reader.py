@@ -34,7 +34,7 @@ from almanaq.models.reply_schemas import (
     reply_schema,
 )
 from almanaq.models.similar import most_similar
-from almanaq.values import canonical, parse_typed
+from almanaq.values import canonical, parse_list, parse_typed, write_list
 
 FORMS = {
     "text": "",
@@ -44,6 +44,7 @@ FORMS = {
     "timestamp": "a date and time, such as 1968-02-15 18:30:00",
     "time": "a time of day or a duration, such as 18:30:00",
     "boolean": '"true" or "false"',
+    "list": "a JSON array of texts",
 }
 _MOST_LINKED = 200
 """Up to this many values of a column are shown, above it the most similar ones (semantics 11)."""
@@ -117,6 +118,9 @@ class PromptedReader:
         telling = [reply for reply in replies if reply.value is not None or any(reply.verdicts.values())]
         if len(telling) < 2:
             return replace(telling[0] if telling else replies[0], usage=usage)
+        if call.type == "list":  # all that any part says, which takes no model
+            texts = parse_list(write_list(tuple(text for reply in telling for text in parse_list(reply.value or ""))))
+            return TextReply(write_list(texts), {}, tuple(q for reply in telling for q in reply.quotes), usage)
         findings = [_finding(reply) for reply in telling]
         groups = cut_into_parts(findings, self.part_tokens)
         if len(groups) > 1:
@@ -162,7 +166,8 @@ def _frame(
 ) -> tuple[Frame, dict[str, object]]:
     """Give the prompt of a question without its documents, and the schema of its replies: few differ in a query."""
     call = TextCall(function, (), question, type_, options, compared, from_rows, about)
-    file = prompt_file("summarise" if function == "summary" else "answer")
+    name = "summarise" if function == "summary" else "answer_list" if type_ == "list" else "answer"
+    file = prompt_file(name)
     return file.frame({**asked_values(call), "part": part, "parts": parts}, count), reply_schema(call)
 
 

@@ -126,7 +126,8 @@ class Embedder(Protocol):
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
 
 
-AnswerType = Literal["text", "number", "integer", "date", "timestamp", "time", "boolean"]
+AnswerType = Literal["text", "number", "integer", "date", "timestamp", "time", "boolean", "list"]
+"""What a value is read as; a "list" is one of texts, and its value a JSON array of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from almanaq.models.prompts.schemas import QUOTES, one_of
 from almanaq.models.prompts.schemas import strict_object as _object
 from almanaq.models.protocols import TextCall
-from almanaq.values import canonical, option_of
+from almanaq.values import canonical, only_options, option_of, parse_list, write_list
 
 _VERDICTS: Mapping[str, bool | None] = {"yes": True, "no": False, "unknown": None}
 _FENCED_JSON = re.compile(r"\A\s*(?:<think>.*?</think>)?\s*(?:```(?:json)?\s*)?(\{.*\})\s*(?:```)?\s*\Z", re.DOTALL)
@@ -36,7 +36,9 @@ class ParsedReply:
 def reply_schema(call: TextCall) -> dict[str, object]:
     """Give the JSON schema of the reply to a text call."""
     value: dict[str, object] = {"type": ["string", "null"]}
-    if call.options:
+    if call.type == "list":
+        value = {"type": ["array", "null"], "items": one_of(*call.options) if call.options else {"type": "string"}}
+    elif call.options:
         value["enum"] = [*call.options, None]
     elif call.yes_or_no:
         value["enum"] = ["Yes", "No", None]
@@ -88,7 +90,10 @@ def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
             f"its keys are {sorted(content)}, expected value, quotes"
             + ", verdicts" * bool(call.compared and not call.yes_or_no)
         )
-    value, quotes = _value(content["value"], call.options), _quotes(content.get("quotes", []))
+    value, quotes = (
+        (_list if call.type == "list" else _value)(content["value"], call.options),
+        _quotes(content.get("quotes", [])),
+    )
     if call.yes_or_no:
         return _settled(value, content.get("verdicts"), quotes, call)
     return ParsedReply(value, _verdicts(content.get("verdicts"), call.compared), quotes)
@@ -124,6 +129,23 @@ def _value(value: object, options: Sequence[str]) -> str | None:
             raise MalformedReply(f'"value" is {value!r}, which is not among the allowed values')
         return option
     return value.strip()
+
+
+def _list(value: object, options: Sequence[str]) -> str | None:
+    """Give a list as JSON; a reply in one text is read as people write lists."""
+    if isinstance(value, list):
+        if not all(isinstance(item, str | int | float) for item in value):
+            raise MalformedReply('"value" must be an array of strings, or null')
+        texts = parse_list(json.dumps(value))
+    else:
+        said = _value(value, ())
+        if said is None:
+            return None
+        texts = parse_list(said)
+    chosen = only_options(texts, options) if options else texts
+    if len(chosen) < len(texts):
+        raise MalformedReply(f'"value" is {list(texts)!r}, not all of which are among the allowed values')
+    return write_list(chosen)
 
 
 def _verdicts(verdicts: object, compared: Sequence[str]) -> dict[str, bool | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from almanaq.values.dates import parse_timestamp
+from almanaq.values.lists import parse_list, write_list
 from almanaq.values.numbers import parse_integer, parse_number
 from almanaq.values.texts import canonical
 from almanaq.values.times import parse_duration, parse_time
@@ -32,11 +33,14 @@ def parse_typed(text: str, type: str) -> str | None:
 
     `type` is an AnswerType of the models. A number is in plain digits, an integer within 64 bits, a date and a
     timestamp in ISO form, a time as HH:MM:SS[.ffffff] (a duration of less than a day counts as one), a boolean
-    "true" or "false". Text is trimmed; blank text is None. A full stop at the end is ignored.
+    "true" or "false", a list a JSON array of texts. Text is trimmed; blank text is None. A full stop at the end is
+    ignored, but in texts.
     """
     stripped = text.strip()
     if type == "text":
         return stripped or None
+    if type == "list":
+        return write_list(parse_list(stripped))
     bare = stripped[:-1].rstrip() if stripped.endswith(".") and not stripped.endswith(".m.") else stripped
     return _WRITERS[type](bare)
 

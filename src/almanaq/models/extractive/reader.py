@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from almanaq.models.extractive.clauses import clauses, tokens_of
@@ -15,7 +16,7 @@ from almanaq.models.local_embedder import LocalEmbedder, local_is_installed
 from almanaq.models.protocols import Embedder, Quote, TextCall, TextReply
 from almanaq.models.vector_store import Vectors, VectorStore
 from almanaq.text.words import stem
-from almanaq.values import canonical, parse_typed
+from almanaq.values import canonical, parse_typed, write_list
 
 _MOST_CLAUSES = 100_000
 """Clauses whose vectors are kept: 180 MB on disk."""
@@ -68,6 +69,8 @@ def _reply(call: TextCall, meaning: Meaning | None) -> TextReply:
     if call.function == "summary":
         quotes = central_sentences(call.passages)
         return TextReply(" ".join(quote.text for quote in quotes) or None, quotes=quotes)
+    if call.type == "list":
+        return _option(call) if call.options else _span(call)
     if is_yes_or_no(call):
         return _yes_or_no(call, meaning)
     if sides(call.options) is not None:
@@ -129,11 +132,19 @@ def _option(call: TextCall) -> TextReply:
                 if place is not None:
                     scores[option] += -1.0 if clause.negated(place) else 1.0
                     quotes[option].append(Quote(number, clause.start, clause.text))
+    if call.type == "list":
+        return _all_of([option for option in call.options if scores[option] > 0], quotes)
     best = max(call.options, key=lambda option: scores[option])
     if scores[best] <= 0:
         return TextReply(None, dict.fromkeys(call.compared))
     verdicts: dict[str, bool | None] = {literal: canonical(literal) == canonical(best) for literal in call.compared}
     return TextReply(best, verdicts, tuple(quotes[best][:3]))
+
+
+def _all_of(chosen: list[str], quotes: Mapping[str, list[Quote]]) -> TextReply:
+    """Give a list of options, None where there are none, with one place for each."""
+    value = write_list(tuple(chosen)) if chosen else None
+    return TextReply(value, {}, tuple(dict.fromkeys(quotes[option][0] for option in chosen)))
 
 
 def _span(call: TextCall) -> TextReply:

@@ -18,6 +18,7 @@ _TYPES: dict[AnswerType, tuple[str, ...]] = {
     "time": ("time",),
     "boolean": ("boolean",),
 }
+_TEXTS = ("text", "varchar")
 _BY_NAME: dict[str, AnswerType] = {name: answer for answer, names in _TYPES.items() for name in names}
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
@@ -25,7 +26,15 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 
 def answer_type(data_type: exp.DataType | None) -> AnswerType:
     """Give the answer type for a SQL type; "text" for all that is not read in a stricter way."""
-    return _BY_NAME.get(data_type.this.value.lower(), "text") if data_type is not None else "text"
+    if data_type is None:
+        return "text"
+    return "list" if is_list(data_type) else _BY_NAME.get(data_type.this.value.lower(), "text")
+
+
+def is_list(data_type: exp.DataType) -> bool:
+    """Say whether a SQL type is a list of texts, of one dimension."""
+    items = data_type.expressions if data_type.this is exp.DType.ARRAY else []
+    return any(isinstance(item, exp.DataType) and item.this.value.lower() in _TEXTS for item in items)
 
 
 _INTEGERS = {"smallint": 2**15, "int": 2**31}

@@ -10,6 +10,7 @@ from sqlglot.errors import OptimizeError
 from sqlglot.optimizer.qualify_columns import qualify_columns
 
 from almanaq.errors import QueryError, QueryTypeError, UnknownNameError
+from almanaq.suql.catalog.answer_types import is_list
 from almanaq.suql.catalog.declared_pairs import cast_declared_pairs
 from almanaq.suql.catalog.grouping import write_decided_columns
 from almanaq.suql.catalog.integer_division import mark_integer_divisions
@@ -157,6 +158,21 @@ def _is_no_text(kind: exp.DataType | None) -> bool:
     return kind is not None and kind.this in _NO_TEXT
 
 
+def _check_list(call: exp.Anonymous, name: str, place: dict[str, Any]) -> None:
+    """Refuse casts to lists that no reply is read as."""
+    node: exp.Expr = call
+    while isinstance(node.parent, exp.Paren):
+        node = node.parent
+    kind = node.parent.to if isinstance(node.parent, exp.Cast) and node.arg_key == "this" else None
+    if kind is None or kind.this is not exp.DType.ARRAY or (name == "answer" and is_list(kind)):
+        return
+    if name == "answer":
+        said = "answer() gives a value or a list of texts: cast it to text[], and what stands in that to another type"
+    else:
+        said = f"{name}() gives one value: cast it to a type without [], or make an array of it with string_to_array"
+    raise QueryTypeError(said, **place)
+
+
 def _check_text_call(call: exp.Anonymous, text: str) -> None:
     """Check the arguments of a text function; an error points at the document."""
     name, arguments = call.name.lower(), call.expressions
@@ -166,9 +182,8 @@ def _check_text_call(call: exp.Anonymous, text: str) -> None:
     place: dict[str, Any] = {"query": text, "start": start, "end": where["end"] if where else start + len(name) - 1}
     if not least <= len(arguments) <= most:
         raise QueryTypeError(f"{name} takes {_USAGE[name]}; {len(arguments)} argument(s) given", **place)
-    if not is_similarity(call) and isinstance(call.parent, exp.Cast) and call.parent.is_type("array"):
-        message = f"{name}() gives one value: cast it to a type without [], or make an array of it with string_to_array"
-        raise QueryTypeError(message, **place)
+    if not is_similarity(call):
+        _check_list(call, name, place)
     document = arguments[0]
     for argument in arguments[1:2]:
         if _is_no_text(argument.type):

@@ -13,8 +13,9 @@ from sqlglot import exp
 
 from almanaq.errors import BudgetExceeded, ModelCallError, QueryTypeError
 from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextReply, Usage
+from almanaq.suql.execution.spellings import spelled
 from almanaq.suql.plan.sites import Site
-from almanaq.values import canonical, option_of, parse_typed, writable
+from almanaq.values import joined, only_options, option_of, parse_list, parse_typed, writable
 
 MOST_OPTIONS = 500
 """Options that a query may give to answer(): each call names them all."""
@@ -172,7 +173,7 @@ class TextCalls:
 
     def unify(self, value: object) -> object:
         """Give one spelling for all equals of a value while rows are still being compared, in no particular order."""
-        return self._unified.setdefault(canonical(value), value) if isinstance(value, str) else value
+        return spelled(value, self._unified) if isinstance(value, str) else value
 
     async def finish(self, most: float | None) -> None:
         """Wait a moment for the calls that LIMIT left under way: they are paid for, and a cache keeps their replies.
@@ -230,7 +231,11 @@ def _kept(outcome: Outcome) -> Outcome | str:
 
 
 def _read_as(call: TextCall, value: str) -> str | None:
-    """Give a reply as the type asked for, or as one of the options in their spelling; None when it is neither."""
+    """Give a reply as the type asked for, or as options in their spelling; None when it is neither."""
+    if call.type == "list":
+        said = parse_list(value)
+        texts = only_options(said, call.options) if call.options else said
+        return joined(texts) if texts or not said else None
     if call.options:
         return option_of(value, call.options)
     return value if call.type == "text" else parse_typed(value, call.type)

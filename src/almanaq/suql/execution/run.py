@@ -101,7 +101,7 @@ class Run:
         self.calls = TextCalls(
             reader, sites, max_calls=budget, strict=options.strict, concurrency=options.concurrency, cited=cited
         )
-        self._spellings = Spellings(several=len(sites) > 1)
+        self._spellings = Spellings(several=len(sites) > 1 or any(site.type == "list" for site in sites))
         self._budget = budget
         self._selection: PassageSelection | None = None
         if options.passages is not None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from almanaq.suql.execution.columns import text_column
 from almanaq.values import canonical
+from almanaq.values.lists import SEPARATOR
 
 _AT_ONCE = 10_000
 
@@ -17,8 +18,8 @@ class Spellings:
     """Gives columns of replies in which equal values are spelled alike.
 
     Args:
-        several: more than one column will come, so that the spellings of one have to be known to the next; a million
-            values take hundreds of megabytes then, and a few tens otherwise.
+        several: more than one column will come, or lists, so that the spellings of one have to be known to the next;
+            a million values take hundreds of megabytes then, and a few tens otherwise.
     """
 
     def __init__(self, *, several: bool) -> None:
@@ -29,10 +30,13 @@ class Spellings:
         if self._known is None:
             return _alone(values)
         known = self._known
-        return _mapped(values, lambda value: _spelled(value, known))
+        return _mapped(values, lambda value: spelled(value, known))
 
 
-def _spelled(value: str, known: dict[str, str]) -> str:
+def spelled(value: str, known: dict[str, str]) -> str:
+    """Give a value as its first equal was spelled, which is added to those known; of a list, each of its texts."""
+    if SEPARATOR in value:
+        return SEPARATOR.join(spelled(text, known) for text in value.split(SEPARATOR))
     form = canonical(value)
     # One object where both are the same text: there may be a million of them.
     return known.setdefault(form, form if form == value else value)

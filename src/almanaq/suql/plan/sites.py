@@ -12,6 +12,7 @@ from almanaq.models.protocols import AnswerType
 from almanaq.suql.catalog.answer_types import answer_type, bound_of
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.syntax.text_functions import SUMMARY_QUESTION, is_text_call, own_text_calls
+from almanaq.values.lists import SEPARATOR
 
 TEXT_ALIAS = "_text"
 """The alias under which a block's expressions refer to its computed columns until the plan is lowered."""
@@ -95,7 +96,11 @@ class SiteCollector:
         site = self._sites[key]
         if comparison is None:
             column = text_column(site.id)
-            if isinstance(unit, exp.Cast) and type_ != "text":
+            if type_ == "list":
+                made = exp.StringToArray(this=column, expression=exp.Literal.string(SEPARATOR))
+                made.type = unit.type
+                unit.replace(made)
+            elif isinstance(unit, exp.Cast) and type_ != "text":
                 unit.set("this", column)
             else:
                 unit.replace(column)
