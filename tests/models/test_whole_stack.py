@@ -108,6 +108,34 @@ def test_a_budget_of_calls_counts_what_the_server_counts(source: Path, tmp_path:
         assert server.ledger.calls <= ROWS
 
 
+def test_rows_beyond_what_the_model_reads_at_once_are_read_in_parts_and_counted(source: Path, tmp_path: Path) -> None:
+    """Parts are calls like any other: counted, kept, and bounded by the budget; a list takes none to combine them."""
+    whole = (
+        "SELECT answer((SELECT string_agg(notes, E'\\n\\n' ORDER BY id) FROM places), 'are dogs welcome?'){} AS said"
+    )
+    with StandInServer(replies_from(dogs)) as server:
+        with almanaq.connect(str(source), model=models(server, tmp_path, context_tokens=1900)) as connection:
+            combined = connection.sql(whole.format(""))
+            parts = server.ledger.calls - 1
+            listed = connection.sql(whole.format("::text[]"))
+            assert server.ledger.calls == 2 * parts + 1
+            again = connection.sql(whole.format(""))
+            assert connection.sql(SUQL).trace.warnings == ()
+        assert parts > 2
+        assert [(r.rows, r.trace.text_calls, r.trace.physical_calls) for r in (combined, listed, again)] == [
+            ([("Yes",)], 1, parts + 1),
+            ([(["Yes", "No"],)], 1, parts),
+            ([("Yes",)], 0, 0),
+        ]
+        for result in (combined, listed, again):
+            assert "1 text(s) were longer than the model reads at once" in result.trace.warnings[0]
+        few = models(server, tmp_path / "few", context_tokens=1900)
+        before = server.ledger.calls
+        with almanaq.connect(str(source), model=few, max_calls=parts) as bounded, pytest.raises(BudgetExceeded):
+            bounded.sql(whole.format(""))
+        assert server.ledger.calls == before + parts
+
+
 def test_quotes_that_stand_nowhere_are_dropped_and_counted(source: Path, tmp_path: Path) -> None:
     reply = '{"value": "Yes", "verdicts": {"Yes": "yes"}, "quotes": [{"passage": 1, "quote": "a purple elephant"}]}'
     with (

@@ -34,6 +34,7 @@ from almanaq.models.reply_schemas import (
     reply_schema,
 )
 from almanaq.models.similar import most_similar
+from almanaq.models.spending import record_read_in_parts
 from almanaq.values import canonical, parse_list, parse_typed, write_list
 
 FORMS = {
@@ -88,10 +89,12 @@ class PromptedReader:
         reply = await self._read(call)
         return await self.typed(call, reply)
 
-    async def _read(self, call: TextCall) -> TextReply:
+    async def _read(self, call: TextCall, *, again: bool = False) -> TextReply:
         parts = cut_into_parts(call.passages, self.part_tokens)
         if len(parts) == 1:
             return await self._read_part(call, parts[0], 0, 0)
+        if not again:
+            record_read_in_parts()
         read = [self._read_part(call, part, n, len(parts)) for n, part in enumerate(parts, 1)]
         return await self._combined(call, await asyncio.gather(*read))
 
@@ -144,7 +147,7 @@ class PromptedReader:
         if value is None:
             # What was replied may be the words of a row: they do not enter the question.
             question = f"{call.question} (Give {FORMS[call.type]}: an earlier reply could not be read as that.)"
-            again = await self._read(replace(call, question=question))
+            again = await self._read(replace(call, question=question), again=True)
             reply = replace(again, usage=reply.usage + again.usage)
             value = None if again.value is None else parse_typed(again.value, call.type)
             self.unparsed += value is None and again.value is not None

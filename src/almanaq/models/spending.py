@@ -59,10 +59,12 @@ class Spending:
 
     Attributes:
         dropped_quotes: quotes that replies gave and that do not stand in the text they were said to come from.
+        read_in_parts: texts longer than a model reads at once.
     """
 
     budget: Budget | None = None
     dropped_quotes: int = 0
+    read_in_parts: int = 0
     _lines: dict[tuple[str, str], _Sum] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -133,6 +135,12 @@ def record_dropped_quotes(count: int) -> None:
     """Enter quotes that were dropped into every account that is open."""
     for account in _ACCOUNTS.get():
         account.dropped_quotes += count
+
+
+def record_read_in_parts() -> None:
+    """Enter a text that is read in parts into every account that is open."""
+    for account in _ACCOUNTS.get():
+        account.read_in_parts += 1
 
 
 def budgets() -> tuple[Budget, ...]:

@@ -363,6 +363,11 @@ class Run:
             )
         if self.calls.unknown:
             self._warnings.append(f"{self.calls.unknown} call(s) failed after their retries; their answers are unknown")
+        if account.read_in_parts:
+            self._warnings.append(
+                f"{account.read_in_parts} text(s) were longer than the model reads at once: each was read in parts, "
+                "and its answer is made of theirs"
+            )
         if self._selection is not None:
             self._warnings.append(f"approximate: read {self._selection.read} of {self._selection.total} passages")
         remote = self._context.models.reader.remote
