@@ -123,7 +123,7 @@ def _reliability(p: Any, y: Any) -> list[dict[str, float]]:
 def _seen(
     connection: almanaq.Connection, questions: Iterable[tuple[str, Rows | None]], group: str, kept: bool, today: date
 ) -> Iterator[Seen]:
-    vocabulary = LocalParser(connection.engine.values, lambda: today).vocabulary(connection.catalog)
+    vocabulary = LocalParser.over(connection.engine, lambda: today).vocabulary(connection.catalog)
     for question, gold in questions:
         understood = understand(question, vocabulary)
         if understood.suql is None:

@@ -48,7 +48,7 @@ def measure(data_dir: Path) -> dict[str, int]:
         answer = answers if isinstance(answers, str) else answers[0]
         with almanaq.connect({"entries": arrow(table)}, model="local", embedder="lexical", cache=False) as connection:
             engine = connection._engine
-            query = LocalParser(engine.values).parse(question["query"], engine.catalog).suql
+            query = LocalParser.over(engine).parse(question["query"], engine.catalog).suql
             counts["written"] += query is not None
             try:
                 rows = connection.sql(query).rows if query else ()

@@ -65,7 +65,7 @@ def restaurants(data_dir: Path, show: bool) -> dict[str, Any]:
     counts: dict[str, Counter[str]] = {}
     with almanaq.connect("sample:restaurants", model="local", cache=False) as connection:
         engine = connection._engine
-        parser = LocalParser(engine.values)
+        parser = LocalParser.over(engine)
         cuisines = tuple(map(str, engine.values("restaurants", "cuisines", 1000)))
         for row in rows:
             half = "development" if _even(row["query_id"]) else "report"
@@ -139,7 +139,7 @@ def spider(data_dir: Path, show: bool) -> dict[str, Any]:
         file = data_dir / "spider" / "database" / database / f"{database}.sqlite"
         with almanaq.connect(str(file), model="local", cache=False) as connection:
             engine = connection._engine
-            parser = LocalParser(engine.values)
+            parser = LocalParser.over(engine)
             for row in (row for row in rows if row["database_id"] == database):
                 half = "development" if row["query_id"] in chosen else "report"
                 parsed = parser.parse(row["query"], engine.catalog)

@@ -65,7 +65,7 @@ WORLDS = {"eateries": worlds.eateries, "films": worlds.films, "staff": worlds.st
 @pytest.fixture(scope="module")
 def sources():
     made = {name: make() for name, make in WORLDS.items()}
-    yield {name: (world, LocalParser(world.values, confidence=-1)) for name, world in made.items()}
+    yield {name: (world, LocalParser.over(world, confidence=-1)) for name, world in made.items()}
     for world in made.values():
         world.close()
 

@@ -70,5 +70,5 @@ def _understood(connection: Connection) -> Callable[[str], bool]:
     """Give what says whether the parser that links words to the schema makes a query of a question; none is run."""
     from almanaq.agent.local import LocalParser
 
-    parser = LocalParser(connection.engine.values)
+    parser = LocalParser.over(connection.engine)
     return lambda question: parser.parse(question, connection.catalog).status == "query"

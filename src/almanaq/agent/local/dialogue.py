@@ -49,7 +49,9 @@ class LocalDialogue:
     ) -> None:
         self._engine = engine
         self._values: dict[tuple[str, str, int], list[str]] = {}
-        self._parser = LocalParser(self._known_values, today, confidence=confidence, examples=examples)
+        self._parser = LocalParser(
+            self._known_values, today, confidence=confidence, examples=examples, finds=self._finds
+        )
 
     def with_confidence(self, confidence: float | None) -> LocalDialogue:
         """Give one that answers what it is so sure of, and shares with this one what it knows of the source."""
@@ -110,6 +112,9 @@ class LocalDialogue:
         if key not in self._values:
             self._values[key] = self._engine.values(relation, column, limit)
         return self._values[key]
+
+    def _finds(self, suql: str) -> bool:
+        return bool(self._engine.run(suql).rows)
 
     def _lookup(self, suql: str) -> Sequence[Any]:
         return [row[0] for row in self._engine.run(suql).rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from almanaq.agent.local import sql
@@ -70,6 +70,14 @@ class Member:
     wanted: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A step to another relation; `outer` keeps the rows that have no partner there."""
+
+    hop: Hop
+    outer: bool
+
+
 @dataclass
 class Frame:
     """What is asked for, while it is being gathered.
@@ -80,6 +88,7 @@ class Frame:
         nouns: the relations that the question calls by their names.
         absent: relations of which a row is to have none.
         members: what else is asked of rows that belong to a row.
+        joined: the steps to the other relations, as `partners.bring` decides.
     """
 
     wanted: list[Term] = field(default_factory=list)
@@ -93,6 +102,7 @@ class Frame:
     nouns: list[Relation] = field(default_factory=list)
     absent: list[Relation] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
+    joined: list[Joined] = field(default_factory=list)
 
     @property
     def places(self) -> list[Place]:
@@ -103,15 +113,15 @@ class Frame:
 
 def write(frame: Frame, main: Relation, paths: Mapping[str, tuple[Hop, ...]]) -> str:
     """Give the SUQL of a frame whose columns are all one row away from `main`."""
-    hops = _hops(frame, paths)
-    qualified = bool(hops)
+    qualified = bool(frame.joined)
     wanted = [*frame.groups, *frame.wanted]
     outputs = [term.write(qualified) for term in wanted]
     if frame.share:
         inside = _all(frame.share, qualified)
         outputs.append(f"100.0 * COUNT(*) FILTER (WHERE {inside}) / NULLIF(COUNT(*), 0)")
     parts = [f"SELECT {'DISTINCT ' if frame.distinct else ''}{', '.join(outputs)}", f"FROM {sql.name(main.name)}"]
-    parts += [f"JOIN {sql.name(hop.right)} ON {hop.condition}" for hop in hops]
+    for each in frame.joined:
+        parts.append(f"{'LEFT ' if each.outer else ''}JOIN {sql.name(each.hop.right)} ON {each.hop.condition}")
     where = [_all(frame.tests, qualified)] if frame.tests else []
     where += [_absent(paths[relation.name][0], qualified) for relation in frame.absent]
     where += [_member(each, paths[each.relation.name], qualified) for each in frame.members]
@@ -151,13 +161,3 @@ def _member(member: Member, way: Sequence[Hop], qualified: bool) -> str:
     inside = f"SELECT {first.compared(theirs)} FROM {sql.name(first.right)}{joined} WHERE {tests}"
     known = "" if member.wanted else f" AND {theirs} IS NOT NULL"
     return f"{first.compared(own)} {'' if member.wanted else 'NOT '}IN ({inside}{known})"
-
-
-def _hops(frame: Frame, paths: Mapping[str, tuple[Hop, ...]]) -> list[Hop]:
-    """Give the joins that reach every column of a frame, each once."""
-    found: dict[tuple[str, str], Hop] = {}
-    names: Iterable[str] = dict.fromkeys([p.relation.name for p in frame.places] + [r.name for r in frame.nouns])
-    for name in names:
-        for hop in paths.get(name, ()):
-            found.setdefault((hop.left, hop.right), hop)
-    return list(found.values())

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from datetime import date
+from typing import Self
 
+from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import Turn
 from almanaq.agent.local.confidence import CONFIDENCE, Judged, not_sure, probability
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
-from almanaq.agent.local.schema_index import SchemaIndex, Values
+from almanaq.agent.local.schema_index import Finds, SchemaIndex, Values
 from almanaq.agent.local.search.searches import searched, searches
 from almanaq.agent.local.taught import taught
 from almanaq.agent.local.understand import Understanding, understand
@@ -27,6 +29,8 @@ class LocalParser:
         today: gives the date that "last year" refers to.
         confidence: the probability of being right below which a question is declined.
         examples: questions with their SUQL, which are known again.
+        finds: says whether a query finds a row: whether a key repeats is looked up before it joins; where nothing says
+            so, only keys that are declared do.
     """
 
     name = "local"
@@ -38,9 +42,16 @@ class LocalParser:
         *,
         confidence: float = CONFIDENCE,
         examples: Examples = (),
+        finds: Finds | None = None,
     ) -> None:
         self._values, self._today, self._confidence, self._examples = values, today, confidence, examples
+        self._finds = finds
         self._vocabularies: dict[tuple[str, ...], Vocabulary] = {}
+
+    @classmethod
+    def over(cls, engine: QueryEngine, today: Callable[[], date] = date.today, confidence: float = CONFIDENCE) -> Self:
+        """Give a parser of questions about what an engine holds."""
+        return cls(engine.values, today, confidence=confidence, finds=lambda query: bool(engine.run(query).rows))
 
     def with_confidence(self, confidence: float) -> LocalParser:
         """Give one that answers what it is so sure of, and shares with this one what was indexed."""
@@ -53,7 +64,8 @@ class LocalParser:
         key = tuple(r.name for r in catalog.relations)
         kept = self._vocabularies.get(key)
         if kept is None or kept.index.catalog != catalog:
-            kept = self._vocabularies[key] = Vocabulary(SchemaIndex(catalog, self._values, self._today))
+            index = SchemaIndex(catalog, self._values, self._today, self._finds)
+            kept = self._vocabularies[key] = Vocabulary(index)
         return kept
 
     def parse(

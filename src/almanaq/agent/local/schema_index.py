@@ -19,6 +19,9 @@ from almanaq.text.spelling import edit_distance, tolerance
 Values = Callable[[str, str, int], Sequence[str]]
 """(relation, column, limit) → distinct values, the most frequent first."""
 
+Finds = Callable[[str], bool]
+"""Says whether a query finds any row."""
+
 MOST_VALUES = 5000
 MOST_NAMES = 20_000
 """Most values that are known of a column of names: what people ask for by name is any of them."""
@@ -133,10 +136,17 @@ class SchemaIndex:
         catalog: the relations to index.
         values: gives the values of a column; columns of prose, numbers and keys are not asked for.
         today: gives the date that "last year" refers to.
+        finds: says whether a query finds a row, where that can be asked.
     """
 
-    def __init__(self, catalog: Catalog, values: Values, today: Callable[[], date] = date.today) -> None:
-        self.catalog, self.today = catalog, today
+    def __init__(
+        self,
+        catalog: Catalog,
+        values: Values,
+        today: Callable[[], date] = date.today,
+        finds: Finds | None = None,
+    ) -> None:
+        self.catalog, self.today, self.finds = catalog, today, finds
         self.kept: dict[Any, Any] = {}
         self._read = values
         self.places = {r.name: tuple(place(r, c) for c in r.columns) for r in catalog.relations}

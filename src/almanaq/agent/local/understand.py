@@ -11,11 +11,12 @@ from almanaq.agent.local.compose import NotUnderstood, compose
 from almanaq.agent.local.compose.features import features
 from almanaq.agent.local.compose.state import State
 from almanaq.agent.local.frame import Frame, Member, Term, Test, write
+from almanaq.agent.local.joining import bring
 from almanaq.agent.local.joins import ambiguous, paths
 from almanaq.agent.local.once import once
 from almanaq.agent.local.recognize.heard import heard
 from almanaq.agent.local.recognize.spans import Span, best_cover
-from almanaq.agent.local.recognize.vocabulary import Vocabulary
+from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.suql.catalog.relations import Relation
@@ -66,11 +67,13 @@ def _read(spans: Sequence[Span], vocabulary: Vocabulary) -> Understanding:
     Raises:
         NotUnderstood: a word fits nothing, or fits several things.
     """
-    spans = _people(_compounds(spans), vocabulary)
+    spans = _own_columns(_people(_compounds(spans), vocabulary), vocabulary)
     mentioned = _mentioned(spans)
     composer = compose(spans, vocabulary, mentioned)
     main = _checked(composer, vocabulary, mentioned)
-    suql = write(composer.frame, main, paths(vocabulary.hops, main))
+    ways = paths(vocabulary.hops, main)
+    bring(composer.frame, main, ways, vocabulary)
+    suql = write(composer.frame, main, ways)
     return Understanding(suql, told=features(spans, composer.frame, main, mentioned))
 
 
@@ -180,6 +183,22 @@ def _compounds(spans: Sequence[Span]) -> tuple[Span, ...]:
             own = {relation.name for relation in span.data}
             if not owners & own and owners & {name for name in named if name not in own}:
                 found[i] = replace(span, kind="w", data="")
+    return tuple(found)
+
+
+def _own_columns(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
+    """Take "by grower", "which grower" for a column where the rows asked about have one, and for no other rows."""
+    found = list(spans)
+    for i, span in enumerate(spans):
+        before = spans[i - 1] if i else None
+        grouped = before is not None and (before.kind == "B" or (i == 1 and before.data in ("which", "what")))
+        if span.kind == "R" and grouped:
+            others = [s.data if s.kind == "R" else [p.relation for p, _ in s.data] for s in spans if s.kind in "CR"]
+            asked = {r.name for relations in others for r in relations} - {r.name for r in span.data}
+            named = vocabulary.columns_named(tuple(span.said.split())) if span.said else ()
+            own = [(p, q) for p, q in named if q >= OWN and p.relation.name in asked and not p.identifier]
+            if own and own[0][0].kind in ("text", "boolean"):
+                found[i] = replace(span, kind="C", data=tuple(own), said="")
     return tuple(found)
 
 

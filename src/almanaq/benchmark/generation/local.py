@@ -122,5 +122,5 @@ def _parser(database: Path) -> Callable[[str], str | None]:
     from almanaq.agent.local.parser import LocalParser
 
     connection = connect(str(database), model="local", cache=False)
-    parser = LocalParser(connection.engine.values)
+    parser = LocalParser.over(connection.engine)
     return lambda question: parser.parse(question, connection.catalog).suql

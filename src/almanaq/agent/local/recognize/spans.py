@@ -39,7 +39,7 @@ class Span:
             the average, P percentage of, Y period, F order, E direction, w silent, ? unknown.
         data: what the kind needs.
         score: how surely the tokens mean it, times how many they are.
-        said: the word, of a verb; "" of other words.
+        said: the word, of a verb; the stems, of a relation's name; "" of other words.
     """
 
     first: int
@@ -119,7 +119,8 @@ def _names(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
             yield Span(first, last, "C", columns, score, computed)
         relations = vocabulary.relations_named(said)
         if relations:
-            yield Span(first, last, "R", tuple(r for r, _ in relations), relations[0][1] * (last - first) + 0.08)
+            score = relations[0][1] * (last - first) + 0.08
+            yield Span(first, last, "R", tuple(r for r, _ in relations), score, " ".join(said))
 
 
 def _values(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from almanaq.agent.local.joins import Hop
+from almanaq.agent.local.partners import Partners
 from almanaq.agent.local.recognize.facts import facts, shared_codes
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import MISSING, MOST_VALUES, Meaning, Place, SchemaIndex
@@ -47,6 +48,7 @@ class Vocabulary:
     def __init__(self, index: SchemaIndex) -> None:
         self.index = index
         self.kept: dict[tuple[str, str, date], Any] = {}
+        self.partners = Partners(index.finds)
         self.facts = facts(index.places, self._known, self.names_rows)
         self._keys = [(key.relation.name, key.column.name) for each in self.facts for key in each.members]
         spoken_of = [p for p in index.all_places() if (p.relation.name, p.column.name) not in self._keys]

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from almanaq.agent.local import sql
+from almanaq.agent.local.compose.state import NotUnderstood
 from almanaq.agent.local.facts import facts, name_place, wh_places
 from almanaq.agent.local.frame import Frame, Member, Term, Test, write
+from almanaq.agent.local.joining import bring
 from almanaq.agent.local.joins import paths
 from almanaq.agent.local.recognize.spans import Span
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
@@ -44,7 +46,13 @@ class Wishes:
 
     def suql(self) -> str:
         """Give the query."""
-        return write(self.frame, self.main, self.ways)
+        frame = self.frame
+        try:
+            bring(frame, self.main, self.ways, self.vocabulary)
+        except NotUnderstood:  # by what a row has several of, rows are not put in order
+            frame.order = [(term, down) for term, down in frame.order if term.place in self.own]
+            bring(frame, self.main, self.ways, self.vocabulary)
+        return write(frame, self.main, self.ways)
 
     @cached_property
     def frame(self) -> Frame:

@@ -1,0 +1,46 @@
+"""What the rows say of the columns that relations are joined by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from almanaq.agent.local import sql
+from almanaq.agent.local.joins import Hop
+from almanaq.agent.local.schema_index import Finds
+from almanaq.errors import AlmanaqError
+from almanaq.suql.catalog.relations import Relation
+
+
+class Partners:
+    """Whether columns repeat, and whether rows lack a partner; looked up once each.
+
+    Args:
+        finds: says whether a query finds a row; None where nothing can be asked.
+    """
+
+    def __init__(self, finds: Finds | None) -> None:
+        self._finds = finds
+        self._found: Callable[[str], bool | None] = cache(self._ask)
+
+    def is_unique(self, relation: Relation, columns: Sequence[str]) -> bool:
+        """Say whether no two rows share what stands in columns; what cannot be found out is not so."""
+        if relation.key and set(relation.key) <= set(columns):
+            return True
+        listed = ", ".join(map(sql.name, columns))
+        known = " AND ".join(f"{sql.name(column)} IS NOT NULL" for column in columns)
+        query = f"SELECT {listed} FROM {sql.name(relation.name)} WHERE {known} GROUP BY {listed} HAVING COUNT(*) > 1"
+        return self._found(query) is False
+
+    def all_have(self, hop: Hop) -> bool:
+        """Say whether each row on the left has a partner on the right; what cannot be found out is not so."""
+        own, theirs = sql.name(hop.left_column), sql.name(hop.right_column)
+        inside = f"SELECT {hop.compared(theirs)} FROM {sql.name(hop.right)} WHERE {theirs} IS NOT NULL"
+        alone = f"{own} IS NULL OR {hop.compared(own)} NOT IN ({inside})"
+        return self._found(f"SELECT {own} FROM {sql.name(hop.left)} WHERE {alone}") is False
+
+    def _ask(self, query: str) -> bool | None:
+        try:
+            return None if self._finds is None else self._finds(f"{query} LIMIT 1")
+        except AlmanaqError:
+            return None
