@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 from almanaq.models.failure import FailedCall
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
@@ -34,6 +36,7 @@ class HedgedModel:
         self._model, self._after = model, after
         self._seconds: deque[float] = deque(maxlen=_KEPT)
         self._learned, self._until_learning = 0.0, _LEAST
+        self._watches: WeakKeyDictionary[asyncio.AbstractEventLoop, _Watch] = WeakKeyDictionary()
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Give the first reply; its usage counts all calls. Raises the failure of the first call when all fail.
@@ -42,14 +45,17 @@ class HedgedModel:
         """
         if prompt.pieces is not None:
             return await self._model.complete(prompt)
+        loop = asyncio.get_running_loop()
+        watch = self._watches.get(loop) or self._watches.setdefault(loop, _Watch())
         task = asyncio.current_task()
         assert task is not None
         cancelled_before = task.cancelling()
-        spares = _Spares(self, prompt, task)
+        spares = _Spares(self, prompt, task, loop)
+        watch.add(spares)
         try:
             try:
                 # Few calls ever see a second one, so the first is made right here, without a task of its own.
-                completion = await self.timed(prompt)
+                completion = await self.timed(prompt, loop)
                 if not spares.calls:
                     return completion
                 spares.first.set_result(completion)
@@ -61,7 +67,7 @@ class HedgedModel:
                     raise
                 spares.first.set_exception(problem)
             finally:
-                spares.timer.cancel()
+                watch.remove(spares)
             return await spares.result()
         finally:
             if spares.calls:
@@ -75,12 +81,12 @@ class HedgedModel:
             return _LOOK
         return min(deadline * ((1 << made) - 1) - elapsed, _LOOK)
 
-    async def timed(self, prompt: Prompt) -> Completion:
+    async def timed(self, prompt: Prompt, loop: asyncio.AbstractEventLoop) -> Completion:
         """Make one call and learn how long it took."""
         # Each physical call by itself: with those that they replaced, they would all seem slow.
-        started = _now()
+        started = loop.time()
         completion = await self._model.complete(prompt)
-        self._learn(_now() - started)
+        self._learn(loop.time() - started)
         return completion
 
     def _learn(self, seconds: float) -> None:
@@ -92,34 +98,75 @@ class HedgedModel:
             self._learned = max(_SHORTEST, _TIMES * slow)
 
 
+class _Watch:
+    """Looks after the first calls that are under way in an event loop, by one timer for all of them.
+
+    It keeps neither the loop nor the timer, which knows the loop: the loop would never be let go.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[_Spares, None] = {}
+        self._next = math.inf
+
+    def add(self, spares: _Spares) -> None:
+        """Look after a call that begins."""
+        self._under_way[spares] = None
+        due = spares.started + spares.left(spares.started)
+        if due < self._next:
+            self._wait(spares.loop, due)
+
+    def remove(self, spares: _Spares) -> None:
+        """Look after a call no more."""
+        del self._under_way[spares]
+
+    def _wait(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        self._next = due
+        loop.call_at(due, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Make a call more where it is time, and look again when the next one may be late."""
+        now, self._next = loop.time(), math.inf
+        lefts = [spares.look(now) for spares in self._under_way]
+        if lefts:
+            self._wait(loop, now + max(0.0, min(lefts)))
+
+
 class _Spares:
     """The calls that are made beside a first one that takes too long.
 
     Attributes:
-        first: is done once the first call has ended; pending where it was cancelled for a spare one's reply.
+        first: of use once there is a spare call; is done once the first call has ended; pending where it was cancelled
+            for a spare one's reply.
         replied: a spare call gave a reply while the first was under way, and `task`, which makes that, was cancelled.
     """
 
-    def __init__(self, model: HedgedModel, prompt: Prompt, task: asyncio.Task[object]) -> None:
-        self._model, self._prompt, self._task = model, prompt, task
-        self._loop = asyncio.get_running_loop()
-        self._started = self._loop.time()
-        self.first: asyncio.Future[Completion] = self._loop.create_future()
+    __slots__ = ("_model", "_prompt", "_task", "calls", "first", "loop", "replied", "started")
+
+    def __init__(
+        self, model: HedgedModel, prompt: Prompt, task: asyncio.Task[object], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._model, self._prompt, self._task, self.loop = model, prompt, task, loop
+        self.started = loop.time()
+        self.first: asyncio.Future[Completion]
         self.calls: list[asyncio.Task[Completion]] = []
         self.replied = False
-        self.timer = self._loop.call_later(self._left(), self._look)
 
-    def _left(self) -> float:
-        return self._model.left(1 + len(self.calls), self._loop.time() - self._started)
+    def left(self, now: float) -> float:
+        """Give the seconds to wait before one more call is made, or before looking again."""
+        return self._model.left(1 + len(self.calls), now - self.started)
 
-    def _look(self) -> None:
-        """Make a call more where it is time, and look again later."""
-        if self._left() <= 0:
+    def look(self, now: float) -> float:
+        """Make a call more where it is time; gives when to look again."""
+        left = self.left(now)
+        if left <= 0:
             self._add()
-        self.timer = self._loop.call_later(max(0.0, self._left()), self._look)
+            left = self.left(now)
+        return left
 
     def _add(self) -> None:
-        call = self._loop.create_task(self._model.timed(self._prompt))
+        if not self.calls:
+            self.first = self.loop.create_future()
+        call = self.loop.create_task(self._model.timed(self._prompt, self.loop))
         call.add_done_callback(self._ended)
         self.calls.append(call)
 
@@ -132,7 +179,7 @@ class _Spares:
     async def result(self) -> Completion:
         """Give the first reply of any call, once the first has ended; raises its failure when all fail."""
         while _undecided(calls := [self.first, *self.calls]):
-            left = self._left()
+            left = self.left(self.loop.time())
             if left <= 0:
                 self._add()
                 continue
@@ -147,11 +194,6 @@ class _Spares:
             call.cancel()
         if under_way:
             await asyncio.gather(*under_way, return_exceptions=True)
-
-
-def _now() -> float:
-    """Give the time of the clock by which the loop waits."""
-    return asyncio.get_running_loop().time()
 
 
 def _undecided(calls: Sequence[asyncio.Future[Completion]]) -> bool:
