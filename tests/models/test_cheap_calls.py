@@ -15,7 +15,7 @@ from almanaq.models.budget import Budget
 from almanaq.models.cache_turns import CacheTurns
 from almanaq.models.cached import CachedModel, request_key
 from almanaq.models.hedged import HedgedModel
-from almanaq.models.openai import _written
+from almanaq.models.openai import _body, _written
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Completion, Message, Prompt, Usage
 from almanaq.models.reply_cache import ReplyCache
@@ -54,7 +54,7 @@ def test_a_body_says_what_its_parts_say(prompt: Prompt, words: dict[str, str], n
         request["response_format"] = prompt.schema
         schema = {"name": prompt.name, "strict": True, "schema": prompt.schema}
         expected["response_format"] = {"type": "json_schema", "json_schema": schema}
-    assert json.loads(_written(request, prompt)) == expected
+    assert json.loads(_body(_written(request, prompt), prompt)) == expected
 
 
 def test_a_text_is_never_taken_for_that_of_another_object() -> None:

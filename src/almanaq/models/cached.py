@@ -7,13 +7,14 @@ import hashlib
 import json
 import threading
 from concurrent.futures import Future
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from almanaq.models.cache_turns import CacheTurns
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
 from almanaq.models.spending import record
-from almanaq.models.written import quoted, written
+from almanaq.models.written import quoted, quoted_once, written
 
 _POLL = 0.02
 """Seconds between two looks at a reply that another process is waiting for."""
@@ -21,16 +22,33 @@ _CACHED, _NOTHING = Usage(cached_calls=1), Usage()
 
 
 def request_key(model: str, prompt: Prompt) -> bytes:
-    """Give the identity of a request: model, prompt version, messages without their random fence, and schema."""
-    fence = prompt.fence
-    said = ", ".join(
-        f"[{quoted(m.role)}, {quoted(m.content.replace(fence, '') if fence else m.content)}]" for m in prompt.messages
-    )
-    schema = "null" if prompt.schema is None else quoted(written(prompt.schema, sort_keys=True))
-    head = f"[{quoted(model)}, {quoted(prompt.name)}, {quoted(prompt.version)}, ["
-    # As json.dumps writes lists: the keys of replies that earlier versions kept stay as they are.
+    """Give the identity of a request: model, prompt version, messages without their random fence, and schema.
+
+    What is hashed is what json.dumps writes of a list: the keys of replies that earlier versions kept stay as they are.
+    """
+    fence, messages = prompt.fence, prompt.messages
+    if messages and (not fence or fence not in messages[0].content):
+        # Instructions that are the same in every request are hashed once.
+        first = messages[0]
+        digest, more = _begun(model, prompt.name, prompt.version, first.role, first.content).copy(), messages[1:]
+    else:
+        digest, more = hashlib.sha256(_head(model, prompt.name, prompt.version).encode("ascii")), messages
+    said = [f"[{quoted(m.role)}, {quoted(m.content.replace(fence, '') if fence else m.content)}]" for m in more]
+    joined = f"{', ' if more and len(more) < len(messages) else ''}{', '.join(said)}"
+    schema = "null" if prompt.schema is None else quoted_once(written(prompt.schema, sort_keys=True))
     chances = ', "chances"' if prompt.verdict else ""
-    return hashlib.sha256(f"{head}{said}], {schema}, {prompt.max_output_tokens}{chances}]".encode("ascii")).digest()
+    digest.update(f"{joined}], {schema}, {prompt.max_output_tokens}{chances}]".encode("ascii"))
+    return digest.digest()
+
+
+@lru_cache(maxsize=64)
+def _begun(model: str, name: str, version: str, role: str, content: str) -> hashlib._Hash:
+    said = f"{_head(model, name, version)}[{quoted(role)}, {quoted(content)}]"
+    return hashlib.sha256(said.encode("ascii"))
+
+
+def _head(model: str, name: str, version: str) -> str:
+    return f"[{quoted(model)}, {quoted(name)}, {quoted(version)}, ["
 
 
 class CachedModel:

@@ -38,13 +38,15 @@ from almanaq.models.spending import record
 from almanaq.models.streaming import ChatStream
 from almanaq.models.token_estimate import estimate_tokens
 from almanaq.models.vectors import normalised
-from almanaq.models.written import quoted, written
+from almanaq.models.written import quoted, quoted_once, written
 
 OPENAI = "https://api.openai.com/v1"
 _REASONING_ROOM = 8192
 """Tokens added for hidden reasoning once a model has shown that it reasons: its limit counts them as output."""
 _ALTERNATIVES = 20
 """Of each token, where chances are asked for: as many as OpenAI tells."""
+_FORMS = 64
+"""Forms of requests that are kept as they are written."""
 _VECTOR_BYTES = 2**19
 """Longest vector in a reply: 16,384 numbers, written out."""
 
@@ -84,6 +86,7 @@ class OpenAIModel:
         self.identity = f"{self.name} at {identity_of(address)} {reasoning_effort or ''}"
         self._server = JsonServer(address, _headers(address, key), timeout=timeout, secrets=self.secrets)
         self._refused: frozenset[str] = frozenset()
+        self._forms: dict[tuple[object, ...], tuple[object, Mapping[str, Any], str]] = {}
         self._reasons = self._served = False
 
     def most_output_tokens(self, prompt: Prompt) -> int:
@@ -92,12 +95,10 @@ class OpenAIModel:
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Give the reply to a prompt; raises FailedCall for this call, ModelError when no call can succeed."""
-        request = self._request(prompt)
+        request, form = self._form(prompt)
         stream = ChatStream(prompt.pieces, self.secrets) if prompt.pieces and "stream" in request else None
         try:
-            reply = await self._server.post(
-                "/chat/completions", _written(request, prompt), stream.feed if stream else None
-            )
+            reply = await self._server.post("/chat/completions", _body(form, prompt), stream.feed if stream else None)
         except NoReply as problem:
             raise connection_failure(problem, base_url=self._base_url, served=self._served) from problem
         if reply.status != 200:
@@ -137,6 +138,19 @@ class OpenAIModel:
             served=self._served,
         )
 
+    def _form(self, prompt: Prompt) -> tuple[Mapping[str, Any], str]:
+        """Give all of a request but its messages, and how it is written: the same for all that differ in these."""
+        most, streams, refused = self.most_output_tokens(prompt), prompt.pieces is not None, self._refused
+        place = id(prompt.schema), prompt.name, most, streams, prompt.verdict, refused
+        found = self._forms.get(place)
+        # The schema is kept along, so that no other one can take its place in memory.
+        if found is None or found[0] is not prompt.schema:
+            request = self._request(prompt)
+            if len(self._forms) >= _FORMS:
+                self._forms.clear()
+            found = self._forms[place] = prompt.schema, request, _written(request, prompt)
+        return found[1], found[2]
+
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         """Give all of a request but its messages."""
         limit_name = "max_tokens" if "max_completion_tokens" in self._refused else "max_completion_tokens"
@@ -157,13 +171,14 @@ class OpenAIModel:
 
     def _usage(self, content: Mapping[str, Any], prompt: Prompt) -> Usage:
         """Give what the reply says it cost; where it says nothing, an estimate from the lengths of the texts."""
-        texts = [m.content for m in prompt.messages]
         written = stated_tokens(
             content, "completion_tokens", most=lambda: self.most_output_tokens(prompt), told=self._base_url
         )
-        read = stated_tokens(content, "prompt_tokens", most=lambda: most_tokens(texts), told=self._base_url)
+        read = stated_tokens(
+            content, "prompt_tokens", most=lambda: most_tokens(m.content for m in prompt.messages), told=self._base_url
+        )
         if not read:
-            read = sum(map(estimate_tokens, texts))
+            read = sum(estimate_tokens(m.content) for m in prompt.messages)
         if not written:
             text = first_text(content)
             written = estimate_tokens(text) if text or written is None else 0
@@ -171,17 +186,25 @@ class OpenAIModel:
         return Usage(1, 0, read, written, money, min(read, known_tokens(content)))
 
 
-def _written(request: Mapping[str, Any], prompt: Prompt) -> bytes:
-    """Give the body of a request, in which the schema, most of it, is written once for all requests that have it."""
-    said = ", ".join(f'{{"role": "{m.role}", "content": {quoted(m.content)}}}' for m in prompt.messages)
-    parts = [f'"messages": [{said}]']
+def _written(request: Mapping[str, Any], prompt: Prompt) -> str:
+    """Give what is written of a request after its messages."""
+    parts = []
     for name, value in request.items():
         if name == "response_format" and prompt.schema is not None:
             form = f'{{"name": {quoted(prompt.name)}, "strict": true, "schema": {written(prompt.schema)}}}'
-            parts.append(f'"response_format": {{"type": "json_schema", "json_schema": {form}}}')
+            parts.append(f', "response_format": {{"type": "json_schema", "json_schema": {form}}}')
         else:
-            parts.append(f'"{name}": {json.dumps(value)}')
-    return f"{{{', '.join(parts)}}}".encode("ascii")
+            parts.append(f', "{name}": {json.dumps(value)}')
+    return "".join(parts)
+
+
+def _body(form: str, prompt: Prompt) -> bytes:
+    """Give the body of a request whose end is written already; what comes first is the same in most requests."""
+    said = [
+        f'{{"role": "{m.role}", "content": {quoted_once(m.content) if m.role == "system" else quoted(m.content)}}}'
+        for m in prompt.messages
+    ]
+    return f'{{"messages": [{", ".join(said)}]{form}}}'.encode("ascii")
 
 
 class OpenAIEmbedder:

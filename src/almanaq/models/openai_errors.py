@@ -131,7 +131,7 @@ def decoded(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any]:
         FailedCall: it is broken; ModelError: it is of another protocol, and none of the right one has come before.
     """
     try:
-        content = json.loads(body)
+        content = _loaded(body)
     except (ValueError, RecursionError) as problem:
         if not served and not body.lstrip().startswith(b"{"):
             raise _other_dialect(base_url, body) from problem
@@ -143,6 +143,13 @@ def decoded(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any]:
             raise _other_dialect(base_url, body)
         raise FailedCall(f"the reply is no chat completion: {redacted(repr(body[:80]))}", usage=_ONE_CALL, sure=False)
     return content
+
+
+def _loaded(body: bytes) -> Any:
+    try:
+        return json.loads(body.decode())
+    except ValueError:
+        return json.loads(body)  # it may be in one of the other encodings of JSON
 
 
 def _other_dialect(base_url: str, body: bytes) -> ModelError:
@@ -180,4 +187,4 @@ def text_of(content: Mapping[str, Any], usage: Usage) -> Completion:
         why = f" ({hidden} of its tokens went into hidden reasoning)" if hidden else ""
         raise UnusableReply(f"the model's reply was cut at its limit{why}", usage=usage)
     # Half of a surrogate pair is no text: neither the cache nor a database can hold it.
-    return Completion(text.encode("utf-8", "replace").decode(), usage)
+    return Completion(text if text.isascii() else text.encode("utf-8", "replace").decode(), usage)

@@ -5,4 +5,4 @@ from __future__ import annotations
 
 def estimate_tokens(text: str) -> int:
     """Give about how many tokens a text has: four bytes each, which errs on the high side for scripts beyond ASCII."""
-    return len(text.encode("utf-8", "replace")) // 4 + 1
+    return (len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) // 4 + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 
 _MOST = 64
@@ -11,6 +12,8 @@ _kept: dict[tuple[int, bool], tuple[Mapping[str, object], str]] = {}
 
 quoted = encode_basestring_ascii
 """Gives a text as json.dumps writes it."""
+quoted_once = lru_cache(maxsize=_MOST)(encode_basestring_ascii)
+"""The same, kept for texts that come in many requests."""
 
 
 def written(value: Mapping[str, object], *, sort_keys: bool = False) -> str:
