@@ -99,7 +99,7 @@ class BatchingReader:
         cache: ReplyCache | None = None,
         max_output_tokens: int = 1024,
     ) -> None:
-        self.name = reader.name
+        self.name, self.bounds_calls, self.company = reader.name, reader.bounds_calls, batching.texts
         self._reader, self._model, self._batching, self._cache = reader, model, batching, cache
         self._max_output = max_output_tokens
         self._groups = PerLoop(_Groups)

@@ -60,6 +60,7 @@ class CachedModel:
 
     def __init__(self, model: LanguageModel, cache: ReplyCache, *, identity: str | None = None) -> None:
         self.name = model.name
+        self.bounds_calls = bool(getattr(model, "bounds_calls", False))
         self._model, self.cache = model, cache
         self.identity = identity or str(getattr(model, "identity", model.name))
         self._lock = threading.Lock()

@@ -79,6 +79,7 @@ class PromptedReader:
         chances: bool = False,
     ) -> None:
         self.name, self._chances = model.name, chances
+        self.bounds_calls = bool(getattr(model, "bounds_calls", False))
         self._model = model
         self._max_output = max_output_tokens
         self.part_tokens = max(64, context_tokens - max_output_tokens - 700)

@@ -27,6 +27,7 @@ class RetryingModel:
         self, model: LanguageModel, *, attempts: int = 4, base: float = BASE, longest: float = LONGEST
     ) -> None:
         self.name = model.name
+        self.bounds_calls = bool(getattr(model, "bounds_calls", False))
         self._model, self._attempts, self._base, self._longest = model, attempts, base, longest
 
     async def complete(self, prompt: Prompt) -> Completion:

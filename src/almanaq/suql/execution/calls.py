@@ -7,12 +7,13 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from sqlglot import exp
 
 from almanaq.errors import BudgetExceeded, ModelCallError, QueryTypeError
-from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextReply, Usage
+from almanaq.models.concurrent import calls_at_once
+from almanaq.models.protocols import Quote, Reader, TextCall, TextReply, Usage
 from almanaq.suql.execution.spellings import spelled
 from almanaq.suql.plan.sites import Site
 from almanaq.values import joined, only_options, option_of, parse_list, parse_typed, writable
@@ -68,6 +69,9 @@ class TextCalls:
         self._cited = cited
         self._reader, self._max_calls, self._strict = reader, max_calls, strict
         self._slots = asyncio.Semaphore(concurrency)
+        # A reader that bounds what its model is asked looks into its cache, and finds company, for more rows than that.
+        self._bounded = bool(getattr(reader, "bounds_calls", False))
+        self.company = int(getattr(reader, "company", 1)) if self._bounded else 1
         sites = tuple(sites)
         self._compared = _by_question(sites, lambda site: site.compared)
         self._about = _by_question(sites, lambda site: (site.about,))
@@ -77,18 +81,33 @@ class TextCalls:
         self.made = self.cached = self.unknown = self.unparsed = 0
         self._options: dict[exp.Query, tuple[str, ...]] = {}
         self._unified: dict[str, str] = {}
+        self._asked: dict[str, _Asked] = {}
 
     def call_for(self, site: Site, passages: tuple[str, ...], question: str) -> tuple[bytes, TextCall]:
         """Give the call for a site's document and question, and its identity."""
-        compared, about = self._compared.of(site, question), self._about.of(site, question)
-        function: Literal["answer", "summary"] = "summary" if site.function == "summary" else "answer"
-        # A question that the query writes out is the query's own, also where a row makes the same.
-        from_rows = question not in self._written
-        # Of equal documents in several columns one call is made, which cannot say where they stand.
-        where = about[0] if len(about) == 1 else ""
         options = self.options_of(site) or ()
-        call = TextCall(function, passages, question, site.type, options, compared, from_rows, where)
-        return _identity(call), call
+        found = self._asked.get(site.id)
+        if found is None or found.question != question or found.options != options or found.site is not site:
+            found = self._asked[site.id] = self._asked_of(site, question, options)
+        call = TextCall(
+            found.function, passages, question, site.type, options, found.compared, found.from_rows, found.where
+        )
+        return found.identity(passages), call
+
+    def _asked_of(self, site: Site, question: str, options: tuple[str, ...]) -> _Asked:
+        """Give what the calls of a site with a question have in common."""
+        about = self._about.of(site, question)
+        return _Asked(
+            site,
+            question,
+            options,
+            "summary" if site.function == "summary" else "answer",
+            self._compared.of(site, question),
+            # A question that the query writes out is the query's own, also where a row makes the same.
+            question not in self._written,
+            # Of equal documents in several columns one call is made, which cannot say where they stand.
+            about[0] if len(about) == 1 else "",
+        )
 
     def options_of(self, site: Site) -> tuple[str, ...] | None:
         """Give the options of a site; None where those of its query are not known yet."""
@@ -196,14 +215,18 @@ class TextCalls:
                 task.exception()  # looked at, so that asyncio does not report it
 
     async def _read(self, identity: bytes, call: TextCall) -> Outcome:
-        async with self._slots:
-            try:
+        try:
+            if self._bounded:
+                calls_at_once.set(self._slots)  # the task's own: a row's, or this call's
                 reply = await self._reader.read(call)
-            except ModelCallError:
-                if self._strict:
-                    raise
-                self.unknown += 1
-                return Outcome(unknown=True)
+            else:
+                async with self._slots:
+                    reply = await self._reader.read(call)
+        except ModelCallError:
+            if self._strict:
+                raise
+            self.unknown += 1
+            return Outcome(unknown=True)
         # From now on the outcome stands for the call: its task takes ten times as much memory.
         outcome = self._outcome(call, reply)
         self._replies[identity] = _kept(outcome)
@@ -262,11 +285,33 @@ def _by_question(sites: Iterable[Site], known: Callable[[Site], tuple[str, ...]]
     return _ByQuestion({key: tuple(each) for key, each in found.items()})
 
 
-def _identity(call: TextCall) -> bytes:
-    digest = hashlib.blake2b(digest_size=16)
-    kind: tuple[str, AnswerType] = (call.function, call.type)
-    for part in (*kind, call.question, "\x1e".join(call.options), *call.passages):
-        encoded = part.encode("utf-8", "surrogatepass")
-        digest.update(len(encoded).to_bytes(8, "little"))
-        digest.update(encoded)
-    return digest.digest()
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the calls of one site with one question have in common."""
+
+    site: Site
+    question: str
+    options: tuple[str, ...]
+    function: Literal["answer", "summary"]
+    compared: tuple[str, ...]
+    from_rows: bool
+    where: str
+    _begun: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        begun = hashlib.blake2b(digest_size=16)
+        for part in (self.function, self.site.type, self.question, "\x1e".join(self.options)):
+            _add(begun, part)
+        object.__setattr__(self, "_begun", begun)
+
+    def identity(self, passages: Iterable[str]) -> bytes:
+        """Give what tells the call on a document from others; equal ones in other places are one."""
+        digest = self._begun.copy()
+        for passage in passages:
+            _add(digest, passage)
+        return digest.digest()  # type: ignore[no-any-return]
+
+
+def _add(digest: Any, part: str) -> None:
+    encoded = part.encode("utf-8", "surrogatepass")
+    digest.update(len(encoded).to_bytes(8, "little") + encoded)
