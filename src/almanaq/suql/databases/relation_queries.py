@@ -37,7 +37,10 @@ class RelationQueries:
         return not self.rows(nulls) and not self.rows(twice)
 
     def sampled(self, relation: Relation, *, infer: bool) -> Relation:
-        """Give a relation with samples of its columns; `infer`: also with the kinds that they suggest."""
+        """Give a relation with samples of its columns; `infer`: also with the kinds that they suggest.
+
+        Where the sample is all that there is, the number of rows is known by it.
+        """
         names = ", ".join(self._quoted(column.name) for column in relation.columns)
         rows = self.rows(f"SELECT {names} FROM {self._quoted(*relation.location)} LIMIT {_SAMPLED_ROWS}")
         columns = []
@@ -45,7 +48,8 @@ class RelationQueries:
             values = tuple(str(value)[:_SAMPLED_CHARACTERS] for value in flatten(row[position] for row in rows))
             inferred = infer_kind(column, ColumnSample(values)) if infer else column
             columns.append(replace(inferred, samples=shown_samples(values)))
-        return replace(relation, columns=tuple(columns))
+        whole = relation.rows is None and len(rows) < _SAMPLED_ROWS
+        return replace(relation, columns=tuple(columns), rows=len(rows) if whole else relation.rows)
 
     def completed(self, relation: Relation) -> Relation:
         """Give a relation with the values of ENUMs declared without, and rows named by a key of one column."""

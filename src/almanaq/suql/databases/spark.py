@@ -31,6 +31,7 @@ class SparkDatabase:
     dialect = "spark"
     typed = True
     collation: str | None = None
+    groups_texts = True
 
     def __init__(self, url: str, *, schema: Schema | None = None) -> None:
         self._url, self._schema = read_spark_url(url), schema or Schema()

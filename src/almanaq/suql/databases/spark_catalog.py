@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -62,10 +63,12 @@ class SparkCatalogReader:
             type_, array = pg_type(field.dataType)
             comment = str((field.metadata or {}).get("comment", ""))
             columns.append(declared_column(field.name, type_, array=array, values=(), comment=comment))
-        return Relation(name, location, tuple(columns), description=self._comment(location))
+        comment, rows = self._said(location)
+        return Relation(name, location, tuple(columns), description=comment, rows=rows)
 
-    def _comment(self, location: tuple[str, ...]) -> str:
-        for key, value, *_ in self.rows(f"DESCRIBE TABLE EXTENDED {named(*location)}"):
-            if key == "Comment":
-                return str(value)
-        return ""
+    def _said(self, location: tuple[str, ...]) -> tuple[str, int | None]:
+        """Give the comment of a table, and its rows where somebody has had them counted."""
+        described = self.rows(f"DESCRIBE TABLE EXTENDED {named(*location)}")
+        said = {key: str(value) for key, value, *_ in described}
+        counted = re.search(r"(\d+) rows", said.get("Statistics", ""))
+        return said.get("Comment", ""), None if counted is None else int(counted[1])

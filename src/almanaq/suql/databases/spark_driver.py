@@ -173,18 +173,32 @@ def is_lost(error: BaseException) -> bool:
     return any(name in said or name in type(error).__name__ for name in names)
 
 
+def session_class() -> Any:
+    """Give pyspark's class of sessions, without what it does when one is collected.
+
+    That closes the threads that all sessions share and waits for them, in whatever thread and under whatever lock the
+    collector finds it: the process then stands still for good. Ours are closed by `Remote.close`.
+    """
+    from pyspark.sql.connect.session import SparkSession
+
+    class Session(SparkSession):  # type: ignore[misc]
+        def __del__(self) -> None:
+            """Leave the connection to its own collection."""
+
+    return Session
+
+
 def _connect(url: SparkURL) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             from pyspark.sql.connect.client.retries import DefaultPolicy
-            from pyspark.sql.connect.session import SparkSession
     except ImportError as error:
         raise MissingExtraError("pyspark-client", "spark", "a source on a Spark cluster") from error
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # its errors are told as ours
     try:
-        session = SparkSession(connection=url.server)
+        session = session_class()(connection=url.server)
         session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_MOST_BACKOFF)])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # one of them is to become the only way

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.dialects.lists import elements
-from almanaq.suql.dialects.spark_text import as_text, lambda_over
+from almanaq.suql.dialects.spark_text import as_text, lambda_over, typed_array
 
 
 def write_member(node: exp.Expr) -> exp.Expr:
@@ -53,7 +53,7 @@ def write_contains(node: exp.Expr) -> exp.Expr:
         within = exp.Array(expressions=elements(within.name))
     inner = exp.Anonymous(
         this="coalesce",
-        expressions=[_call("array_contains", whole, exp.to_identifier("e")), exp.false()],
+        expressions=[_of_array("array_contains", whole, exp.to_identifier("e")), exp.false()],
     )
     found = lambda_over("forall", within, "e", inner)
     known = exp.not_(exp.Is(this=whole.copy(), expression=exp.null()))
@@ -67,9 +67,9 @@ def write_subscript(node: exp.Expr) -> exp.Expr:
     place = node.expressions[0]
     number = _place(place, node)
     if isinstance(number, int):
-        return _call("get", node.this, exp.Literal.number(number)) if number >= 0 else exp.null()
+        return _of_array("get", node.this, exp.Literal.number(number)) if number >= 0 else exp.null()
     below = exp.LT(this=number.copy(), expression=exp.Literal.number(0))
-    return exp.Case(ifs=[exp.If(this=exp.not_(exp.paren(below)), true=_call("get", node.this, number))])
+    return exp.Case(ifs=[exp.If(this=exp.not_(exp.paren(below)), true=_of_array("get", node.this, number))])
 
 
 def _place(place: exp.Expr, node: exp.Expr) -> int | exp.Expr:
@@ -88,7 +88,7 @@ def write_array_size(node: exp.Expr) -> exp.Expr:
     dimension = node.args.get("expression")
     if dimension is not None and not (isinstance(dimension, exp.Literal) and dimension.name == "1"):
         raise UnsupportedError("array_length takes the dimension 1 on spark")
-    size = _call("size", node.this)
+    size = _of_array("size", node.this)
     return exp.Nullif(this=size, expression=exp.Literal.number(0)) if dimension is not None else size
 
 
@@ -99,7 +99,7 @@ def write_remove(node: exp.Expr) -> exp.Expr:
 
 def write_array_text(node: exp.Expr) -> exp.Expr:
     arguments = [node.this, node.expression, *([node.args["null"]] if node.args.get("null") is not None else [])]
-    return _call("array_join", *arguments)
+    return _of_array("array_join", *arguments)
 
 
 def write_agg(node: exp.Expr) -> exp.Expr:
@@ -137,7 +137,7 @@ def _gathered(node: exp.Expr, where: exp.Expr | None) -> exp.Expr:
         gathered = exp.Anonymous(this="sort_array", expressions=[gathered, exp.false() if down else exp.true()])
     each = exp.Dot(this=exp.to_identifier("r"), expression=exp.to_identifier("v"))
     values = lambda_over("transform", gathered, "r", each)
-    some = exp.GT(this=_call("size", values), expression=exp.Literal.number(0))
+    some = exp.GT(this=_of_array("size", values), expression=exp.Literal.number(0))
     return exp.Case(ifs=[exp.If(this=some, true=values)])
 
 
@@ -179,8 +179,8 @@ def write_unnest(node: exp.Expr) -> exp.Expr:
     if len(node.expressions) != 1 or node.args.get("offset"):
         raise UnsupportedError("unnest of several arrays, or WITH ORDINALITY, is not supported on spark")
     if isinstance(node.parent, exp.Lateral):
-        return _call("explode", node.expressions[0])
-    return exp.Lateral(this=_call("explode", node.expressions[0]), alias=node.args.get("alias"))
+        return _of_array("explode", node.expressions[0])
+    return exp.Lateral(this=_of_array("explode", node.expressions[0]), alias=node.args.get("alias"))
 
 
 def write_source(node: exp.Expr) -> exp.Expr:
@@ -195,9 +195,13 @@ def write_source(node: exp.Expr) -> exp.Expr:
             numbers = _call("sequence", start, end, *([step] if step is not None else []))
             none = exp.cast(exp.Array(expressions=[]), "array<int>", dialect="spark")
             made = exp.Case(ifs=[exp.If(this=some, true=numbers)], default=none)
-            return exp.Lateral(this=_call("explode", made), alias=node.args.get("alias"))
+            return exp.Lateral(this=_of_array("explode", made), alias=node.args.get("alias"))
     raise UnsupportedError(f"{series.sql('postgres')[:40]} in FROM is not supported on spark")
 
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
+
+
+def _of_array(name: str, array: exp.Expr, *arguments: exp.Expr) -> exp.Anonymous:
+    return _call(name, typed_array(array), *arguments)

@@ -1,4 +1,4 @@
-"""DISTINCT and DISTINCT ON in Spark, with the order that the query asks for."""
+"""DISTINCT, DISTINCT ON and groups in Spark, with the order that the query asks for."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def merge_members(tree: exp.Expr) -> exp.Expr:
 
 
 def write_select(node: exp.Expr) -> exp.Expr:
-    """Give a SELECT whose DISTINCT Spark would order, or narrow, otherwise."""
+    """Give a SELECT whose DISTINCT Spark would order, or narrow, otherwise, or whose groups it would not find again."""
     distinct = node.args.get("distinct")
-    if not isinstance(node, exp.Select) or distinct is None:
+    if not isinstance(node, exp.Select) or (distinct is None and node.args.get("group") is None):
         return node
-    if distinct.args.get("on") is not None:
+    if distinct is not None and distinct.args.get("on") is not None:
         return _first_of_each(node)
     order = node.args.get("order")
     for ordered in order.expressions if order is not None else ():
@@ -47,7 +47,10 @@ def write_select(node: exp.Expr) -> exp.Expr:
 
 
 def _name_output(ordered: exp.Expr, select: exp.Select) -> None:
-    """Order by the place of an output where an expression repeats it: the rows before DISTINCT are gone there."""
+    """Order by the place of an output where an expression repeats it: the rows before DISTINCT are gone there.
+
+    So are the columns before ROLLUP.
+    """
     for place, item in enumerate(select.selects, 1):
         if item.unalias() == ordered.this or (isinstance(ordered.this, exp.Column) and not ordered.this.table
                                               and ordered.this.name == item.alias_or_name):  # fmt: skip

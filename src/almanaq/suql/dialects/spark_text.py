@@ -163,9 +163,14 @@ def joined(parts: list[exp.Expr]) -> exp.Expr:
 
 def lambda_over(function: str, array: exp.Expr, name: str, body: exp.Expr) -> exp.Expr:
     """Give a call of a function with each element of an array."""
-    made = mapped(function, array.copy(), name, body)
+    made = mapped(function, typed_array(array), name, body)
     made.expressions[1].set("colon", False)
     return made
+
+
+def typed_array(array: exp.Expr) -> exp.Expr:
+    """Give a copy of an array; NULL, which functions of arrays do not take as it is, as one of texts."""
+    return exp.cast(array.copy(), "array<text>") if isinstance(array.unnest(), exp.Null) else array.copy()
 
 
 def _pattern(pattern: exp.Expr, flags: str) -> exp.Expr:

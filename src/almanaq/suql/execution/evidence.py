@@ -38,7 +38,7 @@ class EvidenceBook:
 
     def of(self, block: str, rows: object) -> tuple[Evidence, ...]:
         """Give the evidence of one row, or a few examples for the rows behind an aggregate."""
-        behind = _rows_behind(rows)
+        behind = rows_behind(rows)
         found = (evidence for row in behind for evidence in self._quotes.get((block, row), ()))
         if not isinstance(rows, list) and behind == [rows]:
             return tuple(found)
@@ -51,13 +51,13 @@ class EvidenceBook:
             sources: (block, column) pairs; hidden: these columns, which hold the row ids behind each row.
         """
         flags = [
-            [any((block, row) in self._inferred for row in _rows_behind(rows)) for rows in column.to_pylist()]
+            [any((block, row) in self._inferred for row in rows_behind(rows)) for rows in column.to_pylist()]
             for (block, _), column in zip(sources, hidden, strict=False)
         ]
         return tuple(map(any, zip(*flags, strict=True)))
 
 
-def _rows_behind(rows: object) -> list[object]:
+def rows_behind(rows: object) -> list[object]:
     """Give the row ids behind a row of a result, which is one id or a list of them."""
     if isinstance(rows, str) and rows.startswith("["):
         rows = json.loads(rows)  # where there are no arrays the rows come as JSON

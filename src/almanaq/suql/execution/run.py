@@ -32,6 +32,7 @@ from almanaq.suql.execution.candidates import (
 from almanaq.suql.execution.columns import id_column
 from almanaq.suql.execution.counted import counted
 from almanaq.suql.execution.evidence import EvidenceBook
+from almanaq.suql.execution.grouped_texts import GroupedEvidence, GroupedStage, grouped
 from almanaq.suql.execution.guards import call_budget, expected_calls, refuse_over_budget
 from almanaq.suql.execution.link_stage import link_literals
 from almanaq.suql.execution.option_queries import find_options
@@ -113,8 +114,11 @@ class Run:
         self._stopped: BudgetExceeded | None = None
         self._started = time.perf_counter()
         self.interrupted = False
+        self._said: tuple[str, ...] = ()
         self._asked = self._cut = False
         self._evidence = EvidenceBook()
+        self._stand_ins = GroupedEvidence(session, self._renderer, self._evidence)
+        self._group: GroupedStage | None = None
         self._sent: Counter[str] = Counter()
         self._candidates = 0
         self._links: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
@@ -127,7 +131,7 @@ class Run:
         """Run every stage; give the result's rows and the evidence for each."""
         await self.link()
         await self.run_stages(self._plan.stages)
-        return await self.output(self._plan.output.select) if self._shown is None else self._finish(self._shown)
+        return await self.output(self._plan.output.select) if self._shown is None else await self._finish(self._shown)
 
     async def pieces(self, sink: Sink) -> tuple[pa.Table, tuple[Any, ...]]:
         """Run every stage and give the result's rows to a sink, some at a time; give the last that it was given.
@@ -141,14 +145,14 @@ class Run:
             batches = await in_thread(self._session.stream, self._renderer.sql(self._plan.output.select), _PIECE_ROWS)
             try:
                 while (batch := await in_thread(next, batches, None)) is not None:
-                    found = self._finish(pa.Table.from_batches([batch]))
+                    found = await self._finish(pa.Table.from_batches([batch]))
                     await sink(found[0])
             finally:
                 with contextlib.suppress(ValueError):  # it is under way in another thread: the session's end stops it
                     await in_thread(batches.close)  # type: ignore[attr-defined]
         if found is None:
             shown = self._shown
-            found = self._finish(shown) if shown is not None else await self.output(self._plan.output.select)
+            found = await self._finish(shown) if shown is not None else await self.output(self._plan.output.select)
             await sink(found[0])
         return found
 
@@ -168,15 +172,41 @@ class Run:
         for stage in stages:
             started = time.perf_counter()
             if isinstance(stage, Materialize):
-                sql = self._renderer.sql(stage.select)
-                self.report.rows[stage.name] = await in_thread(self._session.create, stage.name, sql)
-                self._renderer.add_table(stage.name)
+                self.report.rows[stage.name] = await self._make(stage)
             elif not isinstance(stage, TextStage):
                 await self._compare(stage)
+            elif (group := self._grouped(stage)) is not None:
+                await self._text_of(group)
             else:
                 with operator(stage.name):
                     await self._text(stage)
             self.report.seconds[stage.name] = time.perf_counter() - started
+
+    async def _make(self, stage: Materialize) -> int:
+        """Make the table of a SELECT; give its number of rows."""
+        made = await in_thread(self._session.create, stage.name, self._renderer.sql(stage.select))
+        self._renderer.add_table(stage.name)
+        return made
+
+    def _grouped(self, stage: TextStage) -> GroupedStage | None:
+        """Give a text stage over groups of rows, where the database is one that is to group them."""
+        if not getattr(self._context.database, "groups_texts", False):
+            return None
+        return grouped(stage, self.report.rows, self._options)
+
+    def _planned(self, stage: TextStage) -> TextStage:
+        """Give the stage of the plan that a stage over groups of its rows stands for, or itself."""
+        return stage if self._group is None else self._group.whole
+
+    async def _text_of(self, group: GroupedStage) -> None:
+        """Run a text stage over groups of rows, and make its table of all their rows."""
+        self._group = group
+        with operator(group.whole.name):
+            await self._text(group.stage)
+        self._group = None
+        counts = self.report.text.pop(group.stage.name)
+        counts.passed = await self._make(group.spread(self._said))
+        self.report.text[group.whole.name] = counts
 
     async def _compare(self, stage: SimilarityStage | SimilarityJoin) -> None:
         """Compare texts by their vectors; make the table of what it came to."""
@@ -192,7 +222,7 @@ class Run:
         sql = self._renderer.sql(limited(select, self._options.max_rows))
         table = await in_thread(self._session.fetch, sql, most)
         refuse_if_larger(table, megabytes)
-        return self._finish(table)
+        return await self._finish(table)
 
     @property
     def stopped(self) -> BudgetExceeded | None:
@@ -200,6 +230,7 @@ class Run:
         return self._stopped
 
     async def _text(self, stage: TextStage) -> None:
+        self._said = ()
         if stage.predicate is None:
             await self._project(stage)
             return
@@ -210,7 +241,7 @@ class Run:
                 pass
             rows = run.kept()
         except BudgetExceeded as error:
-            if not rows_are_sure(self._plan, stage):
+            if not rows_are_sure(self._plan, self._planned(stage)):
                 raise
             self._stopped, rows = error, run.sure()
         except asyncio.CancelledError:
@@ -232,6 +263,7 @@ class Run:
             self._keep_evidence(stage, rows)
             projected.add(rows)
         table = await in_thread(projected.table)
+        self._said = tuple(name for name in table.column_names if name != ROW)
         self._warnings += unsorted(stage, table)
         await in_thread(self._session.store, stage.name, table)
         self._renderer.add_table(stage.name, empty=not table.num_rows)
@@ -280,7 +312,7 @@ class Run:
         counts = stage.stop_after is None and (guarded or watch is not None)
         if guarded:
             catalog, rows = self._context.catalog, self.report.rows
-            others = expected_calls(self._plan, stage, catalog, rows, 0 if counts else None)
+            others = expected_calls(self._plan, self._planned(stage), catalog, rows, 0 if counts else None)
         if counts:
             most = budget - others if guarded and budget is not None else None
             known = await in_thread(counted, stage, candidates, self._session, self._renderer, most)
@@ -308,6 +340,9 @@ class Run:
             self._renderer.add_table(name, empty=not rows)
 
     def _keep_evidence(self, stage: TextStage, rows: list[StageRow]) -> None:
+        if self._group is not None and self._cited:
+            self._stand_ins.keep(self._group, rows)
+            return
         for row in rows if self._cited else ():
             self._evidence.add(stage.block, row)
 
@@ -316,7 +351,7 @@ class Run:
         deadline = self._options.deadline
         late = deadline is not None and time.perf_counter() - self._started >= deadline
         watch = current_watch()
-        return watch is not None and watch.keeps and not late and rows_are_sure(self._plan, stage)
+        return watch is not None and watch.keeps and not late and rows_are_sure(self._plan, self._planned(stage))
 
     async def _ordered(self, stage: TextStage) -> Candidates:
         """Give a stage's candidates in the order in which they are to be tried (semantics 9)."""
@@ -339,7 +374,7 @@ class Run:
         surely = None if stage.stop_after is None else max(_FEWEST_ROWS, 2 * stage.stop_after)
         return CandidateStream(self._session, sql, first_rows=surely, payload=payload)
 
-    def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
+    async def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
         """Name the visible columns, and turn the hidden ones into evidence; leave out rows beyond the most wanted."""
         output, most = self._plan.output, self._options.max_rows
         if most is not None and table.num_rows > most:
@@ -348,7 +383,10 @@ class Run:
         visible = table.select(range(len(output.names))).rename_columns(list(output.names))
         evidence: list[tuple[Any, ...]] = [()] * table.num_rows
         for i, (block, _) in enumerate(output.evidence if self._cited else ()):
-            hidden = table.column(len(output.names) + i).to_pylist()
+            column = table.column(len(output.names) + i)
+            if self._stand_ins.stand_in(block):
+                await in_thread(self._stand_ins.find, block, column)
+            hidden = column.to_pylist()
             evidence = [(*e, *self._evidence.of(block, rows)) for e, rows in zip(evidence, hidden, strict=True)]
         if self._approximate is not None:
             self.inferred = self._evidence.inferred(output.evidence, table.columns[len(output.names) :])

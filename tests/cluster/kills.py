@@ -1,0 +1,230 @@
+"""Processes killed by SIGKILL at random moments of a query: right rows or an error with a name, and nothing paid twice.
+
+`python -m tests.cluster.kills --moments 10 --out tests/cluster/kills.json` starts a cluster and records, for the kinds
+of process that are named, what each moment came to. The client is a process of its own, without Java; the model is a
+server of its own, which counts what it was asked. A moment is drawn from the time that an undisturbed run takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import almanaq
+from almanaq.testing import Faults, FunctionModel, StandInServer
+
+from .processes import Cluster, running
+from .tables import Tables
+
+KINDS = ("executor", "worker", "connect", "client")
+SQL = (
+    "SELECT city, count(*) AS n FROM told WHERE answer(body, 'is it calm?') = 'Yes' AND id % 3 = 0 "
+    "GROUP BY city ORDER BY city"
+)
+ROWS, TEXTS = 6000, 400
+CONCURRENCY = 8
+LATENCY = 0.05
+_PATIENCE = 240
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What one kill came to.
+
+    Attributes:
+        seconds: after the start of the client.
+        said: "right rows", the message of a named error, or "" of a client that was killed itself.
+        recorded: replies that the first run had kept when it ended.
+        again: calls of the second run.
+        twice: texts that the model was asked about twice.
+    """
+
+    seconds: float
+    said: str
+    recorded: int
+    again: int
+    twice: int
+
+
+def told() -> dict[str, pa.Table]:
+    """Give the table that is asked about."""
+    ids = range(ROWS)
+    columns = {"id": ids, "city": [("Oslo", "Rome", "Kyiv")[i % 7 % 3] for i in ids]}
+    return {"told": pa.table({**columns, "body": [f"text {i % TEXTS}" for i in ids]})}
+
+
+def right() -> list[tuple[Any, ...]]:
+    """Give the rows of the query, by DuckDB."""
+    with almanaq.connect(told(), model=FunctionModel(lambda text, _: _calm(text)), cache=False) as con:
+        return [tuple(row) for row in con.sql(SQL).rows]
+
+
+def _calm(text: str) -> str:
+    return "Yes" if int(text.split()[1]) % 2 else "No"
+
+
+def _asked(request: Mapping[str, Any]) -> str:
+    said = next(message["content"] for message in request["messages"] if message["role"] == "user")
+    found = re.search(r"\[passage 1\]\s*(text \d+)", said)
+    assert found is not None, said
+    return found[1]
+
+
+def _reply(request: Mapping[str, Any]) -> dict[str, object]:
+    text = _asked(request)
+    return {"value": _calm(text), "quotes": [{"passage": 1, "quote": text}]}
+
+
+class Client:
+    """Runs the query in processes, which share a cache of replies and a model."""
+
+    def __init__(self, url: str, model: StandInServer, cache: Path) -> None:
+        self.url, self._model, self._cache = url, model, cache
+        self._before = len(model.ledger.requests)
+
+    @property
+    def asked(self) -> Counter[str]:
+        """How often the model was asked about each text."""
+        return Counter(map(_asked, self._model.ledger.requests[self._before :]))
+
+    def start(self) -> subprocess.Popen[str]:
+        """Start a run."""
+        own = {
+            "OPENAI_BASE_URL": self._model.url, "OPENAI_API_KEY": "k", "ALMANAQ_CACHE_DIR": str(self._cache),
+            "ALMANAQ_CONCURRENCY": str(CONCURRENCY), "PYTHONWARNINGS": "ignore",
+        }  # fmt: skip
+        command = [sys.executable, "-m", "almanaq", "sql", SQL, "--db", self.url, "--model", "openai:m", "--batch", "1"]
+        return subprocess.Popen(
+            [*command, "--format", "json"], env={**os.environ, **own}, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def ended(self, process: subprocess.Popen[str]) -> str:
+        """Wait for a run; say "right rows", what error it named, or "" where it was killed."""
+        out, said = process.communicate(timeout=_PATIENCE)
+        if process.returncode == -signal.SIGKILL:
+            return ""
+        if process.returncode == 0:
+            rows = [tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in json.loads(out)["rows"]]
+            assert rows == right(), f"not the right rows: {rows}"
+            return "right rows"
+        assert process.returncode == 1, f"exit {process.returncode}: {said[-2000:]}"
+        assert not out, f"an error, and rows: {out[:300]}"
+        assert "Traceback" not in said, said[-2000:]
+        return said.strip().splitlines()[-1][:160]
+
+
+def moments(cluster: Cluster, kind: str, count: int, seed: int = 0) -> list[Moment]:
+    """Kill a kind of process so many times, each in a query of its own that is run again afterwards."""
+    chance = random.Random(f"{kind} {seed}")
+    found = []
+    with StandInServer(_reply, faults=Faults(latency=LATENCY)) as model, tempfile.TemporaryDirectory() as folder:
+        start, longest = _undisturbed(cluster, model, Path(folder) / "first")
+        for number in range(count):
+            moment = chance.uniform(start, longest)
+            found.append(_moment(cluster, kind, moment, model, Path(folder) / str(number)))
+            print(f"SIGKILL of the {kind}: {found[-1]}", flush=True)
+    return found
+
+
+def _undisturbed(cluster: Cluster, model: StandInServer, cache: Path) -> tuple[float, float]:
+    """Give when a run first has a session on the cluster, and how long it takes."""
+    client = Client(Tables(cluster).source(told()), model, cache)
+    for _ in range(2):  # the first one finds the server cold; the second asks nothing
+        started = time.monotonic()
+        assert client.ended(client.start()) == "right rows"
+    assert client.asked == Counter(dict.fromkeys(client.asked, 1))
+    return 0.5, time.monotonic() - started + TEXTS * LATENCY / CONCURRENCY
+
+
+def _moment(cluster: Cluster, kind: str, seconds: float, model: StandInServer, cache: Path) -> Moment:
+    client = Client(Tables(cluster).source(told()), model, cache)
+    process = client.start()
+    time.sleep(seconds)
+    _kill(cluster, kind, process)
+    said = client.ended(process)
+    once = client.asked
+    if kind == "worker":
+        cluster.start_worker(1)
+    if kind == "connect":
+        cluster.start_connect()
+        client.url = Tables(cluster).source(told())  # it kept its catalog in memory
+    assert client.ended(client.start()) == "right rows"
+    again = client.asked
+    twice = sum(times > 1 for times in again.values())
+    found = Moment(round(seconds, 2), said, len(once), again.total() - once.total(), twice)
+    assert set(again.values()) <= {1, 2}
+    assert twice <= (CONCURRENCY if said != "right rows" else 0), found
+    return found
+
+
+def _kill(cluster: Cluster, kind: str, client: subprocess.Popen[str]) -> None:
+    if kind == "client":
+        client.send_signal(signal.SIGKILL)
+    elif kind == "executor":
+        os.kill(random.choice(_executors(cluster)), signal.SIGKILL)
+    else:
+        cluster.kill("worker1" if kind == "worker" else "connect")
+
+
+def _executors(cluster: Cluster) -> list[int]:
+    """Give the executors, when there is one: another is started for each that was killed."""
+    until = time.monotonic() + _PATIENCE
+    while not (found := cluster.executors()):
+        assert time.monotonic() < until, "no executor came up"
+        time.sleep(0.1)
+    return found
+
+
+def record(found: Mapping[str, list[Moment]]) -> dict[str, Any]:
+    """Give what the kills came to as JSON can hold it."""
+    return {
+        kind: {
+            "kills": len(each),
+            "outcomes": dict(Counter("killed" if not m.said else _kind(m.said) for m in each)),
+            "most_asked_twice": max(m.twice for m in each),
+            "moments": [asdict(m) for m in each],
+        }
+        for kind, each in found.items()
+    }
+
+
+def _kind(said: str) -> str:
+    return said if said == "right rows" else "a named error"
+
+
+def main() -> int:
+    """Kill, and write the record; kinds that are not named keep what the file says of them."""
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster.kills", description=__doc__)
+    parser.add_argument("--moments", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kind", choices=KINDS, action="append", help="repeatable; left out: all")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write what was found as JSON")
+    given = parser.parse_args()
+    kept = json.loads(given.out.read_text("utf-8")) if given.out and given.out.exists() else {}
+    for kind in given.kind or KINDS:
+        with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as cluster:
+            kept |= record({kind: moments(cluster, kind, given.moments, given.seed)})
+        if given.out:
+            told_of = {"rows": ROWS, "texts": TEXTS, "concurrency": CONCURRENCY, "query": SQL}
+            given.out.write_text(json.dumps(told_of | kept, indent=1) + "\n", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
