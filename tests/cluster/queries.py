@@ -18,8 +18,8 @@ from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.schema_file import read_schema
 from almanaq.suql.databases.spark import SparkDatabase
 from almanaq.testing import FunctionModel
-from laws.check import Ready, check, connect_exactly, prepare
 
+from .laws import Record, compared
 from .tables import Tables
 
 LAWS = int(os.environ.get("ALMANAQ_CLUSTER_LAWS", "12"))
@@ -93,28 +93,8 @@ def test_the_examples_of_the_document(tables: Tables) -> None:
 
 
 def test_generated_queries(tables: Tables) -> None:
-    compared, refused, failures, seed = 0, [], [], FIRST
-    while compared < LAWS:
-        ready, seed = prepare(seed), seed + 1
-        if not isinstance(ready, Ready):
-            continue
-        seen: list[int] = []
-
-        def on_cluster(source: Any, model: Any, at: int = seed, **options: Any) -> Any:
-            return connect_exactly(tables.database(source, files=at % 10 == 0), model, **options)  # type: ignore[arg-type]
-
-        failure, observed = check(ready, connect=on_cluster)
-        if failure is not None and failure.kind.startswith("UnsupportedError"):
-            refused.append(failure.seed)
-            continue
-        compared += 1
-        seen += [observed.calls] if observed is not None else []
-        failures += [failure] if failure is not None else []
-        right = check(ready)[1]
-        cut = "LIMIT" in ready.case.sql  # which rows it gives, and what they cost, is the order's matter
-        if not cut and observed is not None and right is not None and observed.calls != right.calls:
-            failures.append(f"seed {ready.case.seed}: {observed.calls} calls, DuckDB {right.calls}")  # type: ignore[arg-type]
-        if compared % 25 == 0:
-            print(f"{compared} compared, {len(refused)} refused by name, {len(failures)} differ", flush=True)
-    print(f"{compared} compared (seeds {FIRST} to {seed - 1}), {len(refused)} refused by name, {len(failures)} differ")
-    assert not failures, "\n".join(map(str, failures))
+    record = Record(FIRST)
+    for found in compared(tables, FIRST, LAWS):
+        record.add(found)
+    print(record)
+    assert not record.failures, "\n".join(map(str, record.failures))

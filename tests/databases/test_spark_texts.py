@@ -25,6 +25,11 @@ WRITTEN = {
     "SELECT a::timestamp AS x FROM t": "CAST(`a` AS TIMESTAMP_NTZ)",
     "SELECT a FROM t ORDER BY a": "ORDER BY `a` NULLS LAST",
     "SELECT e FROM t CROSS JOIN unnest(l) AS u(e)": "LATERAL explode(`l`) AS `u`(`e`)",
+    "SELECT a FROM t WHERE 'x' = ANY(NULL)": "EXISTS(CAST(NULL AS ARRAY<STRING>), e -> 'x' = e)",
+    "SELECT a, sum(b) AS n FROM t GROUP BY ROLLUP (a) ORDER BY max(c)": "MAX(`c`) AS `_k0` FROM `t` GROUP BY ROLLUP",
+    "SELECT a, grouping(a) AS g, count(*) AS n, array_agg(b) AS l FROM t WHERE c GROUP BY CUBE (a)": (
+        "SELECT NULL AS `_o0`, 1 AS `_o1`, 0 AS `_o2`, NULL AS `_o3` WHERE NOT EXISTS(SELECT 1 FROM `t` WHERE `c`)"
+    ),
     "SELECT DISTINCT ON (a) a, b FROM t ORDER BY a, b LIMIT 2": "WHERE `_first` = 1 ORDER BY `_k0`",
 }
 """A query of PostgreSQL's, and a part of what Spark is told."""
@@ -33,6 +38,11 @@ WRITTEN = {
 def written(sql: str) -> str:
     tree = write_differences(sqlglot.parse_one(sql, read="postgres"), "spark")
     return tree.sql("spark")
+
+
+def test_sets_of_keys_without_that_of_none_have_no_total() -> None:
+    for sql in ("SELECT a FROM t GROUP BY a, ROLLUP (b)", "SELECT a FROM t GROUP BY GROUPING SETS ((a), (b))"):
+        assert "UNION" not in written(sql)
 
 
 @pytest.mark.parametrize("sql", WRITTEN)

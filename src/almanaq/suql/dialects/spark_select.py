@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
+from almanaq.suql.dialects.spark_groups import has_sets, write_sets
 from almanaq.suql.syntax.nodes import nodes_of
 
 _NUMBER = "_first"
@@ -34,12 +35,14 @@ def merge_members(tree: exp.Expr) -> exp.Expr:
 
 
 def write_select(node: exp.Expr) -> exp.Expr:
-    """Give a SELECT whose DISTINCT Spark would order, or narrow, otherwise, or whose groups it would not find again."""
+    """Give a SELECT whose rows Spark would order, narrow or group otherwise."""
     distinct = node.args.get("distinct")
-    if not isinstance(node, exp.Select) or (distinct is None and node.args.get("group") is None):
+    if not isinstance(node, exp.Select) or (distinct is None and not has_sets(node)):
         return node
     if distinct is not None and distinct.args.get("on") is not None:
         return _first_of_each(node)
+    if distinct is None:
+        return write_sets(node)
     order = node.args.get("order")
     for ordered in order.expressions if order is not None else ():
         _name_output(ordered, node)
@@ -47,10 +50,7 @@ def write_select(node: exp.Expr) -> exp.Expr:
 
 
 def _name_output(ordered: exp.Expr, select: exp.Select) -> None:
-    """Order by the place of an output where an expression repeats it: the rows before DISTINCT are gone there.
-
-    So are the columns before ROLLUP.
-    """
+    """Order by the place of an output where an expression repeats it: the rows before DISTINCT are gone there."""
     for place, item in enumerate(select.selects, 1):
         if item.unalias() == ordered.this or (isinstance(ordered.this, exp.Column) and not ordered.this.table
                                               and ordered.this.name == item.alias_or_name):  # fmt: skip
