@@ -75,6 +75,13 @@ cluster-test: $(VENV)/.installed-test $(CLUSTER)/.installed ## run queries on a 
 CLUSTER_TESTS ?= tests/cluster/contract.py tests/cluster/queries.py tests/cluster/killed.py \
 	tests/cluster/kept_out.py tests/cluster/shards.py
 
+.PHONY: cluster-bench
+cluster-bench: $(VENV)/.installed-test $(CLUSTER)/.installed ## record what a cluster gives: 500 generated queries, 40 kills, 10⁷ rows, an index in shards: about an hour
+	ALMANAQ_CLUSTER_PYTHON=$(CLUSTER)/bin/python $(BIN)/python -m tests.cluster.laws --count 500 --out tests/cluster/laws.json
+	ALMANAQ_CLUSTER_PYTHON=$(CLUSTER)/bin/python $(BIN)/python -m tests.cluster.kills --moments 10 --out tests/cluster/kills.json
+	ALMANAQ_CLUSTER_PYTHON=$(CLUSTER)/bin/python $(BIN)/python -m tests.cluster.large --out tests/cluster/large.json
+	ALMANAQ_CLUSTER_PYTHON=$(CLUSTER)/bin/python $(BIN)/python -m tests.cluster.sharded --out tests/cluster/sharded.json
+
 # Spark itself, for the cluster's processes alone; the client in .venv has pyspark-client.
 $(CLUSTER)/.installed: Makefile | $(VENV)/bin/python
 	@command -v java > /dev/null || { echo "make cluster-test needs Java 17: apt-get install openjdk-17-jre-headless" >&2; exit 1; }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -144,13 +145,31 @@ class Cluster:
 
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[Cluster]:
-    """Keep a cluster up within the block; nothing of it is left afterwards."""
+    """Keep a cluster up within the block, where nothing else finds Java; nothing of it is left afterwards."""
     cluster = Cluster(spark_home(), folder.resolve())
+    with _java_apart():
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+@contextlib.contextmanager
+def _java_apart() -> Iterator[None]:
+    """Let the cluster's processes alone know where Java is."""
+    kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "SPARK_HOME") if name in os.environ}
+    folders = kept["PATH"].split(os.pathsep)
+    without = [folder for folder in folders if shutil.which("java", path=folder) is None]
+    for name in ("JAVA_HOME", "SPARK_HOME"):
+        os.environ.pop(name, None)
+    os.environ |= {"ALMANAQ_JAVA_PATH": kept["PATH"], "PATH": os.pathsep.join(without)}
+    if "JAVA_HOME" in kept:
+        os.environ["ALMANAQ_JAVA_HOME"] = kept["JAVA_HOME"]
     try:
-        cluster.start()
-        yield cluster
+        yield
     finally:
-        cluster.stop()
+        os.environ |= kept
 
 
 def spark_home() -> Path:
