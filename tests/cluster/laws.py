@@ -155,12 +155,17 @@ def main() -> int:
                 print(f"{found.failure}\n", file=sys.stderr, flush=True)
             if found.left_out is None and len(record.compared) % SHOWN_EVERY == 0:
                 print(record, flush=True)
-    told = {"command": " ".join(["python -m tests.cluster.laws", *sys.argv[1:]]), **record.told()}
-    told["seconds"] = round(time.monotonic() - started)
-    if given.out:
-        given.out.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+                _keep(record, given.out, time.monotonic() - started)
+    _keep(record, given.out, time.monotonic() - started)
     print(record)
     return 1 if record.failures else 0
+
+
+def _keep(record: Record, file: Path | None, seconds: float) -> None:
+    command = " ".join(["python -m tests.cluster.laws", *sys.argv[1:]])
+    if file is not None:
+        told = {"command": command, **record.told(), "seconds": round(seconds)}
+        file.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
