@@ -147,6 +147,7 @@ class Cluster:
 def running(folder: Path) -> Iterator[Cluster]:
     """Keep a cluster up within the block, where nothing else finds Java; nothing of it is left afterwards."""
     cluster = Cluster(spark_home(), folder.resolve())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # as Ctrl-C, it is to leave no process behind
     with _java_apart():
         try:
             cluster.start()
@@ -222,5 +223,4 @@ def _running() -> list[tuple[int, int, str]]:
 if __name__ == "__main__":
     with running(Path(sys.argv[1])) as up:
         print(up.url, flush=True)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         signal.pause()
