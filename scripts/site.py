@@ -29,6 +29,7 @@ PROJECT = {
     "CODE_OF_CONDUCT.md": "CODE_OF_CONDUCT",
     "experiments/README.md": "experiments",
     "contrib/README.md": "contrib",
+    "benchmarks/peers/README.md": "peers",
 }
 """Pages of the repository that are no part of docs/, and what they are called under project/."""
 

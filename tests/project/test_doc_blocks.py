@@ -99,6 +99,30 @@ def test_commands_are_those_of_the_program(page: Path) -> None:
             assert given <= known, f"{page.name}:{block.line}: {line}"
 
 
+_HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+_LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]+))?\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """Give the ends of links to a page's headings, as GitHub and the site make them."""
+    text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in _HEADING.findall(text))
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in plain}
+
+
+def test_links_lead_to_files_to_pages_of_the_site_and_to_headings(root) -> None:
+    outside = set(re.findall(r'^    "([\w./]+\.md)": "', (root / "scripts/site.py").read_text("utf-8"), re.MULTILINE))
+    pages = {*(root / "docs").rglob("*.md"), root / "README.md", *(root / name for name in outside)}
+    broken = []
+    for page in pages:
+        for target, anchor in _LINK.findall(_BLOCK.sub("", page.read_text(encoding="utf-8"))):
+            found = (page.parent / target).resolve() if target else page
+            known = found.exists() and (found.suffix != ".md" or found in pages)
+            if not known or (anchor and found.suffix == ".md" and anchor not in anchors(found)):
+                broken.append(f"{page.relative_to(root)}: {target}#{anchor}")
+    assert broken == []
+
+
 def test_every_page_stands_in_the_site(root) -> None:
     index = (root / "docs" / "index.md").read_text(encoding="utf-8")
     listed = {line for tree in re.findall(r"```{toctree}\n(.*?)```", index, re.DOTALL) for line in tree.splitlines()}
