@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -355,3 +357,27 @@ def test_scores_of_text_are_those_that_their_definitions_give() -> None:
     assert SCORES["meteor"].compute(same, "en")["meteor"] == pytest.approx(1 - 0.5 / 6**3)
     with pytest.raises(UsageError, match="rogue"):
         QuestionAnsweringTask(metrics=["rogue"])
+
+
+def test_a_model_of_bertscore_that_cannot_be_had_is_an_error_that_says_what_to_do(monkeypatch, tmp_path: Path) -> None:
+    def score(replies, golds, **_):
+        raise OSError("no connection\nat all")
+
+    monkeypatch.setitem(sys.modules, "bert_score", SimpleNamespace(score=score))
+    for folder, named in (("", "language 'en'"), (str(tmp_path), str(tmp_path))):
+        monkeypatch.setenv("ALMANAQ_BERTSCORE_MODEL", folder)
+        with pytest.raises(UsageError, match="ALMANAQ_BERTSCORE_MODEL") as raised:
+            SCORES["bertscore"].compute([("a", "b")], "en")
+        assert named in str(raised.value)
+
+
+def test_bertscore_takes_the_last_layer_of_a_model_of_this_machine(monkeypatch, tmp_path: Path) -> None:
+    def score(replies, golds, **chosen):
+        assert chosen == {"return_hash": True, "model_type": str(tmp_path), "num_layers": 6}
+        return tuple(np.array([value, 0.0]) for value in (1.0, 0.5, 0.6)), "signed"
+
+    (tmp_path / "config.json").write_text('{"num_hidden_layers": 6}')
+    monkeypatch.setenv("ALMANAQ_BERTSCORE_MODEL", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "bert_score", SimpleNamespace(score=score))
+    told = SCORES["bertscore"].compute([("a", "a"), ("a", "b")], "en")
+    assert told == {"precision": 0.5, "recall": 0.25, "f1": 0.3, "signature": "signed"}

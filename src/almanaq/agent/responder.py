@@ -160,6 +160,8 @@ def cell(value: Any, most: int = _CELL_LENGTH) -> str:
     if value is None:
         return "not known"
     if isinstance(value, list | tuple):
+        if not value:
+            return "none"
         more = f" and {len(value) - _LISTED} more" if len(value) > _LISTED else ""
         return ", ".join(cell(v) for v in value[:_LISTED]) + more
     if isinstance(value, bool):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from almanaq.errors import MissingExtraError
+from almanaq.errors import MissingExtraError, UsageError
 from almanaq.evaluation.answers import sacrebleu
 
 Pairs = Sequence[tuple[str, str]]
@@ -48,12 +51,34 @@ def meteor(pairs: Pairs, language: str) -> dict[str, Any]:  # noqa: ARG001
     return {"meteor": _mean(values), "synonyms": not isinstance(words, _NoSynonyms)}
 
 
-def bertscore(pairs: Pairs, language: str) -> dict[str, float]:
-    """Give the mean precision, recall and F1 of BERTScore with its model for the language, which it downloads."""
+def bertscore(pairs: Pairs, language: str) -> dict[str, Any]:
+    """Give the mean precision, recall and F1 of BERTScore, and the signature of what computed them.
+
+    Its model is the one that the package downloads for the language, or that in the folder ALMANAQ_BERTSCORE_MODEL.
+
+    Raises:
+        UsageError: the model can be neither downloaded nor read.
+    """
     from bert_score import score
 
-    precision, recall, f1 = score([said for said, _ in pairs], [gold for _, gold in pairs], lang=language)
-    return {"precision": float(precision.mean()), "recall": float(recall.mean()), "f1": float(f1.mean())}
+    folder = os.environ.get("ALMANAQ_BERTSCORE_MODEL", "")
+    replies, golds = [said for said, _ in pairs], [gold for _, gold in pairs]
+    try:
+        chosen = {"model_type": folder, "num_layers": _layers(Path(folder))} if folder else {"lang": language}
+        (precision, recall, f1), signature = score(replies, golds, return_hash=True, **chosen)
+    except OSError as error:
+        wanted = f"in {folder}" if folder else f"for the language {language!r}"
+        raise UsageError(
+            f"there is no model of BERTScore {wanted}: {str(error).splitlines()[0]}; name the folder of a model of this "
+            "machine as ALMANAQ_BERTSCORE_MODEL, or leave 'bertscore' out of metrics"
+        ) from error
+    means = {"precision": precision.mean(), "recall": recall.mean(), "f1": f1.mean()}
+    return {**{name: float(value) for name, value in means.items()}, "signature": signature}
+
+
+def _layers(folder: Path) -> int:
+    """Give how many layers the model in a folder has: BERTScore takes the last one's vectors."""
+    return int(json.loads((folder / "config.json").read_text("utf-8"))["num_hidden_layers"])
 
 
 def check_score(name: str) -> None:

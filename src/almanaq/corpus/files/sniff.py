@@ -112,7 +112,10 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
     if width > _MOST_COLUMNS:
         raise SourceError(f"{name} has more than {_MOST_COLUMNS:,} columns: is {separator!r} its separator?")
     if skip:
-        notes = (*notes, f"{name}: the first {skip} lines are no part of the table and are left out")
+        notes = (
+            *notes,
+            f"{name}: left out {'the first line' if skip == 1 else f'the first {skip} lines'}, above the table",
+        )
     if not header and hints.header is None:
         notes = (
             *notes,
