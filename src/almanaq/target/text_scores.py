@@ -69,8 +69,8 @@ def bertscore(pairs: Pairs, language: str) -> dict[str, Any]:
     except OSError as error:
         wanted = f"in {folder}" if folder else f"for the language {language!r}"
         raise UsageError(
-            f"there is no model of BERTScore {wanted}: {str(error).splitlines()[0]}; name the folder of a model of this "
-            "machine as ALMANAQ_BERTSCORE_MODEL, or leave 'bertscore' out of metrics"
+            f"there is no model of BERTScore {wanted}: {str(error).splitlines()[0]}; name the folder of a model of "
+            "this machine as ALMANAQ_BERTSCORE_MODEL, or leave 'bertscore' out of metrics"
         ) from error
     means = {"precision": precision.mean(), "recall": recall.mean(), "f1": f1.mean()}
     return {**{name: float(value) for name, value in means.items()}, "signature": signature}
