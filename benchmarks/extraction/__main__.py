@@ -28,8 +28,10 @@ from .clients import FILLER, aiohttp_rate, openai_rate, own_http_rate
 
 LATENCY = 0.002
 QUERY = "SELECT id, answer(body, 'what is its number?') AS number FROM cases"
-SAMPLE = 4_000
+SAMPLE = 8_000
 IN_FLIGHT = 64
+BATCH = 8
+"""Texts in a call, where several go together by choice."""
 TURNS = 3
 CLIENTS = {"aiohttp": aiohttp_rate, "openai": openai_rate, "own_http": own_http_rate}
 
@@ -83,22 +85,31 @@ def rates(place: Path, server: Server, at_once: int) -> dict[str, Any]:
             rate = client(server.url, calls, at_once)
             rate["server_cpu_ms_per_call"] = round(1000 * (server.cpu() - taken) / calls, 3)
             found.setdefault(name, []).append(rate)
-        taken = server.cpu()
-        rate = _own_rate(sample, place / f"rate{at_once}-{turn}", server.url, at_once)
-        rate["server_cpu_ms_per_call"] = round(1000 * (server.cpu() - taken) / SAMPLE, 3)
-        found.setdefault("almanaq", []).append(rate)
-    report: dict[str, Any] = {
-        name: max(turns, key=lambda each: each["calls_per_second"]) for name, turns in found.items()
-    }
-    ours = report["almanaq"]["calls_per_second"]
-    return report | {f"of_{name}": round(ours / report[name]["calls_per_second"], 3) for name in CLIENTS}
+        for name, batch in (("almanaq", 1), ("almanaq_batch", BATCH)):
+            taken, before = server.cpu(), count(server.url)
+            rate = _own_rate(sample, place / f"rate{at_once}-{turn}-{batch}", server.url, at_once, batch)
+            rate["server_cpu_ms_per_row"] = round(1000 * (server.cpu() - taken) / SAMPLE, 3)
+            rate["rows_per_call"] = round(SAMPLE / (count(server.url) - before), 2)
+            found.setdefault(name, []).append(rate)
+    report: dict[str, Any] = {name: max(turns, key=_speed) for name, turns in found.items()}
+    one, several = _speed(report["almanaq"]), _speed(report["almanaq_batch"])
+    report |= {f"of_{name}": round(one / _speed(report[name]), 3) for name in CLIENTS}
+    return report | {"rows_in_batches_of_aiohttp": round(several / _speed(report["aiohttp"]), 3)}
 
 
-def _own_rate(source: str, cache: Path, url: str, at_once: int) -> dict[str, float]:
-    """Give the rate of an extraction in a process of its own, its start and its end left out."""
+def _speed(rate: dict[str, float]) -> float:
+    return rate["rows_per_second"] if "rows_per_second" in rate else rate["calls_per_second"]
+
+
+def _own_rate(source: str, cache: Path, url: str, at_once: int, batch: int) -> dict[str, float]:
+    """Give the rate of an extraction in a process of its own, its start and its end left out.
+
+    Args:
+        batch: texts in a call; 1 is what `almanaq sql` does with a question of this kind by itself.
+    """
     code = (
         "import sys, time, almanaq\n"
-        f"con = almanaq.connect(sys.argv[1], model='openai:m', max_calls=10**9, concurrency={at_once})\n"
+        f"con = almanaq.connect(sys.argv[1], model='openai:m', max_calls=10**9, concurrency={at_once}, batch={batch})\n"
         f"con.sql({QUERY!r} + ' LIMIT 1')\n"
         "wall, cpu = time.perf_counter(), time.process_time()\n"
         f"con.engine.write({QUERY!r}, to=lambda table: None)\n"
@@ -109,7 +120,7 @@ def _own_rate(source: str, cache: Path, url: str, at_once: int) -> dict[str, flo
         env=environment(url, cache, at_once), capture_output=True, text=True, check=True,
     )  # fmt: skip
     wall, cpu = map(float, done.stdout.split())
-    return {"calls_per_second": round(SAMPLE / wall, 1), "cpu_ms_per_call": round(1000 * cpu / SAMPLE, 3)}
+    return {"rows_per_second": round(SAMPLE / wall, 1), "cpu_ms_per_row": round(1000 * cpu / SAMPLE, 3)}
 
 
 def _killed(place: Path, url: str, rows: int, kills: int, chance: random.Random) -> dict[str, Any]:

@@ -41,8 +41,9 @@ class Chat(asyncio.Protocol):
                 self._send(str(Chat.calls).encode())
                 continue
             Chat.calls += 1
-            number = NUMBER.search(body)
-            asyncio.get_running_loop().call_later(self._latency, self._send, _reply(number[1] if number else b"0"))
+            asyncio.get_running_loop().call_later(
+                self._latency, self._send, _reply(NUMBER.findall(body), b"item1" in body)
+            )
 
     def _send(self, content: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -50,8 +51,10 @@ class Chat(asyncio.Protocol):
             self._transport.write(head + content)
 
 
-def _reply(number: bytes) -> bytes:
-    content = json.dumps({"value": number.decode(), "quotes": []})
+def _reply(numbers: list[bytes], several: bool) -> bytes:
+    """Give the reply to a request: an answer, or one for each of the texts that came together."""
+    answers = [{"value": number.decode(), "quotes": []} for number in numbers or [b"0"]]
+    content = json.dumps({f"item{n}": each for n, each in enumerate(answers, 1)} if several else answers[0])
     message = {"role": "assistant", "content": content}
     choices = [{"index": 0, "finish_reason": "stop", "message": message}]
     usage = {"prompt_tokens": 300, "completion_tokens": 12, "total_tokens": 312}

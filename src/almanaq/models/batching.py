@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
 
 from almanaq.errors import ModelCallError
+from almanaq.models.cache_turns import CacheTurns
 from almanaq.models.clients import PerLoop
 from almanaq.models.failure import FailedCall, UnusableReply
 from almanaq.models.parts import Piece
@@ -68,8 +69,9 @@ class _Group:
 class _Groups:
     """The groups of one event loop that still take calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, turns: CacheTurns | None) -> None:
         self.open: dict[tuple[object, ...], _Group] = {}
+        self.turns = turns
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -102,20 +104,22 @@ class BatchingReader:
         self.name, self.bounds_calls, self.company = reader.name, reader.bounds_calls, batching.texts
         self._reader, self._model, self._batching, self._cache = reader, model, batching, cache
         self._max_output = max_output_tokens
-        self._groups = PerLoop(_Groups)
+        self._groups = PerLoop(lambda: _Groups(None if cache is None else CacheTurns(cache, model.name)))
 
     async def read(self, call: TextCall) -> TextReply:
         """Give what the document says; raises FailedCall when the model fails or its reply cannot be used."""
         kind = self._kind(call)
         if kind is None:
             return await self._reader.read(call)
+        groups = await self._groups.get()
+        if groups.turns is None:
+            return await self._join(groups.open, kind, call)
         key = _item_key(self._model, call)
-        kept = self._cache.get(key) if self._cache is not None else None
+        kept = await groups.turns.find(key)
         if kept is not None:
             return _from_json(kept)
-        reply = await self._join(kind, call)
-        if self._cache is not None:
-            self._cache.put(key, _to_json(reply), model=self._model.name)
+        reply = await self._join(groups.open, kind, call)
+        await groups.turns.keep(key, _to_json(reply))
         return reply
 
     def _kind(self, call: TextCall) -> tuple[object, ...] | None:
@@ -129,8 +133,9 @@ class BatchingReader:
             return ("answer_many", call.passages, call.about)
         return None
 
-    async def _join(self, kind: tuple[object, ...], call: TextCall) -> TextReply:
-        groups = (await self._groups.get()).open
+    async def _join(
+        self, groups: dict[tuple[object, ...], _Group], kind: tuple[object, ...], call: TextCall
+    ) -> TextReply:
         group = groups.get(kind)
         if group is None:
             group = groups[kind] = _Group()
@@ -262,7 +267,8 @@ def _settle(reply: asyncio.Future[TextReply], outcome: TextReply | BaseException
 
 def _item_key(model: LanguageModel, call: TextCall) -> bytes:
     versions = [prompt_file(name).version for name in _PROMPTS]
-    identity = json.dumps(["item", str(getattr(model, "identity", model.name)), versions, astuple(call)])
+    said = call.function, call.passages, call.question, call.type, call.options, call.compared, call.from_rows
+    identity = json.dumps(["item", str(getattr(model, "identity", model.name)), versions, [*said, call.about]])
     return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()
 
 

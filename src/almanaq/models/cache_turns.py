@@ -20,6 +20,7 @@ class CacheTurns:
     def __init__(self, cache: ReplyCache, model: str) -> None:
         self._cache, self._model = cache, model
         self._wanted: list[tuple[bytes, asyncio.Future[str | bool]]] = []
+        self._sought: list[tuple[bytes, asyncio.Future[str | None]]] = []
         self._replies: list[tuple[bytes, str, asyncio.Future[None]]] = []
 
     async def look(self, key: bytes) -> str | bool:
@@ -29,6 +30,15 @@ class CacheTurns:
         if not self._wanted:
             loop.call_soon(self._look)
         self._wanted.append((key, found))
+        return await found
+
+    async def find(self, key: bytes) -> str | None:
+        """Give what ReplyCache.find gives for a request; raises as it does."""
+        loop = asyncio.get_running_loop()
+        found: asyncio.Future[str | None] = loop.create_future()
+        if not self._sought:
+            loop.call_soon(self._find)
+        self._sought.append((key, found))
         return await found
 
     async def keep(self, key: bytes, text: str) -> None:
@@ -51,6 +61,18 @@ class CacheTurns:
         for (_, future), each in zip(wanted, found, strict=True):
             if not future.done():
                 future.set_result(each)
+
+    def _find(self) -> None:
+        sought, self._sought = self._sought, []
+        waiting = [(key, future) for key, future in sought if not future.done()]
+        try:
+            found = self._cache.find([key for key, _ in waiting])
+        except Exception as problem:  # the file is of no use to any of them
+            for _, future in waiting:
+                future.set_exception(problem)
+            return
+        for (_, future), each in zip(waiting, found, strict=True):
+            future.set_result(each)
 
     def _look_for(self, key: bytes, future: asyncio.Future[str | bool]) -> None:
         try:

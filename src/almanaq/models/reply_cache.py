@@ -76,6 +76,12 @@ class ReplyCache:
         with self._lock:
             return self._kept(self._open(), key)
 
+    def find(self, keys: Sequence[bytes]) -> list[str | None]:
+        """Give the replies kept for several requests, as `get` gives each; reserves none."""
+        with self._lock:
+            kept = self._all_kept(self._open(), keys)
+        return [kept.get(key) for key in keys]
+
     def _kept(self, connection: sqlite3.Connection, key: bytes) -> str | None:
         return self._all_kept(connection, (key,)).get(key)
 
