@@ -43,3 +43,9 @@ def test_they_run_one_after_another_in_a_kernel(tmp_path, monkeypatch):
         for word in WORDS[name]:
             assert word in outputs.replace("\\'", "'").replace("&#x27;", "'"), name
         assert "<script" not in outputs
+        shown = [o.data for cell in whole.cells[start:end] for o in cell.get("outputs", []) if "data" in o]
+        rich = [data for data in shown if data.get("text/html")]  # progress has ended empty
+        assert rich or name == "benchmark"
+        for data in rich:  # VS Code, a terminal and a diff show the plain twin where they do not show HTML
+            assert data.get("text/plain", "").strip()
+            assert " object at 0x" not in data["text/plain"]
