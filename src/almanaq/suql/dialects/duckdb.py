@@ -21,15 +21,22 @@ from almanaq.suql.dialects.duckdb_arrays import (
     write_subscript,
 )
 from almanaq.suql.dialects.duckdb_casts import quotient, write_cast, write_concatenation, write_round
+from almanaq.suql.dialects.duckdb_patterns import (
+    write_count,
+    write_match,
+    write_matched,
+    write_parts,
+    write_place,
+    write_replace,
+    write_similar,
+    write_substr,
+)
 from almanaq.suql.dialects.duckdb_reals import write_pair, write_range, write_sum
 from almanaq.suql.dialects.duckdb_refused import refuse
 from almanaq.suql.dialects.duckdb_text import (
     write_format,
     write_initcap,
     write_like,
-    write_match,
-    write_replace,
-    write_similar,
     write_split,
     write_substring,
 )
@@ -49,6 +56,12 @@ _NAMES = {
     "jsonb_extract_path_text": "json_extract_string",
 }
 """Functions that go by another name."""
+_CALLS: dict[str, Callable[[exp.Expr], exp.Expr]] = {
+    "regexp_match": write_matched,
+    "regexp_split_to_array": write_parts,
+    "regexp_split_to_table": write_parts,
+}
+"""Functions of regular expressions that the parser has no node for."""
 
 
 def write_for_duckdb(node: exp.Expr) -> exp.Expr:
@@ -104,6 +117,8 @@ def _with_ties(query: exp.Expr) -> exp.Expr:
 def _named(node: exp.Expr) -> exp.Expr:
     if node.name.lower() == "div" and len(node.expressions) == 2:
         return quotient(*node.expressions)
+    if (write := _CALLS.get(node.name.lower())) is not None and len(node.expressions) > 1:
+        return write(node)
     name = _NAMES.get(node.name.lower())
     if name is not None:
         node.set("this", name)
@@ -154,6 +169,9 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.RegexpLike: write_match,
     exp.RegexpILike: write_match,
     exp.RegexpReplace: write_replace,
+    exp.RegexpCount: write_count,
+    exp.RegexpSubstr: write_substr,
+    exp.RegexpInstr: write_place,
     exp.SimilarTo: write_similar,
     exp.Like: write_like,
     exp.ILike: write_like,

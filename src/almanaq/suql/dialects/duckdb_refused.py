@@ -104,13 +104,10 @@ def _is_nested(array: exp.Expr) -> bool:
 
 def _function(node: exp.Expr) -> str | None:
     name, arguments = node.name.lower(), node.expressions
-    if name in ("regexp_match", "regexp_matches"):
-        return f"{name} is not supported: use substring(text from pattern)"
+    if name == "regexp_matches":
+        return f"{name} is not supported: use regexp_match, or substring(text from pattern)"
     if name == "cardinality" and arguments and _is_nested(arguments[0]):
         return "cardinality of arrays in an array is not supported"
-    if name == "regexp_split_to_array" and len(arguments) > 1 and isinstance(arguments[1], exp.Literal):
-        if _matches_nothing(arguments[1].name):
-            return "a pattern that matches the empty text splits otherwise, and is not supported"
     return None
 
 
@@ -119,11 +116,10 @@ def _array_of_json(node: exp.Expr) -> str | None:
     return f"{name} is not supported: use array_agg" if name in ("json_agg", "jsonb_agg") else None
 
 
-def _matches_nothing(pattern: str) -> bool:
-    try:
-        return re.match(pattern, "") is not None
-    except re.error:
-        return False
+def _escape(node: exp.Expr) -> str | None:
+    if isinstance(node.this, exp.RegexpLike | exp.SimilarTo):
+        return "SIMILAR TO with ESCAPE is not supported: write a backslash before what means itself"
+    return None
 
 
 def _like(node: exp.Expr) -> str | None:
@@ -146,6 +142,7 @@ _CHECKS: dict[type[exp.Expr], Callable[[exp.Expr], str | None]] = {
     exp.Unnest: _nested,
     exp.Anonymous: _function,
     **dict.fromkeys((exp.JSONArrayAgg, exp.AnonymousAggFunc), _array_of_json),
+    exp.Escape: _escape,
     exp.Like: _like,
     exp.ILike: _like,
 }

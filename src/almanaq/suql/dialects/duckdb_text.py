@@ -7,27 +7,10 @@ import re
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
+from almanaq.suql.dialects.duckdb_patterns import substring_of_pattern
 from almanaq.suql.dialects.lists import mapped
-from almanaq.suql.dialects.patterns import in_re2, similar_as_regexp
 
-
-def write_match(node: exp.Expr) -> exp.Expr:
-    # Dots match line ends in PostgreSQL.
-    flags = exp.Literal.string("si" if isinstance(node, exp.RegexpILike) else "s")
-    flags = node.args.get("flag") or flags
-    return exp.RegexpLike(this=node.this, expression=in_re2(node.expression, "DuckDB"), flag=flags)
-
-
-def write_replace(node: exp.Expr) -> exp.Expr:
-    node.set("expression", in_re2(node.expression, "DuckDB"))
-    said = node.args.get("modifiers")
-    node.set("modifiers", exp.Literal.string((said.name if said is not None else "") + "s"))
-    return node
-
-
-def write_similar(node: exp.Expr) -> exp.Expr:
-    pattern = exp.Literal.string(similar_as_regexp(node.expression))
-    return exp.RegexpLike(this=node.this, expression=pattern, flag=exp.Literal.string("s"))
+_TEXTS = exp.DataType.TEXT_TYPES
 
 
 def write_like(node: exp.Expr) -> exp.Expr:
@@ -41,13 +24,10 @@ def write_like(node: exp.Expr) -> exp.Expr:
 def write_substring(node: exp.Expr) -> exp.Expr:
     """`substring(x FROM 'pattern')` is what matches; places before the first count on, not from the end."""
     start, length = node.args.get("start"), node.args.get("length")
-    if isinstance(start, exp.Literal) and start.is_string and length is None:
-        pattern = in_re2(start, "DuckDB")
-        group = exp.Literal.number(1 if re.search(r"(?<!\\)\((?!\?)", start.name) else 0)
-        flags = exp.Literal.string("s")
-        matches = exp.RegexpLike(this=node.this.copy(), expression=pattern.copy(), flag=flags)
-        found = exp.Anonymous(this="regexp_extract", expressions=[node.this.copy(), pattern, group, flags.copy()])
-        return exp.Case(ifs=[exp.If(this=matches, true=found)])
+    if start is not None and ((isinstance(start, exp.Literal) and start.is_string) or start.is_type(*_TEXTS)):
+        if length is not None:
+            raise UnsupportedError("substring(… SIMILAR … ESCAPE …) is not supported on duckdb: write FROM a pattern")
+        return substring_of_pattern(node.this, start)
     if start is None or (isinstance(start, exp.Literal) and start.name != "0"):
         return node
     first = exp.Case(
