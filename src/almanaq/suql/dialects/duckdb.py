@@ -59,7 +59,6 @@ _NAMES = {
 _CALLS: dict[str, Callable[[exp.Expr], exp.Expr]] = {
     "regexp_match": write_matched,
     "regexp_split_to_array": write_parts,
-    "regexp_split_to_table": write_parts,
 }
 """Functions of regular expressions that the parser has no node for."""
 

@@ -46,12 +46,22 @@ def call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
 
 
+def plain(pattern: exp.Expr) -> exp.Expr:
+    """Give a pattern without what says no more than that it is text."""
+    while isinstance(pattern, exp.Paren) or (isinstance(pattern, exp.Cast) and pattern.is_type("text", "varchar")):
+        if isinstance(pattern, exp.Cast) and pattern.args["to"].expressions:
+            break
+        pattern = pattern.this
+    return pattern
+
+
 def written(pattern: exp.Expr, name: str) -> str:
     """Give a pattern that is written out.
 
     Raises:
         UnsupportedError: it is computed.
     """
+    pattern = plain(pattern)
     if not isinstance(pattern, exp.Literal) or not pattern.is_string:
         raise UnsupportedError(f"{name} takes a pattern that is written out on duckdb: use ~, or substring(… FROM …)")
     return pattern.name
@@ -74,6 +84,7 @@ def read_flags(flags: exp.Expr | None, *, also: str = "") -> str:
 
 def matches(value: exp.Expr, pattern: exp.Expr, flags: str) -> exp.Expr:
     """Give whether a text has a match of a pattern, which may be computed if it is a simple one."""
+    pattern = plain(pattern)
     if isinstance(pattern, exp.Null):
         return exp.null()
     if isinstance(pattern, exp.Literal):

@@ -13,6 +13,7 @@ from almanaq.suql.dialects.duckdb_matches import (
     guarded,
     matches,
     of_one_kind,
+    plain,
     read_flags,
     text,
     written,
@@ -42,6 +43,7 @@ def write_similar(node: exp.Expr) -> exp.Expr:
 
 def substring_of_pattern(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
     """`substring(x FROM p)` is what the first group matches, or all."""
+    pattern = plain(pattern)
     if not isinstance(pattern, exp.Literal):
         found = call("regexp_extract", value, guarded(pattern, flat=True), exp.Literal.number(0), OVER_LINES)
         return exp.Case(ifs=[exp.If(this=matches(value, pattern, ""), true=found)])
@@ -80,7 +82,9 @@ def write_substr(node: exp.Expr) -> exp.Expr:
         _number(node.args.get("occurrence"), 1),
     )
     if number > match.groups:
-        return exp.null()
+        if number > 1:
+            return exp.null()
+        number = 0  # a pattern without groups is one
     if occurrence == 1:
         return match.when_found(value, match.group(value, number))
     match.require_many("regexp_substr")
@@ -115,15 +119,13 @@ _PLACE = (("position", 1), ("occurrence", 1), ("option", 0), ("group", 0))
 
 
 def write_parts(node: exp.Expr) -> exp.Expr:
-    """`regexp_split_to_array(x, p)`, and to_table."""
+    """`regexp_split_to_array(x, p)`."""
     value, pattern, *flags = node.expressions
-    name = node.name.lower()
+    name = "regexp_split_to_array"
     match = first_match(written(pattern, name), read_flags(flags[0] if flags else None), groups=False)
     match.require_many(name)
     if match.whole:
         raise UnsupportedError(f"{name} takes no pattern with a word's edge on duckdb: write a blank, or [^[:alnum:]]")
-    if name == "regexp_split_to_table":
-        return call(name, value, text(f"(?s){match.pattern}"))
     return call("string_split_regex", value, text(match.pattern), OVER_LINES)
 
 
@@ -133,20 +135,21 @@ def write_replace(node: exp.Expr) -> exp.Expr:
     flags = said.name if said is not None else ""
     every = "g" in flags
     by = node.args.get("replacement") or text("")
-    if not isinstance(node.expression, exp.Literal):
+    pattern = plain(node.expression)
+    if not isinstance(pattern, exp.Literal):
         return _replace_computed(node, by, flags)
     groups = not isinstance(by, exp.Literal) or any(isinstance(p, int) and p > 0 for p in pieces_of(by.name))
-    match = first_match(node.expression.name, read_flags(said, also="g"), groups=groups)
+    match = first_match(pattern.name, read_flags(said, also="g"), groups=groups)
     if every and match.is_of_words:
         return _replace_words(node.this, match, by)
     if every:
         match.require_many("regexp_replace with g")
-    pattern, shift = match.pattern, 0
+    found, shift = match.pattern, 0
     if match.whole:
         around = [Group(part) for part in (Sequence(match.before), match.tree, Sequence(match.after))]
-        pattern, shift = write(Sequence(tuple(around))), 1
+        found, shift = write(Sequence(tuple(around))), 1
     replacement = rewritten_replacement(by, match.groups, framed=bool(shift))
-    return call("regexp_replace", node.this, text(pattern), replacement, text("gs" if every else "s"))
+    return call("regexp_replace", node.this, text(found), replacement, text("gs" if every else "s"))
 
 
 def _replace_words(value: exp.Expr, match: Match, by: exp.Expr) -> exp.Expr:

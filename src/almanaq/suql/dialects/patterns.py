@@ -49,7 +49,7 @@ def similar_as_regexp(pattern: exp.Expr) -> str:
     if not isinstance(pattern, exp.Literal):
         raise UnsupportedError("SIMILAR TO takes a pattern that is written out here: use ~ for a computed one")
     parts = re.findall(r"\\.|\[(?:\\.|[^\]\\])*\]|.", pattern.name, re.DOTALL)
-    signs = {"%": ".*", "_": ".", ".": r"\.", "^": r"\^", "$": r"\$"}
+    signs = {"(": "(?:", "%": ".*", "_": ".", ".": r"\.", "^": r"\^", "$": r"\$"}
     return f"^(?:{''.join(signs.get(part, part) for part in parts)})$"
 
 

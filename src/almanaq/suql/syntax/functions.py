@@ -44,7 +44,7 @@ _ALLOWED: Mapping[tuple[str, ...], str] = {
         unnest upper var_pop var_samp variance width_bucket year
     """,
     ("duckdb", "postgres"): """
-        acosh asinh atanh cosh gen_random_uuid quarter sinh tanh to_hex
+        acosh asinh atanh cosh gen_random_uuid quarter regexp_instr regexp_substr sinh tanh to_hex
     """,
     ("postgres",): """
         abbrev acosd area array_dims array_fill array_larger array_lower array_ndims array_positions
@@ -70,7 +70,7 @@ _ALLOWED: Mapping[tuple[str, ...], str] = {
         num_nulls numeric numeric_inc nummultirange numnode numrange oid overlaps parse_ident path pclose
         pg_collation_for pg_column_size pg_size_bytes pg_size_pretty pg_typeof phraseto_tsquery plainto_tsquery
         point polygon popen querytree quote_ident quote_literal quote_nullable radius range_agg
-        range_intersect_agg range_merge regexp_instr regexp_split_to_table regexp_substr row row_to_json scale
+        range_intersect_agg range_merge regexp_split_to_table row row_to_json scale
         set_bit set_byte set_masklen setweight sha224 sha384 sha512 sind slope statement_timestamp
         string_to_table tand text textlen timeofday timestamptz timetz timezone to_ascii to_bin to_json to_jsonb
         to_oct to_tsquery to_tsvector transaction_timestamp trim_array trim_scale ts_delete ts_filter

@@ -79,6 +79,20 @@ class Automaton:
         moved = [self.targets[state][0] for state in states if state != stop and self._takes(state, symbol)]
         return self.reach(moved, begin=begin, stop=stop)
 
+    def is_end(self, state: int) -> bool:
+        """Tell whether a state waits for the end of the text."""
+        return isinstance(self.signs[state], Edge)
+
+    def matches(self, states: Iterable[int]) -> int:
+        """Give 2 where states have matched, 1 where they have at the end of a text, else 0."""
+        waiting, seen = set(states), set[int]()
+        if MATCH in waiting:
+            return 2
+        while waiting:
+            seen |= waiting
+            waiting = set(self.step(waiting, END)) - seen
+        return int(MATCH in seen)
+
     def _takes(self, state: int, symbol: int) -> bool:
         sign = self.signs[state]
         if isinstance(sign, Edge):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeAlias
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.dialects.regexps.automaton import END, MATCH, Automaton, symbols
@@ -21,6 +22,7 @@ from almanaq.suql.dialects.regexps.tree import (
 )
 
 _MOST_LISTS = 400
+States: TypeAlias = tuple[int, ...]
 
 
 def found_first(node: Node, *, groups: bool) -> Node:
@@ -44,9 +46,15 @@ def found_first(node: Node, *, groups: bool) -> Node:
         return _without_groups(node, greedy=prefers_long(node) is not False)
     if False in kinds:
         raise _unlike("repetitions that want little, like .*?, beside alternatives or repeated groups")
-    refuse_other_groups(node)
-    _require(node, greedy=True)
-    return node
+    for tried in (node, _sorted(node, greedy=True)):
+        try:
+            refuse_other_groups(tried)
+            _require(tried, greedy=True)
+        except UnsupportedError as error:
+            refused = error
+        else:
+            return tried
+    raise refused
 
 
 def prefers_long(node: Node) -> bool | None:
@@ -66,8 +74,6 @@ def _without_groups(node: Node, *, greedy: bool) -> Node:
     try:
         _require(made, greedy=greedy)
     except UnsupportedError:
-        if count_groups(node) or not any(isinstance(part, Choice) for part in parts(node)):
-            raise
         made = _sorted(made, greedy=greedy)
         _require(made, greedy=greedy)
     return made
@@ -85,7 +91,9 @@ def _require(node: Node, *, greedy: bool) -> None:
         if MATCH in states:
             place = states.index(MATCH)
             kept, cut = states[:place], states[place + 1 :]
-            if (kept and not greedy) or (cut and greedy and not _includes(automaton, kept, cut, alphabet)):
+            if (any(not automaton.is_end(state) for state in kept) and not greedy) or (
+                cut and greedy and not _includes(automaton, kept, cut, alphabet)
+            ):
                 raise _unlike("alternatives, or parts that may be missing, of which another is longer")
             states = kept
         for symbol in alphabet:
@@ -97,17 +105,18 @@ def _require(node: Node, *, greedy: bool) -> None:
             raise _unlike("too many ways to match")
 
 
-def _includes(automaton: Automaton, kept: tuple[int, ...], cut: tuple[int, ...], alphabet: tuple[int, ...]) -> bool:
-    """Tell whether some states match each text that others do, beside the empty one."""
+def _includes(automaton: Automaton, kept: States, cut: States, alphabet: tuple[int, ...]) -> bool:
+    """Tell whether some states match each text that others do, beside the empty one, and at the end of a text."""
     waiting = [(frozenset(cut), frozenset(kept))]
     seen = set(waiting)
     while waiting:
         others, own = waiting.pop()
         for symbol in alphabet:
             pair = frozenset(automaton.step(others, symbol)), frozenset(automaton.step(own, symbol))
-            if MATCH in pair[0] and MATCH not in pair[1]:
+            theirs, ours = (automaton.matches(states) for states in pair)
+            if symbol != END and theirs > ours:
                 return False
-            if pair[0] and pair not in seen:
+            if symbol != END and pair[0] and pair not in seen:
                 seen.add(pair)
                 waiting.append(pair)
         if len(seen) > _MOST_LISTS:
@@ -165,7 +174,7 @@ def _made(node: Node, *, greedy: bool) -> Node:
 def _sorted(node: Node, *, greedy: bool) -> Node:
     if isinstance(node, Choice):
         branches = [_sorted(branch, greedy=greedy) for branch in node.branches]
-        return Choice(tuple(sorted(branches, key=_longest, reverse=greedy)))
+        return Choice(tuple(branches if count_groups(node) else sorted(branches, key=_longest, reverse=greedy)))
     if isinstance(node, Sequence):
         return Sequence(tuple(_sorted(item, greedy=greedy) for item in node.items))
     return replace(node, inner=_sorted(node.inner, greedy=greedy)) if isinstance(node, Repeat | Group) else node
@@ -188,6 +197,3 @@ def _unlike(what: str) -> UnsupportedError:
         f"a pattern with {what}, is not supported where what it matches counts: PostgreSQL may match more or less of "
         "the text than this engine; put the longer alternative first, and write [^,]* rather than .*?"
     )
-
-
-__all__ = ["END", "found_first", "prefers_long"]

@@ -26,7 +26,7 @@ def refuse_other_groups(node: Node) -> None:
 
     From each group's edge on, PostgreSQL takes the longest text up to the next, and RE2 the longest for each part in
     turn. Of single characters, repeated or not, both are the same; a part of any other kind has to begin at a place
-    that is settled, and to have one end alone from there.
+    that is settled, and to have one end alone from there, or to be repetitions of one length.
     """
     automaton = Automaton()
     pieces = list(_pieces(node))
@@ -45,11 +45,16 @@ def refuse_other_groups(node: Node) -> None:
         ):
             continue
         certain = settled and _has_one_end(automaton, entry, after, alphabet)
-        if not certain and not _is_one(piece):
+        if not certain and not _is_one(piece) and not (settled and _tries_long_first(piece)):
             raise _uncertain()
         settled = settled and certain
         if count_groups(piece):
             _refuse_inside(piece)
+
+
+def _tries_long_first(piece: Node) -> bool:
+    """Tell whether a part is a repetition of what has one length."""
+    return isinstance(piece, Repeat) and bool(_width(piece.inner, inside=True))
 
 
 def _is_one(piece: Node) -> bool:
@@ -80,16 +85,16 @@ def _refuse_inside(piece: Node) -> None:
         raise _uncertain()
 
 
-def _width(node: Node) -> int | None:
-    """Give the one length of all that a part without groups matches."""
+def _width(node: Node, *, inside: bool = False) -> int | None:
+    """Give the one length of all that a part matches; `inside`: it may have groups."""
     if isinstance(node, Chars | Edge):
         return int(isinstance(node, Chars))
     if isinstance(node, Group):
-        return None
+        return _width(node.inner, inside=True) if inside else None
     if isinstance(node, Repeat):
-        inner = _width(node.inner)
+        inner = _width(node.inner, inside=inside)
         return inner * node.low if inner is not None and node.low == node.high else None
-    widths = [_width(part) for part in (node.branches if isinstance(node, Choice) else node.items)]
+    widths = [_width(part, inside=inside) for part in (node.branches if isinstance(node, Choice) else node.items)]
     if None in widths:
         return None
     known = [width for width in widths if width is not None]
