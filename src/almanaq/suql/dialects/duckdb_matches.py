@@ -27,7 +27,7 @@ from almanaq.suql.dialects.regexps.tree import (
     parts,
 )
 
-_ITEM = r"(?:[\p{L}\p{N} _,;:'\"/@%<>=!~&#-]|\\[!-/:-@\[-`{-~]|\.|\[\^?(?:[\p{L}\p{N} _.,](?:-[\p{L}\p{N}])?)+\])"
+_ITEM = r"(?:[^\\.*+?()\[\]{}|^$]|\\[!-/:-@\[-`{-~]|\.|\[\^?(?:[^\\\[\]^-](?:-[^\\\[\]^-])?)+\])"
 _SAFE = rf"(?:{_ITEM}(?:[*+?]\??)?|[\^$|(]|\)(?:[*+?]\??)?)*"
 _SAFE_FLAT = rf"(?:{_ITEM}[*+?]?|[\^$])*"
 """Patterns that mean the same in PostgreSQL and RE2; of the second, matches are the same too."""

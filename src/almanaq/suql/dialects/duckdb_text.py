@@ -28,19 +28,69 @@ def write_substring(node: exp.Expr) -> exp.Expr:
         if length is not None:
             raise UnsupportedError("substring(… SIMILAR … ESCAPE …) is not supported on duckdb: write FROM a pattern")
         return substring_of_pattern(node.this, start)
-    if start is None or (isinstance(start, exp.Literal) and start.name != "0"):
+    if start is None or (_is_count(start) and start.name != "0" and (length is None or _is_count(length))):
         return node
     first = exp.Case(
         ifs=[exp.If(this=exp.LT(this=start.copy(), expression=exp.Literal.number(1)), true=exp.Literal.number(1))],
         default=start.copy(),
     )
     if length is not None:
+        if isinstance(length, exp.Neg):
+            raise UnsupportedError("substring of a negative length is an error in PostgreSQL")
         end = exp.Add(this=exp.paren(start.copy()), expression=exp.paren(length.copy()))
         rest = exp.Sub(this=end, expression=first.copy())
         unknown = exp.Is(this=exp.paren(rest.copy()), expression=exp.null())
         some = exp.Greatest(this=rest, expressions=[exp.Literal.number(0)], ignore_nulls=True)
-        length = exp.Case(ifs=[exp.If(this=unknown, true=exp.null())], default=some)
+        cases = [exp.If(this=unknown, true=exp.null())]
+        if not _is_count(length):
+            below = exp.LT(this=exp.paren(length.copy()), expression=exp.Literal.number(0))
+            cases.append(exp.If(this=below, true=_error("negative substring length not allowed")))
+        length = exp.Case(ifs=cases, default=some)
     return exp.Substring(this=node.this.copy(), start=first, length=length)
+
+
+def _is_count(number: exp.Expr) -> bool:
+    return isinstance(number, exp.Literal) and number.is_int
+
+
+def _error(message: str) -> exp.Expr:
+    return exp.Anonymous(this="error", expressions=[exp.Literal.string(message)])
+
+
+def write_overlay(node: exp.Expr) -> exp.Expr:
+    """DuckDB takes places before the first, and counts backwards, which are errors or repeat text in PostgreSQL."""
+    place, length = node.args["from_"], node.args.get("for_")
+    if not _is_count(place) or place.name == "0" or (length is not None and not _is_count(length)):
+        raise UnsupportedError("overlay takes places from 1 on that are written out on duckdb: use left and substr")
+    return node
+
+
+def write_part(node: exp.Expr) -> exp.Expr:
+    """`split_part(x, '', n)`: an empty separator splits nothing, and there is no part 0."""
+    separator, number = node.args["delimiter"], node.args["part_index"]
+    counted = _is_count(number) or (isinstance(number, exp.Neg) and _is_count(number.this))
+    if counted and (number.this if isinstance(number, exp.Neg) else number).name == "0":
+        raise UnsupportedError(
+            "split_part has no part 0, in PostgreSQL neither: it counts from 1, or from -1 backwards"
+        )
+    cases = []
+    if not counted:
+        none = exp.EQ(this=exp.paren(number.copy()), expression=exp.Literal.number(0))
+        cases.append(exp.If(this=none, true=_error("field position must not be zero")))
+    if not isinstance(separator, exp.Literal) or not separator.name:
+        ends = exp.In(this=exp.paren(number.copy()), expressions=[exp.Literal.number(1), exp.Literal.number(-1)])
+        all_or_nothing = exp.Case(ifs=[exp.If(this=ends, true=node.this.copy())], default=exp.Literal.string(""))
+        empty = exp.EQ(this=separator.copy(), expression=exp.Literal.string(""))
+        known = exp.not_(exp.Is(this=exp.paren(node.copy()), expression=exp.null()))
+        cases.append(exp.If(this=exp.and_(empty, known, copy=False), true=all_or_nothing))
+    return exp.Case(ifs=cases, default=node.copy()) if cases else node
+
+
+def write_reverse(node: exp.Expr) -> exp.Expr:
+    """`reverse(x)` turns characters round, not signs with their accents."""
+    characters = exp.Anonymous(this="string_split", expressions=[node.this.copy(), exp.Literal.string("")])
+    turned = exp.Anonymous(this="list_reverse", expressions=[characters])
+    return exp.Anonymous(this="array_to_string", expressions=[turned, exp.Literal.string("")])
 
 
 def write_initcap(node: exp.Expr) -> exp.Expr:

@@ -22,6 +22,7 @@ class Automaton:
 
     signs: list[Chars | Edge | None] = field(default_factory=lambda: [None])
     targets: list[list[int]] = field(default_factory=lambda: [[]])
+    taken: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     def add(self, sign: Chars | Edge | None, targets: list[int]) -> int:
         """Give a new state."""
@@ -94,10 +95,13 @@ class Automaton:
         return int(MATCH in seen)
 
     def _takes(self, state: int, symbol: int) -> bool:
-        sign = self.signs[state]
-        if isinstance(sign, Edge):
-            return symbol == END
-        return sign is not None and symbol != END and holds(sign, symbol)
+        known = self.taken.get((state, symbol))
+        if known is None:
+            sign = self.signs[state]
+            known = symbol == END if isinstance(sign, Edge) else symbol != END and sign is not None
+            known = known and (not isinstance(sign, Chars) or holds(sign, symbol))
+            self.taken[state, symbol] = known
+        return known
 
 
 def symbols(node: Node) -> tuple[int, ...]:

@@ -46,7 +46,10 @@ _CLASSES: dict[str, tuple[tuple[str, ...], Ranges]] = {
     "space": ((), _ranges("9-d 20 1680 2000-2006 2008-200a 2028-2029 205f 3000")),
     "blank": ((), ((9, 9), (32, 32))),
     "cntrl": (("Cc",), ((0x2028, 0x2029),)),
-    "punct": (("P", "S", "No"), ()),
+    "punct": (
+        ("P", "S", "No", "Me"),
+        _ranges("a0 ad 300-344 346-36f 2007 200b-200f 202f 2060-2064 20d0-20f0 fe00-fe0f"),
+    ),
     "ascii": ((), ((1, 127),)),
 }
 """Class -> categories, and ranges besides. What is neither a letter, nor a sign to see, is left to the locale."""

@@ -90,7 +90,7 @@ class _Reader:
 
     def _parentheses(self) -> Node:
         if self.pattern.startswith(_LOOKS, self.at):
-            self.fail(f"{self.pattern[self.at : self.at + 3]!r}, a look around")
+            self.fail(f"{self.pattern[self.at : self.at + 3]!r}, and there is no look-around here")
         given = not self.pattern.startswith("(?:", self.at)
         if given and self.pattern.startswith("(?", self.at):
             self.fail(f"{self.pattern[self.at : self.at + 3]!r}, which means nothing in PostgreSQL")
