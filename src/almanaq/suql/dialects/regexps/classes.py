@@ -9,6 +9,8 @@ from almanaq.suql.dialects.regexps.tree import Chars
 
 Ranges = tuple[tuple[int, int], ...]
 
+_BEYOND = 0x20000
+
 
 def _ranges(text: str) -> Ranges:
     ends = [piece.split("-") for piece in text.split()]
@@ -46,10 +48,7 @@ _CLASSES: dict[str, tuple[tuple[str, ...], Ranges]] = {
     "space": ((), _ranges("9-d 20 1680 2000-2006 2008-200a 2028-2029 205f 3000")),
     "blank": ((), ((9, 9), (32, 32))),
     "cntrl": (("Cc",), ((0x2028, 0x2029),)),
-    "punct": (
-        ("P", "S", "No", "Me"),
-        _ranges("a0 ad 300-344 346-36f 2007 200b-200f 202f 2060-2064 20d0-20f0 fe00-fe0f"),
-    ),
+    "punct": (("P", "S", "No", "Me"), _ranges("a0 2007 202f e0001 e0020-e007f e0100-e01ef")),
     "ascii": ((), ((1, 127),)),
 }
 """Class -> categories, and ranges besides. What is neither a letter, nor a sign to see, is left to the locale."""
@@ -58,12 +57,24 @@ NAMES = frozenset(_CLASSES)
 
 def content(name: str) -> tuple[tuple[str, ...], Ranges]:
     """Give the categories and the ranges of a class."""
-    return _CLASSES[name]
+    categories, ranges = _CLASSES[name]
+    return categories, (*ranges, *_other_signs()) if name == "punct" else ranges
+
+
+@cache
+def _other_signs() -> Ranges:
+    """Give the accents, and signs that join others, that are no letters: they are punctuation to PostgreSQL."""
+    found: list[tuple[int, int]] = []
+    for point in range(_BEYOND):
+        if unicodedata.category(chr(point)) in ("Mn", "Mc", "Cf") and not any(a <= point <= b for a, b in _MARKS):
+            joined = found and found[-1][1] == point - 1
+            found.append((found.pop()[0] if joined else point, point))
+    return tuple(found)
 
 
 @cache
 def _in_class(name: str, point: int) -> bool:
-    categories, ranges = _CLASSES[name]
+    categories, ranges = content(name)
     category = unicodedata.category(chr(point))
     return any(category.startswith(part) for part in categories) or any(a <= point <= b for a, b in ranges)
 
