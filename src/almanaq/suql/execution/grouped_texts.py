@@ -7,17 +7,19 @@ to the others: a text that a million rows have comes here once, and what goes ba
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
+from almanaq.models.spending import operator
 from almanaq.suql.databases.protocols import Session
 from almanaq.suql.execution.columns import id_column
 from almanaq.suql.execution.evidence import EvidenceBook, rows_behind
 from almanaq.suql.execution.render import Renderer
+from almanaq.suql.execution.report import RunReport
 from almanaq.suql.execution.stage_rows import SiteQuote, StageRow
 from almanaq.suql.options import Options
 from almanaq.suql.plan.predicates import Computed, atoms
@@ -117,24 +119,60 @@ def _with(stage: TextStage) -> exp.With | None:
     return None if members is None else members.copy()
 
 
-@dataclass
-class GroupedEvidence:
-    """Finds the quotes of rows for which others were asked about, once it is known which rows are shown."""
+class Groups:
+    """The text stages of one run that are run over groups, and the quotes of rows for which others were asked about.
 
-    session: Session
-    renderer: Renderer
-    book: EvidenceBook
-    _groups: dict[str, list[tuple[GroupedStage, dict[object, StageRow]]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    _found: set[tuple[str, object]] = field(default_factory=set)
+    Args:
+        wanted: the database is one that is to group rows.
 
-    def keep(self, stage: GroupedStage, rows: Iterable[StageRow]) -> None:
-        """Keep what was said of the rows that stand for others."""
+    Attributes:
+        said: the columns of what was last said of rows, besides their ids.
+    """
+
+    def __init__(
+        self, session: Session, renderer: Renderer, book: EvidenceBook, options: Options, *, wanted: bool
+    ) -> None:
+        self._session, self._renderer, self._book, self._options = session, renderer, book, options
+        self._wanted = wanted
+        self._current: GroupedStage | None = None
+        self._groups: dict[str, list[tuple[GroupedStage, dict[object, StageRow]]]] = defaultdict(list)
+        self._found: set[tuple[str, object]] = set()
+        self.said: tuple[str, ...] = ()
+
+    def of(self, stage: TextStage, rows: Mapping[str, int]) -> GroupedStage | None:
+        """Give a stage as one over groups of rows, where that is wanted; `rows` as in `grouped`."""
+        return grouped(stage, rows, self._options) if self._wanted else None
+
+    def planned(self, stage: TextStage) -> TextStage:
+        """Give the stage of the plan that a stage over groups of its rows stands for, or itself."""
+        return stage if self._current is None else self._current.whole
+
+    async def run(
+        self,
+        group: GroupedStage,
+        text: Callable[[TextStage], Awaitable[None]],
+        make: Callable[[Materialize], Awaitable[int]],
+        report: RunReport,
+    ) -> None:
+        """Run a text stage over groups of rows, and make its table of all their rows; report it as planned."""
+        self._current, self.said = group, ()
+        with operator(group.whole.name):
+            await text(group.stage)
+        self._current = None
+        counts = report.text.pop(group.stage.name)
+        counts.passed = await make(group.spread(self.said))
+        report.text[group.whole.name] = counts
+
+    def keep(self, rows: Iterable[StageRow]) -> bool:
+        """Keep what was said of rows that stand for others; tell whether they do."""
+        stage = self._current
+        if stage is None:
+            return False
         known = self._groups[stage.whole.block]
         if not known or known[-1][0] is not stage:
             known.append((stage, {}))
         known[-1][1].update((row.row, row) for row in rows)
+        return True
 
     def stand_in(self, block: str) -> bool:
         """Tell whether rows of a block stand for others."""
@@ -149,14 +187,14 @@ class GroupedEvidence:
             for row, one, key in self._stand_ins(stage, missing):
                 if one in said:
                     quotes = [_planned(quote, stage.whole) for quote in said[one].quotes]
-                    self.book.add(block, replace(said[one], row=row, key=key, quotes=quotes))
+                    self._book.add(block, replace(said[one], row=row, key=key, quotes=quotes))
 
     def _stand_ins(self, stage: GroupedStage, rows: list[Any]) -> Iterable[tuple[Any, Any, dict[str, Any]]]:
         """Yield rows, each with the one that stands for it and its own key."""
         whole, name = stage.whole, f"{stage.whole.name}_shown_{len(self._found)}"
         keys = tuple(dict.fromkeys(label for item in whole.inputs for label in item.key))
-        self.session.store(name, pa.table({ROW: id_column(rows)}))
-        self.renderer.add_table(name)
+        self._session.store(name, pa.table({ROW: id_column(rows)}))
+        self._renderer.add_table(name)
         outputs = [aliased(column(name, ROW), ROW), aliased(column(whole.name, _OF), _OF)]
         select = exp.Select(
             expressions=[*outputs, *(aliased(column("_each", label), label) for label in keys)],
@@ -166,7 +204,7 @@ class GroupedEvidence:
         for joined, label in ((table(whole.name), whole.name), (_source(whole, "_each"), "_each")):
             on = exp.EQ(this=column(label, ROW), expression=column(name, ROW))
             select.append("joins", exp.Join(this=joined, on=on))
-        found = self.session.fetch(self.renderer.sql(select))
+        found = self._session.fetch(self._renderer.sql(select))
         for row in found.to_pylist():
             yield row[ROW], row[_OF], {label: row[label] for label in keys}
 

@@ -29,10 +29,11 @@ from almanaq.suql.execution.candidates import (
     Similarity,
     similar_candidates,
 )
+from almanaq.suql.execution.cautions import cautions
 from almanaq.suql.execution.columns import id_column
 from almanaq.suql.execution.counted import counted
 from almanaq.suql.execution.evidence import EvidenceBook
-from almanaq.suql.execution.grouped_texts import GroupedEvidence, GroupedStage, grouped
+from almanaq.suql.execution.grouped_texts import Groups
 from almanaq.suql.execution.guards import call_budget, expected_calls, refuse_over_budget
 from almanaq.suql.execution.link_stage import link_literals
 from almanaq.suql.execution.option_queries import find_options
@@ -114,11 +115,10 @@ class Run:
         self._stopped: BudgetExceeded | None = None
         self._started = time.perf_counter()
         self.interrupted = False
-        self._said: tuple[str, ...] = ()
         self._asked = self._cut = False
         self._evidence = EvidenceBook()
-        self._stand_ins = GroupedEvidence(session, self._renderer, self._evidence)
-        self._group: GroupedStage | None = None
+        wanted = getattr(database, "groups_texts", False)
+        self._groups = Groups(session, self._renderer, self._evidence, options, wanted=wanted)
         self._sent: Counter[str] = Counter()
         self._candidates = 0
         self._links: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
@@ -175,8 +175,8 @@ class Run:
                 self.report.rows[stage.name] = await self._make(stage)
             elif not isinstance(stage, TextStage):
                 await self._compare(stage)
-            elif (group := self._grouped(stage)) is not None:
-                await self._text_of(group)
+            elif (group := self._groups.of(stage, self.report.rows)) is not None:
+                await self._groups.run(group, self._text, self._make, self.report)
             else:
                 with operator(stage.name):
                     await self._text(stage)
@@ -187,26 +187,6 @@ class Run:
         made = await in_thread(self._session.create, stage.name, self._renderer.sql(stage.select))
         self._renderer.add_table(stage.name)
         return made
-
-    def _grouped(self, stage: TextStage) -> GroupedStage | None:
-        """Give a text stage over groups of rows, where the database is one that is to group them."""
-        if not getattr(self._context.database, "groups_texts", False):
-            return None
-        return grouped(stage, self.report.rows, self._options)
-
-    def _planned(self, stage: TextStage) -> TextStage:
-        """Give the stage of the plan that a stage over groups of its rows stands for, or itself."""
-        return stage if self._group is None else self._group.whole
-
-    async def _text_of(self, group: GroupedStage) -> None:
-        """Run a text stage over groups of rows, and make its table of all their rows."""
-        self._group = group
-        with operator(group.whole.name):
-            await self._text(group.stage)
-        self._group = None
-        counts = self.report.text.pop(group.stage.name)
-        counts.passed = await self._make(group.spread(self._said))
-        self.report.text[group.whole.name] = counts
 
     async def _compare(self, stage: SimilarityStage | SimilarityJoin) -> None:
         """Compare texts by their vectors; make the table of what it came to."""
@@ -230,7 +210,6 @@ class Run:
         return self._stopped
 
     async def _text(self, stage: TextStage) -> None:
-        self._said = ()
         if stage.predicate is None:
             await self._project(stage)
             return
@@ -241,7 +220,7 @@ class Run:
                 pass
             rows = run.kept()
         except BudgetExceeded as error:
-            if not rows_are_sure(self._plan, self._planned(stage)):
+            if not rows_are_sure(self._plan, self._groups.planned(stage)):
                 raise
             self._stopped, rows = error, run.sure()
         except asyncio.CancelledError:
@@ -263,7 +242,7 @@ class Run:
             self._keep_evidence(stage, rows)
             projected.add(rows)
         table = await in_thread(projected.table)
-        self._said = tuple(name for name in table.column_names if name != ROW)
+        self._groups.said = tuple(name for name in table.column_names if name != ROW)
         self._warnings += unsorted(stage, table)
         await in_thread(self._session.store, stage.name, table)
         self._renderer.add_table(stage.name, empty=not table.num_rows)
@@ -312,7 +291,7 @@ class Run:
         counts = stage.stop_after is None and (guarded or watch is not None)
         if guarded:
             catalog, rows = self._context.catalog, self.report.rows
-            others = expected_calls(self._plan, self._planned(stage), catalog, rows, 0 if counts else None)
+            others = expected_calls(self._plan, self._groups.planned(stage), catalog, rows, 0 if counts else None)
         if counts:
             most = budget - others if guarded and budget is not None else None
             known = await in_thread(counted, stage, candidates, self._session, self._renderer, most)
@@ -340,18 +319,16 @@ class Run:
             self._renderer.add_table(name, empty=not rows)
 
     def _keep_evidence(self, stage: TextStage, rows: list[StageRow]) -> None:
-        if self._group is not None and self._cited:
-            self._stand_ins.keep(self._group, rows)
-            return
-        for row in rows if self._cited else ():
-            self._evidence.add(stage.block, row)
+        if self._cited and not self._groups.keep(rows):
+            for row in rows:
+                self._evidence.add(stage.block, row)
 
     def _rows_are_wanted(self, stage: TextStage) -> bool:
         """Say whether a stage that was interrupted, not by the deadline, is to give what it has."""
         deadline = self._options.deadline
         late = deadline is not None and time.perf_counter() - self._started >= deadline
         watch = current_watch()
-        return watch is not None and watch.keeps and not late and rows_are_sure(self._plan, self._planned(stage))
+        return watch is not None and watch.keeps and not late and rows_are_sure(self._plan, self._groups.planned(stage))
 
     async def _ordered(self, stage: TextStage) -> Candidates:
         """Give a stage's candidates in the order in which they are to be tried (semantics 9)."""
@@ -384,8 +361,8 @@ class Run:
         evidence: list[tuple[Any, ...]] = [()] * table.num_rows
         for i, (block, _) in enumerate(output.evidence if self._cited else ()):
             column = table.column(len(output.names) + i)
-            if self._stand_ins.stand_in(block):
-                await in_thread(self._stand_ins.find, block, column)
+            if self._groups.stand_in(block):
+                await in_thread(self._groups.find, block, column)
             hidden = column.to_pylist()
             evidence = [(*e, *self._evidence.of(block, rows)) for e, rows in zip(evidence, hidden, strict=True)]
         if self._approximate is not None:
@@ -395,26 +372,9 @@ class Run:
     def trace(self, seconds: float, account: Spending) -> Trace:
         """Give the trace of the run; where the models kept an account, it also knows of calls that failed."""
         usage = account.usage if account.lines else self.calls.usage
-        if self.calls.unparsed:
-            self._warnings.append(
-                f"{self.calls.unparsed} answer(s) could not be read as the type asked for; they are NULL"
-            )
-        if self.calls.unknown:
-            self._warnings.append(f"{self.calls.unknown} call(s) failed after their retries; their answers are unknown")
-        if account.read_in_parts:
-            self._warnings.append(
-                f"{account.read_in_parts} text(s) were longer than the model reads at once: each was read in parts, "
-                "and its answer is made of theirs"
-            )
-        if self._selection is not None:
-            self._warnings.append(f"approximate: read {self._selection.read} of {self._selection.total} passages")
-        remote = self._context.models.reader.remote
         inference = None if self._approximate is None else self._approximate.inference
-        if inference is not None and inference.saves_little:
-            self._warnings.append(
-                f"accuracy: about {inference.expected:,} of {inference.rows:,} rows were expected to be asked: the "
-                "exact query is as cheap, leave accuracy out"
-            )
+        self._warnings += cautions(self.calls, account, self._selection, inference)
+        remote = self._context.models.reader.remote
         return Trace(
             text_calls=self.calls.made,
             cached_calls=self.calls.cached,

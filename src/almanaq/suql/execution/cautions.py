@@ -1,0 +1,32 @@
+"""What a user has to know of how a run went, besides its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from almanaq.models.spending import Spending
+from almanaq.suql.accuracy.targets import Inference
+from almanaq.suql.execution.calls import TextCalls
+from almanaq.suql.execution.candidates import PassageSelection
+
+
+def cautions(
+    calls: TextCalls, account: Spending, selection: PassageSelection | None, inference: Inference | None
+) -> Iterator[str]:
+    """Yield a sentence for each thing that was not as it should be, or was left out by choice."""
+    if calls.unparsed:
+        yield f"{calls.unparsed} answer(s) could not be read as the type asked for; they are NULL"
+    if calls.unknown:
+        yield f"{calls.unknown} call(s) failed after their retries; their answers are unknown"
+    if account.read_in_parts:
+        yield (
+            f"{account.read_in_parts} text(s) were longer than the model reads at once: each was read in parts, "
+            "and its answer is made of theirs"
+        )
+    if selection is not None:
+        yield f"approximate: read {selection.read} of {selection.total} passages"
+    if inference is not None and inference.saves_little:
+        yield (
+            f"accuracy: about {inference.expected:,} of {inference.rows:,} rows were expected to be asked: the "
+            "exact query is as cheap, leave accuracy out"
+        )
