@@ -30,6 +30,10 @@ WRITTEN = {
     "SELECT a, grouping(a) AS g, count(*) AS n, array_agg(b) AS l FROM t WHERE c GROUP BY CUBE (a)": (
         "SELECT NULL AS `_o0`, 1 AS `_o1`, 0 AS `_o2`, NULL AS `_o3` WHERE NOT EXISTS(SELECT 1 FROM `t` WHERE `c`)"
     ),
+    "SELECT CASE WHEN a THEN 1 ELSE 2 END AS k FROM t GROUP BY ROLLUP ((CASE WHEN a THEN 1 ELSE 2 END))": (
+        "UNION ALL SELECT NULL AS `_o0` WHERE NOT EXISTS"
+    ),
+    "SELECT CASE WHEN a THEN 1 ELSE 2 END AS k FROM t GROUP BY ROLLUP (a)": "SELECT CASE WHEN FALSE THEN 1 ELSE 2 END",
     "SELECT DISTINCT ON (a) a, b FROM t ORDER BY a, b LIMIT 2": "WHERE `_first` = 1 ORDER BY `_k0`",
 }
 """A query of PostgreSQL's, and a part of what Spark is told."""

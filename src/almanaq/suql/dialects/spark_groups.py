@@ -93,13 +93,26 @@ def _total_of_nothing(select: exp.Select) -> exp.Select:
     for part in ("group", "having", "distinct"):
         source.set(part, None)
     none = exp.not_(exp.Exists(this=source))
-    having = select.args.get("having")
-    where = none if having is None else exp.and_(none, _of_nothing(having.this))
-    outputs = [exp.alias_(_of_nothing(item.unalias()), item.args["alias"].copy()) for item in select.selects]
+    having, keys = select.args.get("having"), _keys(select)
+    where = none if having is None else exp.and_(none, _of_nothing(having.this, keys))
+    outputs = [exp.alias_(_of_nothing(item.unalias(), keys), item.args["alias"].copy()) for item in select.selects]
     return exp.Select(expressions=outputs, where=exp.Where(this=where))
 
 
-def _of_nothing(node: exp.Expr) -> exp.Expr:
+def _keys(select: exp.Select) -> list[exp.Expr]:
+    """Give the keys of all sets."""
+    found: list[exp.Expr] = []
+    waiting = [each for part in _sets(select) for each in part.expressions]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, exp.Tuple | exp.Rollup | exp.Cube | exp.GroupingSets):
+            waiting += each.expressions
+        else:
+            found.append(each.unnest())
+    return found
+
+
+def _of_nothing(node: exp.Expr, keys: list[exp.Expr]) -> exp.Expr:
     """Give what an expression over groups comes to in the total of no rows."""
 
     def known(part: exp.Expr) -> exp.Expr:
@@ -109,11 +122,15 @@ def _of_nothing(node: exp.Expr) -> exp.Expr:
             return exp.Literal.number(0)
         if isinstance(part, exp.Count):
             return exp.Literal.number(0)
-        if isinstance(part, (*_AGGREGATES, exp.Column)) or _gathers(part):
+        if part in keys or isinstance(part, (*_AGGREGATES, exp.Column)) or _gathers(part):
             return exp.null()
         return part
 
-    return node.copy().transform(known)
+    found = node.copy().transform(known)
+    for branch in nodes_of(found, exp.If):
+        if isinstance(branch.this, exp.Null):
+            branch.set("this", exp.false())  # a condition has to be one
+    return found
 
 
 def _gathers(node: exp.Expr) -> bool:
