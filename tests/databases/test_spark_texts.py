@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 
+import pyarrow as pa
 import pytest
 import sqlglot
 
 from almanaq.errors import DatabaseError, UnsupportedError, UsageError
 from almanaq.suql.databases import spark_folder
 from almanaq.suql.databases.spark_allowed import Allowed, check_text, reads_numbered
+from almanaq.suql.databases.spark_types import with_offsets
 from almanaq.suql.databases.spark_url import read_spark_url
 from almanaq.suql.dialects.write import write_differences
 
@@ -128,3 +130,15 @@ def test_only_what_ended_processes_left_is_swept(monkeypatch: pytest.MonkeyPatch
     old = f"{spark_folder.PREFIX}{'0' * 8}_{pid}_{born}_{int(at) - 8 * 86_400}_{number}"
     assert spark_folder.is_left_behind(old)
     assert not spark_folder.is_left_behind("sales")
+
+
+@pytest.mark.parametrize("lists", [[], [[], None, []]])
+def test_what_has_no_value_has_offsets(lists: list[list[str] | None]) -> None:
+    nothing = pa.Array.from_buffers(pa.string(), 0, [None, pa.py_buffer(b""), pa.py_buffer(b"")])
+    offsets = pa.py_buffer(b"\0" * 4 * (len(lists) + 1) if lists else b"")
+    present = pa.py_buffer(bytes([0b101]))
+    sent = pa.Array.from_buffers(pa.list_(pa.string()), len(lists), [present, offsets], children=[nothing])
+    batch = with_offsets(pa.RecordBatch.from_arrays([sent], names=["l"]))
+    assert batch.column(0).to_pylist() == lists
+    assert batch.column(0).buffers()[1].size >= 4
+    assert batch.column(0).values.buffers()[1].size >= 4

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from almanaq.errors import MissingExtraError, SourceError, first_line
+from almanaq.suql.databases.spark_types import with_offsets
 from almanaq.suql.databases.spark_url import SparkURL
 
 SETTINGS = {
@@ -52,7 +53,7 @@ class Remote:
             first = next(found, None)
         while first is not None:
             if isinstance(first, pa.Table):
-                yield from first.to_batches()
+                yield from map(with_offsets, first.to_batches())
             with self._tagged(tag):
                 first = next(found, None)
 
@@ -62,7 +63,7 @@ class Remote:
 
         with self._tagged(tag):
             found, _schema, *_ = self.client.to_table(SQL(sql).to_proto(self.client), {})
-        return found
+        return pa.Table.from_batches(map(with_offsets, found.to_batches()), found.schema)
 
     def command(self, sql: str, tag: str) -> None:
         """Run a statement of our own that changes something of ours."""

@@ -43,6 +43,21 @@ def pg_type(type_: Any) -> tuple[str, bool]:
     return _NAMES.get(kind, kind), False
 
 
+def with_offsets(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Give a batch in which columns and lists without a value have offsets.
+
+    Spark sends none for them, and what looks for the first then reads memory that nobody owns: the process may end.
+    """
+    columns = [_with_offsets(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _with_offsets(column: pa.Array) -> pa.Array:
+    if not len(column) or (pa.types.is_list(column.type) and not len(column.values)):
+        return pa.array(column.to_pylist(), column.type)
+    return column
+
+
 def to_plain(data: Any) -> Any:
     """Give rows of a server (a batch or a table) with structs, maps and nested arrays as JSON text."""
     if not any(_is_nested(field.type) for field in data.schema):
