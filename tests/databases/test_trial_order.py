@@ -76,6 +76,20 @@ def test_a_score_that_misleads_costs_little() -> None:
     assert result.trace.text_calls <= 3 * 16  # table order takes 16
 
 
+@pytest.mark.parametrize("speculation", [1, 5])
+def test_rows_like_those_that_passed_are_tried_first(speculation: int) -> None:
+    """All rows are as like the question as another; each tenth passes, and those have a word in common."""
+    bodies = [f"candles and {'clouds' if i % 10 == 9 else 'rivers' if i % 2 else 'stones'} {i}" for i in range(150)]
+    tables = {"t": pa.table({"id": list(range(150)), "body": bodies})}
+    model = FunctionModel(lambda text, _: "Yes" if "clouds" in text else "No")
+    options: dict[str, Any] = {"embedder": WordEmbedder(), "speculation": speculation, "cache": False}
+    with almanaq.connect(tables, model=model, **options) as con:
+        result = con.sql(QUERY.replace("LIMIT 2", "LIMIT 12"))
+    assert sorted(i % 10 for (i,) in result.rows) == [9] * 12
+    # One in ten until the second lesson, at twelve; the next rows are all of that kind.
+    assert result.trace.text_calls <= 12 + 11 + 4 * (speculation - 1)
+
+
 def test_few_rows_are_tried_by_similarity_alone() -> None:
     tables = rows_with_candles_at(LOOKED_AT - 2, LOOKED_AT - 3, rows=LOOKED_AT - 1)
     with almanaq.connect(tables, model=FunctionModel(reading), speculation=1, cache=False) as con:

@@ -35,6 +35,7 @@ class Uneven(FunctionModel):
     [
         "SELECT id FROM r WHERE answer(t, 'odd?') = 'Yes' LIMIT 7",
         "SELECT id FROM r WHERE kind <> 1 AND answer(t, 'odd?') = 'Yes' LIMIT 3 OFFSET 2",
+        "SELECT id FROM r WHERE answer(t, 'odd?') = 'Yes' LIMIT 16",
         "SELECT id FROM r WHERE answer(t, 'odd?') = 'Yes' ORDER BY kind, id DESC LIMIT 4",
     ],
 )

@@ -14,19 +14,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from almanaq.suql.databases.protocols import Session
+from almanaq.suql.execution.taught_order import Lessons
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import ROW, SiteInput
 
 _BATCH, _READ_AT_ONCE = 2048, 16
 LOOKED_AT, LOOKED_FURTHER = 200, 5
 """Rows that are looked at before the first is tried in order of similarity, and more for each that was tried."""
-_LOOKED_AT_ONCE, _LOOKED_AT_BATCH = 50, 128
+_LOOKED_AT_ONCE, _LOOKED_AT_BATCH, _LEARNED_FROM = 50, 128, 8
 
 
 class Similarity(Protocol):
     """Scores passages against a text constraint; higher is more alike (paper, section 5.1)."""
 
     def scores(self, constraint: str, passages: Sequence[str]) -> NDArray[np.float32]: ...
+    def vector(self, constraint: str) -> NDArray[np.float32]: ...
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
 
 
 class Candidate(NamedTuple):
@@ -164,6 +167,7 @@ class MostSimilarFirst:
     However many rows the database has, few are brought here before they are tried: LOOKED_AT, and LOOKED_FURTHER more
     for each that was tried. While there may be more, each third row is the one that waits longest: so a score that
     misleads costs at most three times the rows of table order, and one that helps half as many again as by itself.
+    What is learned of the rows tried changes the order of the others (`Lessons`).
     """
 
     def __init__(
@@ -173,11 +177,14 @@ class MostSimilarFirst:
         inputs: Sequence[SiteInput],
         similarity: Similarity,
         payload: tuple[str, ...] = (),
+        *,
+        learns: bool = True,
     ) -> None:
         first = LOOKED_AT + _LOOKED_AT_ONCE
         self._source = CandidateStream(session, sql, _LOOKED_AT_BATCH, first, payload=payload)
         self._inputs, self._similarity = inputs, similarity
         self._best: list[tuple[float, int]] = []
+        self._lessons = Lessons() if learns else None
         self._waiting: dict[int, Candidate] = {}  # by number, the longest first
         self._seen = self._tried = 0
         self._more = True
@@ -186,6 +193,8 @@ class MostSimilarFirst:
         return self
 
     async def __anext__(self) -> Candidate:
+        if self._lessons is not None and self._lessons.is_due(self._tried):
+            self._reorder(self._lessons)
         wanted = LOOKED_AT + LOOKED_FURTHER * self._tried
         if self._more and self._seen < wanted:
             # Those that the second try would ask for come with the first ones: one wait less.
@@ -200,18 +209,39 @@ class MostSimilarFirst:
             number = heapq.heappop(self._best)[1]
         return self._waiting.pop(number)
 
+    @property
+    def waits_for_outcomes(self) -> bool:
+        """Whether the next row is chosen by what is found out about all of those before it."""
+        return self._lessons is not None and self._lessons.is_due(self._tried)
+
+    def learn(self, number: int, *, passes: bool) -> None:
+        """Take what was found out about a row."""
+        if self._lessons is not None:
+            self._lessons.learn(number, passes=passes)
+
+    def _reorder(self, lessons: Lessons) -> None:
+        lessons.take(self._tried)
+        numbers = list(self._waiting)
+        self._best = [(-score, number) for score, number in zip(lessons.scored(numbers), numbers, strict=True)]
+        heapq.heapify(self._best)
+
     async def _look(self, number: int) -> None:
-        rows, totals = await in_thread(self._found, number)
+        rows, scores = await in_thread(self._found, number)
         self._more = len(rows) == number
         self._seen += len(rows)
-        for row, score in zip(rows, totals, strict=True):
+        for row, score in zip(rows, scores, strict=True):
             self._waiting[row.number] = row
-            heapq.heappush(self._best, (-float(score), row.number))
+            heapq.heappush(self._best, (-score, row.number))
 
-    def _found(self, number: int) -> tuple[list[Candidate], NDArray[np.float64]]:
-        """Give the next so many rows with their similarity."""
+    def _found(self, number: int) -> tuple[list[Candidate], list[float]]:
+        """Give the next so many rows with their scores."""
         rows = self._source.pull(number)
-        return rows, totals(rows, self._inputs, self._similarity)
+        scores: list[float] = totals(rows, self._inputs, self._similarity).tolist()
+        if self._lessons is None:
+            return rows, scores
+        for row, score, vector in zip(rows, scores, vectors_of(rows, self._inputs, self._similarity), strict=True):
+            self._lessons.add(row.number, score, vector)
+        return rows, self._lessons.scored([row.number for row in rows])
 
     async def aclose(self) -> None:
         """Stop the database."""
@@ -233,6 +263,23 @@ def totals(candidates: Sequence[Candidate], inputs: Sequence[SiteInput], similar
     for item in inputs:
         totals += _best_scores(item, candidates, similarity)
     return totals
+
+
+def vectors_of(
+    candidates: Sequence[Candidate], inputs: Sequence[SiteInput], similarity: Similarity
+) -> NDArray[np.float32]:
+    """Give a vector for each row: the means of the first passages of each of its documents."""
+    found = [np.zeros((len(candidates), 0), np.float32)]
+    for item in inputs:
+        constraint = constraint_of(item)
+        if constraint is None:
+            continue
+        means = np.zeros((len(candidates), len(similarity.vector(constraint))), np.float32)
+        for mean, candidate in zip(means, candidates, strict=True):
+            if passages := passages_of(candidate.values[item.document])[:_LEARNED_FROM]:
+                mean += similarity.vectors(passages).mean(axis=0)
+        found.append(means)
+    return np.concatenate(found, axis=1)
 
 
 def constraint_of(item: SiteInput) -> str | None:

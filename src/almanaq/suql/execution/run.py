@@ -346,8 +346,9 @@ class Run:
         if most is not None:
             return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most))
         if by_similarity:
-            similar = MostSimilarFirst(self._session, sql, stage.inputs, similarity, payload)
-            return FewestNewCalls(similar, calls_of(stage.inputs)) if is_of_pairs(stage) else similar
+            pairs = is_of_pairs(stage)
+            similar = MostSimilarFirst(self._session, sql, stage.inputs, similarity, payload, learns=not pairs)
+            return FewestNewCalls(similar, calls_of(stage.inputs)) if pairs else similar
         surely = None if stage.stop_after is None else max(_FEWEST_ROWS, 2 * stage.stop_after)
         return CandidateStream(self._session, sql, first_rows=surely, payload=payload)
 

@@ -57,6 +57,10 @@ class EmbedderSimilarity:
             known.update(zip(((asked, hash(passage)) for passage in missing), found, strict=True))
         return np.fromiter((known[key] for key in keys), np.float32, len(keys))
 
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Give the vectors of texts that are compared with one another."""
+        return self._vectors_of(texts)
+
     def _vectors_of(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Give the vectors of texts; those used last are kept."""
         keys = list(map(hash, texts))

@@ -7,7 +7,7 @@ import math
 from collections.abc import AsyncIterator, Sequence
 
 from almanaq.suql.execution.calls import TextCalls
-from almanaq.suql.execution.candidates import Candidate, Listed, PassageSelection
+from almanaq.suql.execution.candidates import Candidate, Listed, MostSimilarFirst, PassageSelection
 from almanaq.suql.execution.computed import ComputedAtoms
 from almanaq.suql.execution.row_evaluation import RowContext, RowEvaluation, sites_needed
 from almanaq.suql.execution.semi_join import SemiJoinQueue
@@ -52,6 +52,7 @@ class StageRun:
         self._ended = _Ended()
         self._open: set[int] = set()
         self._exhausted = False
+        self._taught: MostSimilarFirst | None = None
         self.counts = StageCounts()
         needs = {atom.column: sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
         inputs = {item.site.id: item for item in stage.inputs}
@@ -61,6 +62,7 @@ class StageRun:
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
         """Yield rows that pass as soon as they are sure to be kept; closing the iterator leaves nothing under way."""
         released = 0
+        self._taught = candidates if isinstance(candidates, MostSimilarFirst) else None
         under_way: dict[asyncio.Task[StageRow | None], int] = {}
         made = self._calls.made
         try:
@@ -86,7 +88,7 @@ class StageRun:
     ) -> None:
         """Start as many rows as may be under way; what is clear without asking is decided on the spot."""
         while len(under_way) < self._rows_to_try(self._passed):
-            candidate = await self._next_candidate(candidates)
+            candidate = await self._next_candidate(candidates, may_wait=bool(under_way))
             if candidate is None:
                 return
             if self._semi_join.holds_back(candidate):
@@ -103,9 +105,11 @@ class StageRun:
             task.add_done_callback(self._ended.append)
             under_way[task] = candidate.number
 
-    async def _next_candidate(self, candidates: AsyncIterator[Candidate]) -> Candidate | None:
+    async def _next_candidate(self, candidates: AsyncIterator[Candidate], *, may_wait: bool) -> Candidate | None:
         """Give a candidate that was held back, else the next of the source; None where there is neither now."""
         candidate = self._semi_join.next()
+        if may_wait and candidate is None and self._taught is not None and self._taught.waits_for_outcomes:
+            return None
         if candidate is None and not self._exhausted:
             candidate = await anext(candidates, None)
             self._exhausted = candidate is None
@@ -121,6 +125,8 @@ class StageRun:
             row = task.result()
             self._open.discard(number)
             self._semi_join.done(number, passes=row is not None)
+            if self._taught is not None:
+                self._taught.learn(number, passes=row is not None)
             if row is not None:
                 self._passed.append(row)
         if self._watch is not None:
