@@ -69,3 +69,50 @@ def test_a_source_that_takes_long_is_given_up_at_once(environment, tmp_path) -> 
     assert time.monotonic() - sent < 1.5
     assert process.returncode == 130
     assert "Traceback" not in told
+
+
+JOINING = """
+import sys, time
+from pathlib import Path
+from almanaq.suql.execution import similar_texts
+candidates, mark = similar_texts._candidates, Path(sys.argv.pop(1))
+
+def slowly(*given):
+    for found in candidates(*given):
+        mark.touch()
+        time.sleep(2)
+        yield found
+
+similar_texts._candidates = slowly
+from almanaq.cli import main
+sys.exit(main())
+"""
+
+
+def test_a_similarity_join_ends_at_once_and_leaves_nothing(environment, tmp_path) -> None:
+    """It is interrupted while its pairs are looked for, which by itself would take sixteen seconds."""
+    words = ["soup", "bread", "rice", "fish", "tea", "salt", "plum", "leek", "beans", "corn"]
+    rows = [f"{i},{words[i % 10]} {words[i // 10 % 10]} {words[i // 100 % 10]} {i % 7}" for i in range(8_000)]
+    (tmp_path / "t.csv").write_text("id,body\n" + "\n".join(rows))
+    mark, left = tmp_path / "mark", tmp_path / "left"
+    left.mkdir()
+    query = "SELECT count(*) FROM t AS a JOIN t AS b ON similarity(a.body, b.body) > 0.99 AND a.id < b.id"
+    command = [sys.executable, "-c", JOINING, str(mark), "sql", query, "--db", str(tmp_path / "t.csv")]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(command, env=environment | {"TMPDIR": str(left)}, **streams)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        while not mark.exists():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.02)
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        said, told = process.communicate(timeout=60)
+    assert time.monotonic() - sent < 10
+    assert process.returncode == 130, told
+    assert said == ""
+    assert "Traceback" not in told
+    assert [path for path in left.rglob("*") if not path.is_dir()] == []
