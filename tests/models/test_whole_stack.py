@@ -278,3 +278,24 @@ def test_only_what_was_measured_shares_a_call_where_nobody_says(source: Path, tm
         connection.sql("SELECT answer(notes, 'what is served?') FROM places")
     assert shared == ROWS // AGREED.texts
     assert server.ledger.calls == shared + ROWS
+
+
+def test_pairs_share_requests_by_choice(source: Path, tmp_path: Path) -> None:
+    pairs = (
+        "SELECT a.id, b.id FROM places AS a JOIN places AS b ON a.id < 6 AND b.id < 6 "
+        "AND answer(a.id || ' / ' || b.id, 'is one half of the other?') = 'Yes'"
+    )
+
+    def halves(text: str, _: str) -> str:
+        left, right = map(int, text.split(" / "))
+        return "Yes" if left * 2 == right else "No"
+
+    found = {}
+    for most in (1, 12):
+        with StandInServer(replies_from(halves)) as server:
+            opened = models(server, tmp_path / str(most), batching=Batching.of(most))
+            with almanaq.connect(str(source), model=opened) as connection:
+                result = connection.sql(pairs)
+            found[most] = sorted(result.rows), result.trace.text_calls
+            assert server.ledger.calls == 36 if most == 1 else server.ledger.calls <= 18
+    assert found[1] == found[12] == ([(0, 0), (1, 2), (2, 4)], 36)
