@@ -20,7 +20,9 @@ WRITTEN = {
     "SELECT l[1] AS x FROM t": "get(`l`, 0)",
     "SELECT 'x' = ANY(l) AS x FROM t": "EXISTS(`l`, e -> 'x' = e)",
     "SELECT btrim(a, 'x') AS x FROM t": "btrim(`a`, 'x')",
-    r"SELECT a ~ '^\w+$' AS x FROM t": r"REGEXP_LIKE(`a`, '(?s)^[\\p{L}\\p{N}_]+$')",
+    r"SELECT a ~ '^\w+$' AS x FROM t": r"REGEXP_LIKE(`a`, '(?s)^[\\p{L}\\p{Nl}\\p{Nd}",
+    r"SELECT a ~* 'k$' AS x FROM t": r"REGEXP_LIKE(`a`, '(?s)[Kk]\\z')",
+    r"SELECT regexp_replace(a, 'x|xy', '$\&\2', 'g') AS x FROM t": r"REGEXP_REPLACE(`a`, '(?s)xy|x', '\\$$0')",
     "SELECT array_agg(a ORDER BY b) AS x FROM t": "sort_array(COLLECT_LIST(named_struct(",
     "SELECT string_agg(a, ',' ORDER BY a) AS x FROM t": "listagg(`a`, ',') WITHIN GROUP (ORDER BY `a` NULLS LAST)",
     "SELECT a::numeric AS x FROM t": "DECIMAL(38, 9)",
@@ -56,12 +58,18 @@ def test_what_means_something_else_is_written_out(sql: str) -> None:
     assert WRITTEN[sql].replace("AS `x`", "").strip().lower() in written(sql).lower()
 
 
+def test_a_pattern_whose_first_find_is_not_the_longest_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="longer alternative first"):
+        written("SELECT substring(a FROM '(a|ab)(c|bcd)?') FROM t")
+
+
 @pytest.mark.parametrize(
     "sql",
     [
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r",
         "SELECT a FROM t ORDER BY a FETCH FIRST 2 ROWS WITH TIES",
         "SELECT a ~ b FROM t",
+        "SELECT a ~ '(?n)^x' FROM t",
         "SELECT a::time FROM t",
         "SELECT age(a) FROM t",
         "SELECT regexp_replace(a, 'x', 'y') FROM t",

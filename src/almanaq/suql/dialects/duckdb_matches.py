@@ -88,7 +88,7 @@ def matches(value: exp.Expr, pattern: exp.Expr, flags: str) -> exp.Expr:
     if isinstance(pattern, exp.Null):
         return exp.null()
     if isinstance(pattern, exp.Literal):
-        found = text(_any_match(pattern.name, flags))
+        found = text(any_match(pattern.name, flags))
     elif flags:
         raise UnsupportedError("~* takes a pattern that is written out on duckdb: write lower(…) ~ … of small letters")
     else:
@@ -97,7 +97,8 @@ def matches(value: exp.Expr, pattern: exp.Expr, flags: str) -> exp.Expr:
 
 
 @lru_cache(maxsize=1024)
-def _any_match(pattern: str, flags: str) -> str:
+def any_match(pattern: str, flags: str) -> str:
+    """Give a pattern of which a text has a match where it has one in PostgreSQL."""
     return write(with_neighbours(parse(pattern, Modes().with_letters(flags))))
 
 
@@ -138,12 +139,20 @@ class Match:
         """Give what a group of the first match is, 0 for all: NULL where it has no part in it."""
         place = exp.Literal.number(self.whole + number)
         found = call("regexp_extract", value, text(self.pattern), place, OVER_LINES)
+        return exp.Nullif(this=found, expression=text("")) if self.tells_apart(number) else found
+
+    def tells_apart(self, number: int) -> bool:
+        """Tell whether a group may be left out, which is NULL, and not the empty text.
+
+        Raises:
+            UnsupportedError: it may be left out, and may be empty.
+        """
         if number == 0 or not list(_optional(self.tree))[number - 1]:
-            return found
+            return False
         group = [part for part in parts(self.tree) if isinstance(part, Group)][number - 1]
         if nullable(group.inner):
-            raise UnsupportedError("a group that may be empty, and may be left out, is not supported on duckdb")
-        return exp.Nullif(this=found, expression=text(""))
+            raise UnsupportedError("a group that may be empty, and may be left out, is not supported on this engine")
+        return True
 
     def when_found(self, value: exp.Expr, found: exp.Expr) -> exp.Expr:
         """Give a result where there is a match, NULL where there is none."""

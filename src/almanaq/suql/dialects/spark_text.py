@@ -8,16 +8,18 @@ from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.dialects.date_formats import FIELDS_OF_JAVA, template_parts
+from almanaq.suql.dialects.duckdb_matches import any_match, first_match, plain
 from almanaq.suql.dialects.lists import mapped
-from almanaq.suql.dialects.patterns import in_re2, similar_as_regexp
+from almanaq.suql.dialects.patterns import similar_as_regexp
+from almanaq.suql.dialects.replacements import pieces_of
 
 
 def write_match(node: exp.Expr) -> exp.Expr:
     """Match a pattern anywhere in a text; dots match line ends in PostgreSQL."""
-    flags = "si" if isinstance(node, exp.RegexpILike) else "s"
+    folded = isinstance(node, exp.RegexpILike)
     if node.args.get("flag") is not None:
-        flags = "s" + ("i" if "i" in node.args["flag"].name else "")
-    return _call("regexp_like", node.this, _pattern(node.expression, flags))
+        folded = "i" in node.args["flag"].name
+    return _call("regexp_like", node.this, _pattern(any_match(_written(node.expression), "i" if folded else "")))
 
 
 def write_replace(node: exp.Expr) -> exp.Expr:
@@ -31,13 +33,21 @@ def write_replace(node: exp.Expr) -> exp.Expr:
     by = node.args["replacement"]
     if "g" not in flags or not isinstance(by, exp.Literal):
         raise UnsupportedError("regexp_replace takes the flag 'g', and a text that is written out, on spark")
-    written = by.name.replace("$", r"\$")
-    written = re.sub(r"\\(\d)", r"$\1", written).replace(r"\&", "$0")
-    return _call("regexp_replace", node.this, _pattern(node.expression, "s" + flags.replace("g", "")), _text(written))
+    pieces = pieces_of(by.name)
+    groups = any(isinstance(piece, int) and piece > 0 for piece in pieces)
+    match = first_match(_written(node.expression), flags.replace("g", ""), groups=groups)
+    if match.whole:
+        raise UnsupportedError("regexp_replace takes no pattern with a word's edge on spark: write [[:alnum:]]+")
+    written = "".join(
+        re.sub(r"[\\$]|^\d", r"\\\g<0>", piece) if isinstance(piece, str) else f"${piece}"
+        for piece in pieces
+        if isinstance(piece, str) or piece <= match.groups
+    )
+    return _call("regexp_replace", node.this, _pattern(match.pattern), _text(written))
 
 
 def write_similar(node: exp.Expr) -> exp.Expr:
-    return _call("regexp_like", node.this, _pattern(_text(similar_as_regexp(node.expression)), "s"))
+    return _call("regexp_like", node.this, _pattern(any_match(similar_as_regexp(node.expression), "")))
 
 
 def write_like(node: exp.Expr) -> exp.Expr:
@@ -55,9 +65,12 @@ def write_substring(node: exp.Expr) -> exp.Expr:
     """`substring(x FROM 'pattern')` is what matches; places before the first count on, not from the end."""
     start, length = node.args.get("start"), node.args.get("length")
     if isinstance(start, exp.Literal) and start.is_string and length is None:
-        group = "1" if re.search(r"(?<!\\)\((?!\?)", start.name) else "0"
-        pattern = _pattern(start, "s")
-        found = _call("regexp_extract", node.this, pattern, exp.Literal.number(group))
+        match = first_match(start.name, "", groups=True)
+        pattern = _pattern(match.pattern)
+        number = 1 if match.groups else 0
+        found: exp.Expr = _call("regexp_extract", node.this, pattern, exp.Literal.number(match.whole + number))
+        if match.tells_apart(number):
+            found = exp.Nullif(this=found, expression=_text(""))
         return exp.Case(ifs=[exp.If(this=_call("regexp_like", node.this, pattern), true=found)])
     if start is None:
         return node
@@ -173,25 +186,18 @@ def typed_array(array: exp.Expr) -> exp.Expr:
     return exp.cast(array.copy(), "array<text>") if isinstance(array.unnest(), exp.Null) else array.copy()
 
 
-def _pattern(pattern: exp.Expr, flags: str) -> exp.Expr:
-    """Give a pattern in Java's syntax, with letters of all languages."""
+def _written(pattern: exp.Expr) -> str:
+    pattern = plain(pattern)
     if not isinstance(pattern, exp.Literal):
         raise UnsupportedError("a regular expression is written out on spark")
-    found = in_re2(pattern, "DuckDB")
-    java = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES[match[1]], found.name)
-    return _text(f"(?{flags}){java}")
+    return pattern.name
 
 
-_CLASSES = {
-    **{"digit": r"\p{Nd}", "space": r"\s", "punct": r"\p{Punct}", "blank": r" \t", "xdigit": "0-9A-Fa-f"},
-    **{
-        "cntrl": r"\p{Cntrl}",
-        "print": r"\p{Print}",
-        "graph": r"\p{Graph}",
-        "ascii": r"\x00-\x7F",
-        "word": r"\p{L}\p{N}_",
-    },
-}
+def _pattern(pattern: str) -> exp.Expr:
+    """Give a pattern in RE2's syntax to Java, which reads all of it but edges of lines the same."""
+    if "(?m:" in pattern:
+        raise UnsupportedError("edges of lines in patterns are not supported on spark: split the text at line ends")
+    return _text(f"(?s){pattern}")
 
 
 def _text(value: str) -> exp.Literal:
