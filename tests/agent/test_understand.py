@@ -223,3 +223,34 @@ def test_what_names_two_columns_is_asked_back_and_answered_by_place():
             chat = connection.chat()
             assert chat.ask("which shirts are red").answer == "By “red”, do you mean the colour or collar?"
             assert [row[0] for row in chat.ask(answer).rows] == found
+
+
+def test_an_unusual_word_is_told_before_the_figure(connection):
+    said = connection.ask("average cost by harbor").answer
+    assert said.index("I took “cost” for the column ticket_price.") < said.index("I searched for")
+    assert "I took" not in connection.ask("average ticket price by harbor").answer
+
+
+@pytest.mark.parametrize("question", DECLINED)
+def test_a_query_to_edit_runs_and_rests_on_the_question(connection, vocabulary, question):
+    nearest = understand(question, vocabulary).nearest
+    if nearest is not None:
+        connection.sql(nearest)
+        assert "LIMIT" not in nearest or "first" in question or "highest" in question or "nicest" in question
+
+
+def test_where_no_query_is_near_the_columns_are_named(connection):
+    response = connection.ask("which ferry has the nicest view")
+    assert response.status == "no_query"
+    assert "SELECT" not in response.answer
+    assert "The columns of ferries are ferry id, ferry name, harbor" in response.answer
+
+
+def test_prose_is_asked_for_all_rows_that_fit():
+    notes = [f"The driver came at {hour} and said that the crates were wet again this week." for hour in range(9)]
+    table = pa.table({"delivery_id": range(9), "kilos": range(9), "note": notes})
+    with almanaq.connect({"deliveries": table}, model="local", cache=False) as opened:
+        answer = opened.ask("Which deliveries mention a refund?").answer
+        assert "answer(note, 'does this delivery mention refund?') = 'Yes'" in answer
+        assert "LIMIT" not in answer
+        assert "SELECT" not in opened.ask("was the customer of delivery 1 reimbursed?").answer

@@ -316,7 +316,16 @@ class Agent:
             responder, notes = LocalResponder(), (*notes, _UNSEEN)
         total = self._total(ran.suql, len(rows))
         found = Found(
-            question, searched, response.columns, rows, result.evidence, notes, ran.relaxed, ran.loosened, total
+            question,
+            searched,
+            response.columns,
+            rows,
+            result.evidence,
+            notes,
+            ran.relaxed,
+            ran.loosened,
+            total,
+            ran.parsed.readings,
         )
         if ran.empty:
             return replace(response, answer=_nothing(found, ran.told))
@@ -380,7 +389,7 @@ def _nothing(found: Found, told: Sequence[KeptOut]) -> str:
         if len(told) > 1 or any(each.values for each in told)
         else []
     )
-    return "\n".join([f"I searched for {found.searched}, and found nothing.", *said, *found.notes])
+    return "\n".join([*found.readings, f"I searched for {found.searched}, and found nothing.", *said, *found.notes])
 
 
 def _gave_up(question: str, failures: Sequence[Failure]) -> Response:

@@ -25,6 +25,7 @@ class Parsed:
         corrections: (as written, as understood) for misspelt names and values.
         usage: what the model calls cost.
         kind: what the asker does, where the parser found out more than the classifier said.
+        readings: sentences that say for what unusual words were taken; they come before what was found.
         notes: sentences that say how references to earlier turns were understood.
         keep: conditions of the query that must not be relaxed, beside those on keys and names.
     """
@@ -36,6 +37,7 @@ class Parsed:
     corrections: tuple[tuple[str, str], ...] = ()
     usage: Usage = field(default_factory=Usage)
     kind: TurnKind = "new"
+    readings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
 

@@ -22,17 +22,21 @@ class Judged:
     """The best query for a question.
 
     Attributes:
-        suql: the query that was understood, else the nearest that could be written.
+        suql: the query that was understood, else the nearest that could be written; None where none is near.
         probability: that it gives what was asked; 0 where it was not understood.
         unknown: the words that it leaves out; `missing` what else was not understood.
         between: a value and the columns between which it leaves open what is meant.
+        named: the relations that the question names, or that hold what it names.
+        readings: sentences that say for what unusual words were taken.
     """
 
-    suql: str
+    suql: str | None
     probability: float
     unknown: tuple[str, ...] = ()
     missing: str = ""
     between: tuple[str, tuple[str, ...]] | None = None
+    named: tuple[str, ...] = ()
+    readings: tuple[str, ...] = ()
 
 
 def probability(told: Mapping[str, float]) -> float:
@@ -49,12 +53,14 @@ def _weights() -> dict[str, float]:
     return weights
 
 
-def not_sure(judged: Judged) -> str:
-    """Say what was not understood, and give the nearest query to edit."""
+def not_sure(judged: Judged, held: str) -> str:
+    """Say what was not understood, and give the nearest query to edit; where none is near, what there is."""
     words = ", ".join(f"“{word}”" for word in dict.fromkeys(judged.unknown))
     why = f"I do not know what to make of {words}" if words else "I am not sure that I understood the question"
     if judged.missing:
         why = f"One thing is not clear to me: {judged.missing}"
+    if judged.suql is None:
+        return f"{why}, so I ran nothing. Ask again in the words of the tables. {held}"
     return (
         f"{why}, so I ran nothing. The nearest query that I could write is below; edit it, or ask again in the words "
         f"of the tables.\n\n    {judged.suql}"

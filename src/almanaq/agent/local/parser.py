@@ -7,18 +7,23 @@ from copy import copy
 from datetime import date
 from typing import Self
 
+from almanaq.agent.describe import words
 from almanaq.agent.engine_protocol import QueryEngine
 from almanaq.agent.history import Turn
 from almanaq.agent.local.confidence import CONFIDENCE, Judged, not_sure, probability
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.schema_index import Finds, SchemaIndex, Values
-from almanaq.agent.local.search.searches import searched, searches
+from almanaq.agent.local.search.searches import nearest_search, searched
 from almanaq.agent.local.taught import taught
 from almanaq.agent.local.understand import Understanding, understand
 from almanaq.agent.parser import Failure, Parsed
+from almanaq.agent.responder import holds
 from almanaq.agent.shots import Examples
 from almanaq.agent.small_talk import small_talk
 from almanaq.suql.catalog.relations import Catalog
+
+_LISTED = 12
+"""Most columns that a reply names."""
 
 
 class LocalParser:
@@ -87,9 +92,9 @@ class LocalParser:
             return Parsed("no_query")
         if judged.between is not None and self._confidence >= 0:
             return Parsed("clarify", reply=which(*judged.between))
-        if judged.probability < self._confidence:
-            return Parsed("no_query", reply=not_sure(judged))
-        return Parsed("query", judged.suql)
+        if judged.suql is None or judged.probability < self._confidence:
+            return Parsed("no_query", reply=not_sure(judged, _held(catalog, judged.named)))
+        return Parsed("query", judged.suql, readings=judged.readings)
 
     def understood(self, question: str, catalog: Catalog) -> Understanding:
         """Give what a question over tables means; read once, whoever asks for it in a turn."""
@@ -106,20 +111,21 @@ class LocalParser:
         """Give the query for a question over tables, and how surely it is right; None where no word is known."""
         understood = self.understood(question, catalog)
         if understood.suql is not None:
-            return Judged(understood.suql, probability(understood.told))
-        nearest = _asking_texts(question, self.vocabulary(catalog)) or understood.nearest
-        if nearest is None:
+            return Judged(understood.suql, probability(understood.told), readings=understood.readings)
+        nearest = nearest_search(question, self.vocabulary(catalog)) or understood.nearest
+        if nearest is None and not understood.named:
             return None
         missing = "" if understood.unknown else understood.missing
-        return Judged(nearest, 0.0, understood.unknown, missing, understood.between)
+        return Judged(nearest, 0.0, understood.unknown, missing, understood.between, understood.named)
 
 
-def _asking_texts(question: str, vocabulary: Vocabulary) -> str | None:
-    """Give the nearest query that asks prose for what no column tells; None where no table has any."""
-    if not any(place.kind == "prose" for place in vocabulary.index.all_places()):
-        return None
-    found = searches(question, vocabulary)
-    return found[0].suql() if found else None
+def _held(catalog: Catalog, named: Sequence[str]) -> str:
+    """Say what columns the relations have that a question names; of several, what the source holds."""
+    if len(named) != 1:
+        return holds(catalog)
+    columns = [words(column.name) for column in catalog.relation(named[0]).columns]
+    more = f" and {len(columns) - _LISTED} more" if len(columns) > _LISTED else ""
+    return f"The columns of {words(named[0])} are {', '.join(columns[:_LISTED])}{more}."
 
 
 def which(value: str, names: Sequence[str]) -> str:

@@ -15,11 +15,18 @@ from almanaq.agent.local.joining import bring
 from almanaq.agent.local.joins import ambiguous, paths
 from almanaq.agent.local.once import once
 from almanaq.agent.local.recognize.heard import heard
+from almanaq.agent.local.recognize.readings import readings
 from almanaq.agent.local.recognize.spans import Span, best_cover
+from almanaq.agent.local.recognize.tokens import Token
 from almanaq.agent.local.recognize.vocabulary import OWN, Vocabulary
 from almanaq.agent.local.recognize.words import words
 from almanaq.agent.local.schema_index import Place
 from almanaq.suql.catalog.relations import Relation
+
+_TELLING = "CVDOLH"
+"""Kinds of spans that tell more of a question than of which table it is."""
+_SHOWN = 5
+"""Most columns that a query to edit shows of a table whose rows have no name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,9 @@ class Understanding:
         unknown: the words of which nothing is known.
         missing: what was not understood, in words; "" where all was.
         told: what tells sure readings from doubtful ones (`compose.features`).
-        nearest: a query of what was understood, to edit; None where nothing was.
+        nearest: a query of what was understood, to edit; None where that is too little.
+        named: the relations that are named, or hold what is.
+        readings: sentences that say for what unusual words were taken.
         between: a value and the names of the columns between which it leaves open what is meant.
     """
 
@@ -40,6 +49,8 @@ class Understanding:
     missing: str = ""
     told: Mapping[str, float] = field(default_factory=dict)
     nearest: str | None = None
+    named: tuple[str, ...] = ()
+    readings: tuple[str, ...] = ()
     between: tuple[str, tuple[str, ...]] | None = None
 
 
@@ -49,19 +60,24 @@ def understand(question: str, vocabulary: Vocabulary) -> Understanding:
     tokens, found = heard(question, vocabulary)
     spans = best_cover(found, len(tokens))
     known = words().people
+    held = [r for s in spans if s.kind == "R" for r in s.data]
+    held = held or [place.relation for s in spans if s.kind in "CV" for place, _ in s.data]
+    named = tuple(dict.fromkeys(relation.name for relation in held))
     unknown = tuple(str(s.data) for s in spans if s.kind == "?" and str(s.data).casefold() not in known)
     if unknown:
         listed = "the words " + ", ".join(f"“{word}”" for word in unknown)
-        return Understanding(None, unknown, listed, nearest=_nearest(spans, vocabulary))
+        return Understanding(None, unknown, listed, nearest=_nearest(tokens, spans, vocabulary), named=named)
     try:
-        return _read(spans, vocabulary)
+        return _read(tokens, spans, vocabulary)
     except NotUnderstood as error:
         reason = str(error.args[0]) if error.args else ""
         between = error.args[1] if len(error.args) > 1 else None
-        return Understanding(None, (), reason, nearest=_nearest(spans, vocabulary), between=between)
+        return Understanding(
+            None, (), reason, nearest=_nearest(tokens, spans, vocabulary), named=named, between=between
+        )
 
 
-def _read(spans: Sequence[Span], vocabulary: Vocabulary) -> Understanding:
+def _read(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabulary) -> Understanding:
     """Give what one cover of the words asks for.
 
     Raises:
@@ -74,14 +90,17 @@ def _read(spans: Sequence[Span], vocabulary: Vocabulary) -> Understanding:
     ways = paths(vocabulary.hops, main)
     bring(composer.frame, main, ways, vocabulary)
     suql = write(composer.frame, main, ways)
-    return Understanding(suql, told=features(spans, composer.frame, main, mentioned))
+    told = features(spans, composer.frame, main, mentioned)
+    return Understanding(suql, told=told, readings=readings(tokens, spans, composer.frame.places))
 
 
-def _nearest(spans: Sequence[Span], vocabulary: Vocabulary) -> str | None:
-    """Give a query of what was understood of a question, to be edited."""
+def _nearest(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabulary) -> str | None:
+    """Give a query of what was understood of a question, to be edited; None where that is a table's name alone."""
+    if not any(span.kind in _TELLING for span in spans):
+        return None
     plain = [replace(span, kind="w", data="") if span.kind in "?vrk" else span for span in spans]
     try:
-        return _read(plain, vocabulary).suql
+        return _read(tokens, plain, vocabulary).suql
     except NotUnderstood:
         pass
     named = [relation for span in plain if span.kind == "R" for relation in span.data]
@@ -91,9 +110,8 @@ def _nearest(spans: Sequence[Span], vocabulary: Vocabulary) -> str | None:
     kin = {name for span in spans if span.kind == "r" for name in span.data}
     main = next((relation for relation in named if relation.name in kin), (named or held)[0])
     columns = [p for s in plain if s.kind == "C" for p, _ in s.data[:1] if p.relation == main and p.kind != "prose"]
-    frame = Frame(
-        [Term("", place) for place in columns or vocabulary.whole_name(main) or vocabulary.index.places[main.name]]
-    )
+    shown = columns or vocabulary.whole_name(main) or vocabulary.index.places[main.name][:_SHOWN]
+    frame = Frame([Term("", place) for place in shown])
     for span in plain:
         meant = [(p, value) for p, value in span.data if p.relation == main] if span.kind == "V" else []
         if len(meant) == 1 and not meant[0][0].column.array:

@@ -374,6 +374,8 @@ def _rank_groups(
     if told.counts and numbers and (not groups or named):
         groups, numbers = [*groups, *numbers], ()  # "the name and capacity of the stadium with the most concerts"
     groups = groups or (state.ranked_names() if len(frame.nouns) > 1 or told.common or function else [])
+    if len(groups) > 1 and any(place.kind == "date" for place in groups):
+        raise NotUnderstood("whether days are told apart")  # "which shop delivered most often"
     one_relation = len({place.relation.name for place in groups}) == 1
     if not one_relation or numbers or (state.aggregates and told.place is None):
         raise NotUnderstood("what is ranked")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+from almanaq.agent.local.frame import Test
 from almanaq.agent.local.lexicon import ENTITY_WORDS
 from almanaq.agent.local.once import once
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
@@ -36,6 +40,31 @@ def searched(question: str, vocabulary: Vocabulary) -> Wishes | None:
         return None
     wanted = told.relations or told.values or told.bounds or told.days or told.orders or found[0].phrases
     return found[0] if wanted else None  # "list all cities" asks for no rows
+
+
+def nearest_search(question: str, vocabulary: Vocabulary) -> str | None:
+    """Give a query, to be edited, of a turn read as a search where a table has prose; None where it would mislead.
+
+    It asks prose for one thing at most, no number, and not where the question wants a yes or a no.
+    """
+    if not any(place.kind == "prose" for place in vocabulary.index.all_places()):
+        return None
+    found = searches(question, vocabulary)[:1]
+    if not found:
+        return None
+    search, frame = found[0], found[0].frame
+    limit = frame.limit if frame.order else search.said.limit
+    if not search.phrases:
+        told = frame.tests or frame.members or frame.order or search.asked
+        return search.suql(replace(frame, limit=limit)) if told else None
+    asked = search.phrases[0]
+    if len(search.phrases) > 1 or search.asks_yes_or_no or any(letter.isdigit() for letter in asked.words):
+        return None
+    if not any(asked.question in test.template for test in frame.tests):
+        return None
+    mention = re.sub(r"^(does this .+?) have\b", r"\1 mention", asked.question)
+    tests = [Test(test.term, test.template.replace(asked.question, mention)) for test in frame.tests]
+    return search.suql(replace(frame, tests=tests, limit=limit))
 
 
 def is_reviewed(relation: Relation, vocabulary: Vocabulary) -> bool:

@@ -44,15 +44,20 @@ class Wishes:
         self.columns = Columns(said, vocabulary, main, self.ways)
         self.named = name_place(self.own)
 
-    def suql(self) -> str:
-        """Give the query."""
-        frame = self.frame
+    def suql(self, frame: Frame | None = None) -> str:
+        """Give the query of what is asked for; of another frame where there is one."""
+        frame = frame or self.frame
         try:
             bring(frame, self.main, self.ways, self.vocabulary)
         except NotUnderstood:  # by what a row has several of, rows are not put in order
             frame.order = [(term, down) for term, down in frame.order if term.place in self.own]
             bring(frame, self.main, self.ways, self.vocabulary)
         return write(frame, self.main, self.ways)
+
+    @property
+    def asks_yes_or_no(self) -> bool:
+        """Whether a question is opened by a verb: no rows are asked for."""
+        return self.said.folded(0) in _ASKING - {"what", "how", "can"}
 
     @cached_property
     def frame(self) -> Frame:
