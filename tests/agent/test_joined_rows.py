@@ -182,3 +182,28 @@ def test_a_column_of_the_rows_themselves_goes_before_a_table_of_that_name(questi
         assert response.rows, response.answer
         assert "JOIN" not in response.suql
         assert response.rows[0][0] == "Ann Holt" or len(response.rows) == 3
+
+
+SORTED = {
+    "average kilos by grade and checked": {("A", True, 150.0), ("B", False, 300.0), ("B", True, 200.0)},
+    "total kilos checked by growers": {(500,)},
+    "share of checked A": None,
+    "how many A were from North": None,
+}
+
+
+@pytest.mark.parametrize("question", SORTED)
+def test_each_part_of_a_question_plays_one_part(question):
+    """A column that says yes or no may group, or be done by somebody; what is counted or shared has to be said."""
+    tables = PLAIN.tables()
+    tables["deliveries"] = _table(
+        [(0, 1, 100, "A", True), (1, 1, 200, "A", True), (2, 2, 300, "B", False), (3, 3, 200, "B", True)],
+        delivery_id=pa.int64(),
+        grower_id=pa.int64(),
+        kilos=pa.int64(),
+        grade=pa.string(),
+        checked=pa.bool_(),
+    )
+    with almanaq.connect(tables, model="local", cache=False) as connection:
+        response = connection.ask(question)
+        assert (set(response.rows) or None) == SORTED[question], response.suql or response.answer

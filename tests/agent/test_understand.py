@@ -106,6 +106,8 @@ DECLINED = {
     "how fast are ferries in Oslo": "how much",
     "trips in the first week of 2025": "first",
     "trips in both March 2025 and May 2025": "two dates",
+    "harbors that never had wood": "all rows of each harbor",
+    "when was Ferry C last there": "ranked of one row",
 }
 
 

@@ -171,6 +171,9 @@ def _check_counted(
     frame, counted = composer.frame, composer.counted_relation
     if counted not in (None, main) and main in mentioned:
         raise NotUnderstood(f"how rows of {main.name} are counted")
+    unnamed = composer.counts and counted is None and composer.counted is None and not frame.nouns
+    if unnamed and any(relation != relations[0] for relation in relations):
+        raise NotUnderstood("rows of what are counted")  # "how many dogs had surgery"
     own = [place for place in _grouped(frame) if place.relation == counted]
     one = len({relation.name for relation in relations}) == 1
     if own and frame.having and one and vocabulary.names_rows(_grouped(frame)[0]):

@@ -277,7 +277,8 @@ def affirmed(state: State, match: re.Match[str]) -> bool:
     named = state.one(match, "a")
     assert named is not None
     place = state.place(named)
-    if place.kind != "boolean":
+    listed = re.search(r"B[wCRY&]*$", "".join(state.kinds[: match.start("a")]))  # "by species and chipped"
+    if place.kind != "boolean" or listed:
         return False
     forms = ("{} IS TRUE", "{} IS FALSE")
     if place.affirms == "1":

@@ -215,7 +215,8 @@ def _outputs(state: State, columns: list[Place]) -> None:
 
 def _check_share(state: State, columns: Sequence[Place]) -> None:
     frame = state.frame
-    if columns or frame.groups or state.superlative or state.counts or state.aggregates:
+    alone = not frame.nouns and bool(frame.tests)  # "share of chipped dogs": of dogs, or of what is chipped
+    if columns or frame.groups or state.superlative or state.counts or state.aggregates or alone:
         raise NotUnderstood("a share of more than rows")
     if len({place.relation.name for place in frame.places} | {r.name for r in frame.nouns}) > 1:
         raise NotUnderstood("of the rows of which table a share is asked for")
@@ -297,6 +298,12 @@ def _rows(state: State, columns: list[Place]) -> None:
             columns = [*state.names_of(facts_of[0]), *columns]  # a fact without its thing says little
         frame.wanted += [Term("", place) for place in columns]
         alone = len(columns) == 1 and columns[0].kind == "text" and not frame.nouns and not columns[0].identifier
+        if (
+            alone
+            and not state.tells_rows(columns[0])
+            and any("<>" in t.template or "NOT" in t.template for t in frame.tests)
+        ):
+            raise NotUnderstood(f"whether all rows of each {columns[0].column.name} are meant")
         ordered = "E" in state.kinds
         if ordered and not frame.order:
             frame.order.append((Term("", columns[0]), state.descending()))
@@ -339,13 +346,18 @@ def _check_computed(state: State) -> None:
     """Raise NotUnderstood where an average may be the column's own or one of rows: "average temperature in May"."""
     left = zip(state.spans, state.kinds, strict=True)
     if any(span.kind == kind == "C" and span.said == COMPUTED for span, kind in left) and not _asks_of_one(state):
-        raise NotUnderstood("whether the average of several rows is asked for")
+        raise NotUnderstood("whether the numbers of several rows are put together")
 
 
 def _asks_of_one(state: State) -> bool:
     """Say whether a row is asked for by its name."""
+    return bool(_named_by(state))
+
+
+def _named_by(state: State) -> list[Place]:
+    """Give the columns by which a row is asked for."""
     tested = [t.term.place for t in state.frame.tests if t.term.place is not None and t.template.startswith("{} = ")]
-    return any(state.vocabulary.names_rows(place) for place in tested)
+    return [place for place in tested if state.vocabulary.names_rows(place)]
 
 
 def _shown(state: State, relation: Relation, first: Place | None = None) -> list[Term]:
@@ -419,6 +431,8 @@ def _rank_rows(state: State, told: Superlative, columns: Sequence[Place], texts:
     frame = state.frame
     if told.place is None or state.counts or state.aggregates or frame.groups or frame.having:
         raise NotUnderstood("what is ranked")
+    if _asks_of_one(state) and {told.place.relation} == {p.relation for p in _named_by(state)}:
+        raise NotUnderstood("what is ranked of one row")  # "when was Mia last here"
     own = [place for place in texts if not frame.nouns and not state.tells_rows(place)]
     if own and not _is_extreme(state, told):
         raise NotUnderstood(f"whether single rows or each {own[0].column.name} is ranked")

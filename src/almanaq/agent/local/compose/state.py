@@ -239,6 +239,7 @@ class State:
         """Say whether the "by" of a span follows a verb in the passive: "owned by students" makes no groups."""
         before = self.spans[at - 1] if at else None
         passive = before is not None and (before.kind in "vr" or str(before.data).endswith(("ed", "en", "wn")))
+        passive = passive or (before is not None and before.kind == "C" and before.data[0][0].kind == "boolean")  # paid
         return self.spans[at].data == "by" and passive and before is not None and before.data not in words().grouping
 
     def tells_rows(self, place: Place) -> bool:

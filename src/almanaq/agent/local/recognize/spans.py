@@ -24,6 +24,8 @@ SPELLED |= dict(
 )
 _LONGEST_NAME = 6
 _AGGREGATES = ("average", "mean", "avg", "total", "sum", "maximum", "minimum", "max", "min", "median", "number", "how")
+_COMPUTING = 9
+"""How many of them compute something: the rest count."""
 _GENERIC = ("code", "score", "number", "value", "level", "rate", "figure", "amount", "id")
 """Nouns that say nothing beside the name of a column: the "iata code"."""
 
@@ -114,7 +116,7 @@ def _names(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
         if rivals > 1 and best < OWN and len(inside) == 1 and _is_verb(inside[0].folded):
             columns = ()  # "ordered" is no order_id
         if columns and spoken:
-            computed = COMPUTED if inside[0].folded in _AGGREGATES[:3] and len(inside) > 1 else ""
+            computed = COMPUTED if inside[0].folded in _AGGREGATES[:_COMPUTING] and len(inside) > 1 else ""
             score = (best + 0.05 * (best == 1.0)) * (last - first) + 0.01 * (last - first > 1)
             yield Span(first, last, "C", columns, score, computed)
         relations = vocabulary.relations_named(said)
