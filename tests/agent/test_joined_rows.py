@@ -207,3 +207,29 @@ def test_each_part_of_a_question_plays_one_part(question):
     with almanaq.connect(tables, model="local", cache=False) as connection:
         response = connection.ask(question)
         assert (set(response.rows) or None) == SORTED[question], response.suql or response.answer
+
+
+def test_what_a_row_has_several_of_is_not_shown_beside_it():
+    tables = {
+        "lamps": pa.table(
+            {
+                "lamp_id": [1, 2, 3],
+                "name": ["Aster", "Birch", "Cedar"],
+                "about": [f"A lamp of brass number {i}, made by hand and sold in the old town." for i in range(3)],
+            }
+        ),
+        "watts": pa.table({"id": [1, 1, 2], "lamp_id": [1, 1, 2], "level": [5, 9, 7]}),
+        "makers": pa.table({"lamp_id": [1, 1, 2], "maker": ["Orla", "Pihl", "Orla"], "town": ["Ry", "Ry", "Ebe"]}),
+    }
+    questions = [
+        "lamps with level",
+        "level of Aster",
+        "lamps by maker",
+        "lamps of Orla by level",
+        "brass lamps from Ry",
+    ]
+    with almanaq.connect(tables, model="local", cache=False) as connection:
+        for question in questions:
+            response = connection.ask(question)
+            assert response.status != "failed", response.answer
+            assert not response.suql or len(response.rows) <= 3

@@ -39,7 +39,8 @@ def searched(question: str, vocabulary: Vocabulary) -> Wishes | None:
     if not found or not is_reviewed(found[0].main, vocabulary):
         return None
     wanted = told.relations or told.values or told.bounds or told.days or told.orders or found[0].phrases
-    return found[0] if wanted else None  # "list all cities" asks for no rows
+    found[0].suql()
+    return found[0] if wanted and found[0].whole else None  # "list all cities" asks for no rows
 
 
 def nearest_search(question: str, vocabulary: Vocabulary) -> str | None:

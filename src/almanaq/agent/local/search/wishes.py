@@ -35,7 +35,11 @@ _SUMMARY = re.compile(
 
 
 class Wishes:
-    """One turn, read as a search of the rows of one relation."""
+    """One turn, read as a search of the rows of one relation.
+
+    Attributes:
+        whole: nothing that is to be shown had to be left out of the query, as what a row has several of.
+    """
 
     def __init__(self, said: Said, vocabulary: Vocabulary, main: Relation) -> None:
         self.said, self.vocabulary, self.main = said, vocabulary, main
@@ -43,16 +47,26 @@ class Wishes:
         self.own = vocabulary.index.places[main.name]
         self.columns = Columns(said, vocabulary, main, self.ways)
         self.named = name_place(self.own)
+        self.whole = True
 
     def suql(self, frame: Frame | None = None) -> str:
         """Give the query of what is asked for; of another frame where there is one."""
         frame = frame or self.frame
         try:
             bring(frame, self.main, self.ways, self.vocabulary)
-        except NotUnderstood:  # by what a row has several of, rows are not put in order
-            frame.order = [(term, down) for term, down in frame.order if term.place in self.own]
+        except NotUnderstood:
+            self.whole = False
+            self._keep_own(frame)
             bring(frame, self.main, self.ways, self.vocabulary)
         return write(frame, self.main, self.ways)
+
+    def _keep_own(self, frame: Frame) -> None:
+        """Neither show nor rank by what a row has several of; conditions on it may be fulfilled by any of them."""
+        frame.wanted = [t for t in frame.wanted if t.place is None or t.place in self.own] or [Term("", self.named)]
+        frame.order = [(term, down) for term, down in frame.order if term.place in self.own]
+        others = [test for test in frame.tests if test.term.place is not None and test.term.place not in self.own]
+        frame.tests = [test for test in frame.tests if test not in others]
+        frame.members += [Member(t.term.place.relation, (t,), True) for t in others if t.term.place is not None]
 
     @property
     def asks_yes_or_no(self) -> bool:
