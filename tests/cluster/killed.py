@@ -20,7 +20,7 @@ def test_right_rows_or_an_error_with_a_name(cluster: Cluster, kind: str) -> None
     found = moments(cluster, kind, KILLS)
     assert len(found) == KILLS
     for moment in found:
-        assert moment.recorded <= TEXTS
-        assert moment.again + moment.recorded <= TEXTS + CONCURRENCY
+        assert moment.asked <= TEXTS
+        assert moment.again + moment.asked <= TEXTS + CONCURRENCY
         assert moment.said == "" if kind == "client" else moment.said
     assert not list(cluster.sessions.glob("*/*/*.parquet")), "something is left in the sessions' folder"

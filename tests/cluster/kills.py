@@ -49,14 +49,14 @@ class Moment:
     Attributes:
         seconds: after the start of the client.
         said: "right rows", the message of a named error, or "" of a client that was killed itself.
-        recorded: replies that the first run had kept when it ended.
+        asked: texts that the model was asked about in the first run.
         again: calls of the second run.
         twice: texts that the model was asked about twice.
     """
 
     seconds: float
     said: str
-    recorded: int
+    asked: int
     again: int
     twice: int
 
