@@ -9,13 +9,6 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 
 _ESCAPES = re.compile(r"\\(.)", re.DOTALL)
-_CLASSES = {
-    "[:alpha:]": r"\p{L}",
-    "[:alnum:]": r"\p{L}\p{N}",
-    "[:upper:]": r"\p{Lu}",
-    "[:lower:]": r"\p{Ll}",
-}
-_WORD = re.compile(r"(?<!\\)\\w")
 _NOT_RE2 = re.compile(r"\(\?(?:=|!|<)|\\[1-9]|\\[mM]|\[\[:[<>]:\]\]")
 
 
@@ -30,18 +23,7 @@ def in_re2(pattern: exp.Expr, engine: str) -> exp.Expr:
         )
     words = {"y": r"\b", "Y": r"\B", "Z": r"\z"}
     written = _ESCAPES.sub(lambda match: words.get(match[1], match[0]), pattern.name)
-    return exp.Literal.string(_letters_of_all_languages(written) if engine == "DuckDB" else written)
-
-
-def _letters_of_all_languages(pattern: str) -> str:
-    """Write RE2's classes of letters, which are those of English, as those of Unicode."""
-    pattern = re.sub("|".join(map(re.escape, _CLASSES)), lambda match: _CLASSES[match[0]], pattern)
-    inside = re.compile(r"(?<!\\)\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]")  # a set in brackets
-    pieces, last = [], 0
-    for match in inside.finditer(pattern):
-        pieces += [_WORD.sub(r"[\\p{L}\\p{N}_]", pattern[last : match.start()]), _WORD.sub(r"\\p{L}\\p{N}_", match[0])]
-        last = match.end()
-    return "".join([*pieces, _WORD.sub(r"[\\p{L}\\p{N}_]", pattern[last:])])
+    return exp.Literal.string(written)
 
 
 def similar_as_regexp(pattern: exp.Expr) -> str:
