@@ -35,14 +35,14 @@ class Connection(ErrorsAsAttributes):
         errorhandler: DB-API 2.0's, which cursors take over when they are opened; None: errors are raised.
 
     >>> import almanaq
-    >>> dogs = {"name": ["Rex", "Bella"], "about": ["Rex is a friendly dog.", "Bella bites."]}
-    >>> con = almanaq.connect({"dogs": dogs})
-    >>> result = con.sql("SELECT name FROM dogs WHERE answer(about, 'is the dog friendly?') = 'Yes'")
+    >>> about = ["Rex is a friendly dog.", "Bella bites."]
+    >>> con = almanaq.connect({"dogs": {"name": ["Rex", "Bella"], "age": [7, 3], "about": about}})
+    >>> friendly = "SELECT name FROM dogs WHERE answer(about, 'is the dog friendly?') = 'Yes'"
+    >>> result = con.sql(friendly)
     >>> result.rows
     [('Rex',)]
     >>> [evidence.quote for row in result.evidence for evidence in row]
     ['Rex is a friendly dog.']
-    >>> con.close()
     """
 
     errorhandler: ErrorHandler | None = None
@@ -60,28 +60,54 @@ class Connection(ErrorsAsAttributes):
         return self._engine
 
     def check_open(self) -> None:
-        """Raise UsageError (an InterfaceError of DB-API 2.0) when the connection was closed."""
+        """Raise UsageError (an InterfaceError of DB-API 2.0) when the connection was closed.
+
+        >>> con.check_open()
+        """
         if self._engine is None:
             raise UsageError("this connection is closed; open another with almanaq.connect(…)")
 
     @property
     def models(self) -> Models:
-        """The models that read this connection's texts and questions."""
+        """The models that read this connection's texts and questions.
+
+        >>> con.models.name, con.models.reader.remote
+        ('local', False)
+        """
         return self._models
 
     @property
     def catalog(self) -> Catalog:
-        """The relations of the source, with the kind of each column."""
+        """The relations of the source: their columns with types and kinds, keys, and numbers of rows.
+
+        >>> [(column.name, column.type) for column in con.catalog.relations[0].columns]
+        [('name', 'text'), ('age', 'bigint'), ('about', 'text')]
+        """
         return self.engine.catalog
 
     @property
     def examples(self) -> Examples:
-        """Questions with their SUQL that a person wrote for the source."""
+        """Questions with their SUQL that a person wrote for the source; () where there is no such file.
+
+        >>> with almanaq.connect("sample:restaurants") as sample:
+        ...     question, suql = sample.examples[0]
+        >>> question
+        'Somewhere in San Francisco for ramen, not too pricey, where we do not have to queue?'
+        """
         return self._shots
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was mended or could not be read while the source was loaded; () for a database that is read in place."""
+        """What was mended or could not be read while the source was loaded; () for a database that is read in place.
+
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = pathlib.Path(folder, "dogs.csv")
+        ...     _ = file.write_text("name,age\\nRex,7\\nBella,3,5\\n")
+        ...     with almanaq.connect(file) as dogs:
+        ...         print(*dogs.warnings)
+        dogs.csv, first in line 3: 1 of 2 rows do not have 2 fields (1 have more, which are left out): ...
+        """
         reports = getattr(self._database, "reports", ())
         loaded = tuple(message for report in reports for message in report.messages)
         return loaded + tuple(f"the view {name!r} is left out: {why}" for name, why in self._database.catalog().broken)
@@ -94,7 +120,7 @@ class Connection(ErrorsAsAttributes):
         options: Options | None = None,
         accuracy: Accuracy | None = None,
     ) -> Result:
-        """Run a SUQL query and give its rows, the evidence for them and a trace.
+        """Run a SUQL query; return its rows, the evidence for them and a trace of what it took.
 
         Args:
             params: values for the `?` in the query, in order.
@@ -107,35 +133,67 @@ class Connection(ErrorsAsAttributes):
             ParameterError: the parameters do not fit it.
             BudgetExceeded: too many calls were expected, or were made; `.partial` holds rows that are sure.
             DataError, OperationalError: a value cannot be computed; the database failed, or the model.
+
+        A text that says nothing of the question answers NULL, and a structured condition saves calls.
+
+        >>> result = con.sql("SELECT name, answer(about, 'is the dog friendly?') FROM dogs WHERE age < ?", [5])
+        >>> result.rows, result.trace.text_calls
+        ([('Bella', None)], 1)
+        >>> con.sql("SELECT nmae FROM dogs")
+        Traceback (most recent call last):
+        almanaq.errors.UnknownNameError: no column named 'nmae'; did you mean 'name'? ...
         """
         return self.engine.run(suql, params, options=self._targeted(suql, options, accuracy))
 
     def _targeted(self, suql: str, options: Options | None, accuracy: Accuracy | None = None) -> Options | None:
-        """Give the options with the targets that are given, or that a hint in the query names."""
+        """Return the options with the targets that are given, or that a hint in the query names."""
         from almanaq.suql.accuracy.targets import hinted
 
         targets = accuracy or hinted(suql)
         return options if targets is None else replace(options or self.engine.options, accuracy=targets)
 
     def stream(self, suql: str, params: Sequence[Any] = ()) -> AsyncIterator[Row]:
-        """Yield the rows of a query as they are found; leaving the loop stops its model calls."""
+        """Yield the rows of a query as they are found; leaving the loop stops its model calls.
+
+        >>> import asyncio
+        >>> async def names():
+        ...     return [name async for (name,) in con.stream(friendly)]
+        >>> asyncio.run(names())
+        ['Rex']
+        """
         return self.engine.stream(suql, params)
 
     def explain(
         self, suql: str, params: Sequence[Any] = (), *, verbose: bool = False, options: Options | None = None
     ) -> Explanation:
-        """Give the plan with its predicted rows and calls; no model is called. `verbose` shows every rule's effect.
+        """Return the plan of a query with the rows and calls that are predicted; no model is called.
 
-        >>> import almanaq
-        >>> with almanaq.connect("sample:restaurants") as con:
-        ...     plan = con.explain("SELECT name FROM restaurants WHERE answer(reviews, 'is it quiet?') = 'Yes'")
+        Args:
+            verbose: the plan shows what each rule of the optimizer did, too.
+
+        >>> plan = con.explain(friendly + " AND age > 5")
         >>> [line.stage for line in plan.stages]
         ['text filter', 'output']
+        >>> print(plan)
+        1. text filter ...
+            rows: SELECT ... WHERE "dogs"."age" > 5
+            keep: answer(about, 'is the dog friendly?') = 'Yes'
+            expected: 1 row, 1 call
+        2. output ...
         """
         return self.engine.explain(suql, params, verbose=verbose, options=self._targeted(suql, options))
 
     def analyze(self, suql: str, params: Sequence[Any] = (), *, options: Options | None = None) -> Explanation:
-        """Run a query and give its plan with predicted and actual rows and calls side by side."""
+        """Run a query; return its plan with the predicted and the actual rows and calls side by side.
+
+        >>> print(con.analyze(friendly))
+        1. text filter ...
+            rows: SELECT ...
+            keep: answer(about, 'is the dog friendly?') = 'Yes'
+            expected: 1 row, 2 calls
+            actual:   1 row, 2 candidates, 2 calls, seconds ...
+        2. output ...
+        """
         return self.engine.analyze(suql, params, options=self._targeted(suql, options))
 
     def estimate(
@@ -162,6 +220,14 @@ class Connection(ErrorsAsAttributes):
         Raises:
             RefusedQueryError: the rows of the query are not those that pass one text filter.
             UsageError: neither `width` nor `calls` is given, or a number is out of its range.
+
+        >>> from almanaq.testing import FunctionModel
+        >>> dogs = {"about": [f"Dog {n} is {'friendly' if n % 4 else 'shy'}." for n in range(200)]}
+        >>> model = FunctionModel(lambda text, question: "Yes" if "friendly" in text else "No")
+        >>> counted = almanaq.connect({"dogs": dogs}, model=model, cache=False)
+        >>> found = counted.estimate("SELECT * FROM dogs WHERE answer(about, 'friendly?') = 'Yes'", calls=50)
+        >>> found.asked, found.low <= 150 <= found.high
+        (50, True)
         """
         from almanaq.suql.accuracy.estimates import Counting
 
@@ -184,6 +250,13 @@ class Connection(ErrorsAsAttributes):
         Raises:
             RefusedQueryError: the query does not count rows by one answer, or that has no options.
             UsageError: neither `width` nor `calls` is given, or a number is out of its range.
+
+        >>> from almanaq.testing import FunctionModel
+        >>> model = FunctionModel(lambda text, question: "shy" if "bites" in text else "bold")
+        >>> moods = almanaq.connect({"dogs": {"about": about * 50}}, model=model, cache=False)
+        >>> query = "SELECT answer(about, 'mood?', ARRAY['shy', 'bold']), count(*) FROM dogs GROUP BY 1"
+        >>> {group.answer: group.value for group in moods.estimate_groups(query, calls=40).groups}
+        {'shy': 50, 'bold': 50, None: 0}
         """
         from almanaq.suql.accuracy.estimates import Counting
 
@@ -207,6 +280,15 @@ class Connection(ErrorsAsAttributes):
         Raises:
             RefusedQueryError: the query gives more than the mean of one numeric answer.
             UsageError: an answer lies outside of the bounds, too few rows have one, or a number is out of its range.
+
+        >>> from almanaq.testing import FunctionModel
+        >>> model = FunctionModel(lambda text, question: text.removeprefix("It weighs "))
+        >>> weights = {"about": [f"It weighs {5 + n % 3}" for n in range(120)]}
+        >>> weighed = almanaq.connect({"dogs": weights}, model=model, cache=False)
+        >>> query = "SELECT avg(answer(about, 'weight in kg?')::numeric) FROM dogs"
+        >>> mean = weighed.estimate_average(query, calls=60, bounds=(0, 10))
+        >>> mean.asked, mean.low <= 6 <= mean.high
+        (60, True)
         """
         from almanaq.suql.accuracy.estimates import Averaging, Counting
 
@@ -216,16 +298,12 @@ class Connection(ErrorsAsAttributes):
     def why_not(
         self, suql: str, key: Mapping[str, Any], params: Sequence[Any] = (), *, options: Options | None = None
     ) -> WhyNot:
-        """Give each condition of a query's WHERE with what it comes to for the row that `key` names, and the quotes.
+        """Return each condition of a query's WHERE with what it comes to for one row, and the quotes it rests on.
 
         Args:
             key: values of columns that name the row, as `{"id": 7}`.
 
-        >>> import almanaq
-        >>> dogs = {"name": ["Rex", "Bella"], "about": ["Rex is a friendly dog.", "Bella bites."]}
-        >>> query = "SELECT name FROM dogs WHERE answer(about, 'is the dog friendly?') = 'Yes'"
-        >>> with almanaq.connect({"dogs": dogs}) as con:
-        ...     print(con.why_not(query, {"name": "Bella"}))
+        >>> print(con.why_not(friendly, {"name": "Bella"}))
         no information  answer(about, 'is the dog friendly?') = 'Yes'
         """
         return self.engine.why_not(suql, key, params, options=options)
@@ -238,17 +316,34 @@ class Connection(ErrorsAsAttributes):
         Args:
             history: the turns so far, the oldest first: `response.turn()` of each reply.
             options: choices for the queries of this reply in place of the connection's.
+
+        >>> reply = con.ask("How many dogs are older than 5?")
+        >>> reply.status, reply.rows, reply.suql
+        ('answered', ((1,),), 'SELECT COUNT(*) FROM dogs WHERE age > 5')
         """
         return self._agent_with(options).respond(question, history)
 
     def ask_stream(
         self, question: str, history: Sequence[Turn] = (), *, options: Options | None = None
     ) -> Iterator[Event]:
-        """Yield what happens while a question is answered: tables, query, progress, rows, text; last, the Response."""
+        """Yield what happens while a question is answered: tables, query, progress, rows, text; last, the Response.
+
+        >>> events = list(con.ask_stream("How many dogs are older than 5?"))
+        >>> [event.suql for event in events if event.kind == "query"]
+        ['SELECT COUNT(*) FROM dogs WHERE age > 5']
+        >>> events[-1].response.status
+        'answered'
+        """
         return self._agent_with(options).events(question, history)
 
     def chat(self, history: Sequence[Turn] = ()) -> Chat:
-        """Give a conversation, which remembers its turns: `chat.ask(…)`, `chat.stream(…)`, `chat.astream(…)`."""
+        """Return a conversation, which remembers its turns: `chat.ask(…)`, `chat.stream(…)`, `chat.astream(…)`.
+
+        >>> chat = con.chat()
+        >>> _ = chat.ask("Which dogs are older than 2?")
+        >>> chat.ask("How many are there?").rows
+        ((2,),)
+        """
         from almanaq.agent.chat import Chat
 
         return Chat(self.agent, tuple(history))
@@ -267,9 +362,12 @@ class Connection(ErrorsAsAttributes):
         return self.agent if options is None else self.agent.with_options(options.for_agent())
 
     def public(self) -> Connection:
-        """Give a connection to the same source that knows nothing of its private columns, for clients from anywhere.
+        """Return a connection to the same source that knows nothing of its private columns, for clients from anywhere.
 
         It is open as long as this one is, and has its models and options.
+
+        >>> con.public().sql("SELECT count(*) FROM dogs")[0]
+        (2,)
         """
         from almanaq.suql.databases.public import PublicDatabase
 
@@ -278,7 +376,11 @@ class Connection(ErrorsAsAttributes):
         return Connection(self.engine.over(database), database, self._models, self._shots)
 
     def cursor(self) -> Cursor:
-        """Give a DB-API 2.0 cursor."""
+        """Return a DB-API 2.0 cursor.
+
+        >>> con.cursor().execute("SELECT name FROM dogs ORDER BY age").fetchone()
+        ('Bella',)
+        """
         self.check_open()
         return Cursor(self)
 
@@ -291,7 +393,14 @@ class Connection(ErrorsAsAttributes):
         self.check_open()
 
     def close(self) -> None:
-        """Close the source; closing again does nothing."""
+        """Close the source; closing again does nothing. What is used after that raises UsageError.
+
+        >>> closed = almanaq.connect({"dogs": {"name": ["Rex"]}})
+        >>> closed.close()
+        >>> closed.sql("SELECT name FROM dogs")
+        Traceback (most recent call last):
+        almanaq.errors.UsageError: this connection is closed; open another with almanaq.connect(…)
+        """
         if self._engine is not None:
             self._engine = None
             self._database.close()

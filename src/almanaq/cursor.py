@@ -49,6 +49,7 @@ class Cursor:
     ...     _ = cursor.execute("SELECT n FROM t WHERE n > ? ORDER BY n", (1,))
     ...     cursor.rowcount, cursor.fetchone(), cursor.rownumber, list(cursor)
     (2, (2,), 1, [(3,)])
+    >>> cursor = con.cursor()
     """
 
     lastrowid: None = None
@@ -65,31 +66,52 @@ class Cursor:
 
     @property
     def description(self) -> tuple[tuple[Any, ...], ...] | None:
-        """(name, Arrow type, and five times None) for each column; None before a query has run."""
+        """(name, Arrow type, and five times None) for each column; None before a query has run.
+
+        >>> cursor.execute("SELECT n FROM t").description
+        (('n', 'int64', None, None, None, None, None),)
+        """
         if self._result is None:
             return None
         return tuple((f.name, str(f.type), None, None, None, None, None) for f in self._result.table.schema)
 
     @property
     def rowcount(self) -> int:
-        """The number of rows of the query, -1 before one has run."""
+        """The number of rows of the query, -1 before one has run.
+
+        >>> con.cursor().rowcount, con.cursor().execute("SELECT n FROM t WHERE n > 1").rowcount
+        (-1, 2)
+        """
         return -1 if self._result is None else len(self._rows)
 
     @property
     def rownumber(self) -> int | None:
-        """The number of the row that is fetched next, the first being 0; None before a query has run."""
+        """The number of the row that is fetched next, the first being 0; None before a query has run.
+
+        >>> _ = cursor.execute("SELECT n FROM t").fetchmany(2)
+        >>> cursor.rownumber
+        2
+        """
         return None if self._result is None else self._next
 
     @property
     def result(self) -> Result:
-        """The whole Result of the last query, with evidence and trace."""
+        """The whole Result of the last query, with evidence and trace; UsageError before one has run.
+
+        >>> cursor.execute("SELECT n FROM t").result.trace.text_calls
+        0
+        """
         self._check_open()
         if self._result is None:
             raise UsageError("no query has run on this cursor; call execute(…) first")
         return self._result
 
     def execute(self, operation: str, parameters: Parameters = ()) -> Self:
-        """Run a SUQL query, `?` standing for the parameters; errors are those of `Connection.sql`."""
+        """Run a SUQL query, `?` standing for the parameters; return this cursor. Errors are those of `Connection.sql`.
+
+        >>> cursor.execute("SELECT n FROM t WHERE n IN (?, ?) ORDER BY n", (1, 3)).fetchall()
+        [(1,), (3,)]
+        """
         self.messages.clear()
         try:
             self._check_open()
@@ -101,16 +123,23 @@ class Cursor:
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Iterable[Parameters]) -> Self:
-        """Run a SUQL query for each of some lists of parameters; the rows of the last stand to be fetched."""
+        """Run a SUQL query for each of some lists of parameters; the rows of the last stand to be fetched.
+
+        >>> cursor.executemany("SELECT n FROM t WHERE n = ?", [(1,), (2,)]).fetchall()
+        [(2,)]
+        """
         for parameters in seq_of_parameters:
             self.execute(operation, parameters)
         return self
 
     def callproc(self, procname: str, parameters: Parameters = ()) -> Parameters:
-        """Run `SELECT procname(parameters)` and give the parameters back, which no function here changes.
+        """Run `SELECT procname(parameters)`; return the parameters, which no function here changes.
 
         Args:
             procname: a function that a query may call.
+
+        >>> cursor.callproc("upper", ("rex",)), cursor.fetchone()
+        (('rex',), ('REX',))
         """
         if not _NAME.fullmatch(procname):
             self._handle(ProgrammingError(f"{procname!r} is no name of a function"))
@@ -119,12 +148,22 @@ class Cursor:
         return parameters
 
     def fetchone(self) -> Row | None:
-        """Give the next row, or None after the last."""
+        """Return the next row, or None after the last.
+
+        >>> _ = cursor.execute("SELECT n FROM t WHERE n = 1")
+        >>> cursor.fetchone(), cursor.fetchone()
+        ((1,), None)
+        """
         rows = self.fetchmany(1)
         return rows[0] if rows else None
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """Give the next `size` rows, fewer at the end."""
+        """Return the next `size` rows (None: `arraysize` of them), fewer at the end.
+
+        >>> _ = cursor.execute("SELECT n FROM t ORDER BY n")
+        >>> cursor.fetchmany(2), cursor.fetchmany(2)
+        ([(1,), (2,)], [(3,)])
+        """
         self._check_fetchable()
         start = self._next
         rows = self._rows[start : start + (self.arraysize if size is None else size)]
@@ -132,11 +171,22 @@ class Cursor:
         return list(rows)
 
     def fetchall(self) -> list[Row]:
-        """Give all rows that were not fetched yet."""
+        """Return all rows that were not fetched yet.
+
+        >>> _ = cursor.execute("SELECT n FROM t ORDER BY n").fetchone()
+        >>> cursor.fetchall()
+        [(2,), (3,)]
+        """
         return self.fetchmany(len(self._rows))
 
     def scroll(self, value: int, mode: Literal["relative", "absolute"] = "relative") -> None:
-        """Go on with another row: `value` rows from here, or that row; IndexError where there is none."""
+        """Go on with another row: `value` rows from here, or that row; IndexError where there is none.
+
+        >>> _ = cursor.execute("SELECT n FROM t ORDER BY n").fetchall()
+        >>> cursor.scroll(-2)
+        >>> cursor.fetchone()
+        (2,)
+        """
         self._check_fetchable()
         if mode not in ("relative", "absolute"):
             raise ProgrammingError(f"scroll: {mode!r} is unknown; give 'relative' or 'absolute'")
@@ -146,7 +196,11 @@ class Cursor:
         self._next = place
 
     def nextset(self) -> None:
-        """Give None: a query has one set of rows."""
+        """Return None: a query has one set of rows.
+
+        >>> print(cursor.nextset())
+        None
+        """
         self._check_open()
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
@@ -156,7 +210,14 @@ class Cursor:
         """Do nothing, as DB-API 2.0 allows."""
 
     def close(self) -> None:
-        """Let go of the rows; closing again does nothing."""
+        """Let go of the rows; closing again does nothing. The connection stays open.
+
+        >>> other = con.cursor()
+        >>> other.close()
+        >>> other.fetchone()
+        Traceback (most recent call last):
+        almanaq.errors.UsageError: this cursor is closed; open another with connection.cursor()
+        """
         self._result, self._rows, self._closed = None, (), True
 
     def __iter__(self) -> Self:
@@ -191,7 +252,7 @@ class Cursor:
 
 
 def _python_rows(result: Result) -> Sequence[Row]:
-    """Give the rows of a result with intervals as Python's own timedelta."""
+    """Return the rows of a result with intervals as Python's own timedelta."""
     if not any(str(field.type) == "month_day_nano_interval" for field in result.table.schema):
         return result.rows
     return [tuple(map(python_value, row)) for row in result.rows]

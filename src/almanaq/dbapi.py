@@ -63,7 +63,7 @@ Binary = bytes
 
 
 def DateFromTicks(ticks: float) -> datetime.date:  # noqa: N802, PEP 249 spells it so
-    """Give the day, in local time, of a number of seconds since 1970.
+    """Return the day, in local time, of a number of seconds since 1970.
 
     >>> DateFromTicks(86_400 * 1.5)
     datetime.date(1970, 1, 2)
@@ -72,12 +72,21 @@ def DateFromTicks(ticks: float) -> datetime.date:  # noqa: N802, PEP 249 spells 
 
 
 def TimeFromTicks(ticks: float) -> datetime.time:  # noqa: N802
-    """Give the time of day, in local time, of a number of seconds since 1970."""
+    """Return the time of day, in local time, of a number of seconds since 1970.
+
+    >>> TimeFromTicks(0).minute in (0, 30, 45)
+    True
+    """
     return datetime.datetime.fromtimestamp(ticks).time()
 
 
 def TimestampFromTicks(ticks: float) -> datetime.datetime:  # noqa: N802
-    """Give the moment, in local time and without a zone, of a number of seconds since 1970."""
+    """Return the moment, in local time and without a zone, of a number of seconds since 1970.
+
+    >>> moment = TimestampFromTicks(86_400 * 1.5)
+    >>> moment.year, moment.tzinfo
+    (1970, None)
+    """
     return datetime.datetime.fromtimestamp(ticks)
 
 

@@ -29,6 +29,9 @@ AlmanaqError  (Error)
 └── BenchmarkError                a dataset, run folder, record or retriever is at fault
 
 `Warning` is PEP 249's too; it is never raised: what a query has to warn of stands in its trace.
+
+>>> import almanaq
+>>> con = almanaq.connect({"dogs": {"name": ["Rex", "Bella"], "about": ["Rex is friendly.", "Bella bites."]}})
 """
 
 from __future__ import annotations
@@ -39,7 +42,14 @@ from collections.abc import Iterable, Sequence
 
 
 class AlmanaqError(Exception):
-    """The root of every error that almanaq raises on purpose."""
+    """The root of every error that almanaq raises on purpose.
+
+    >>> try:
+    ...     con.sql("SELECT nmae FROM dogs")
+    ... except AlmanaqError as error:
+    ...     print(type(error).__name__, error.exit_code)
+    UnknownNameError 1
+    """
 
     exit_code = 1
 
@@ -56,23 +66,59 @@ class Warning(Exception):
 
 
 class InterfaceError(AlmanaqError):
-    """almanaq is used in a way that cannot work."""
+    """almanaq is used in a way that cannot work.
+
+    >>> try:
+    ...     almanaq.connect({"dogs": {"name": ["Rex"]}}, order="random")
+    ... except InterfaceError as error:
+    ...     print(error)
+    order: 'random' is unknown; known: similarity, table
+    """
 
 
 class DatabaseError(AlmanaqError):
-    """A query cannot be run, or failed."""
+    """A query cannot be run, or failed: what code that runs queries of others catches.
+
+    >>> for query in ("SELECT nmae FROM dogs", "DELETE FROM dogs", "SELECT name::int FROM dogs"):
+    ...     try:
+    ...         con.sql(query)
+    ...     except DatabaseError as error:
+    ...         print(type(error).__name__)
+    UnknownNameError
+    RefusedQueryError
+    DataError
+    """
 
 
 class ProgrammingError(DatabaseError):
-    """The text of a query is at fault: its syntax, a name, a type."""
+    """The text of a query is at fault: its syntax, a name, a type.
+
+    >>> con.sql("SELECT * FROM dgos")
+    Traceback (most recent call last):
+    almanaq.errors.UnknownNameError: no relation named 'dgos'; did you mean 'dogs'? ...
+    >>> issubclass(UnknownNameError, ProgrammingError)
+    True
+    """
 
 
 class NotSupportedError(DatabaseError):
-    """What is not done here: writing, or what the database cannot do."""
+    """What is not done here: writing, or what the database cannot do.
+
+    >>> try:
+    ...     con.sql("DROP TABLE dogs")
+    ... except NotSupportedError as error:
+    ...     print(error)
+    only a SELECT may run here; ...
+    """
 
 
 class DataError(DatabaseError):
-    """A value cannot be computed or read: division by zero, a cast that fails, a number out of range."""
+    """A value cannot be computed or read: division by zero, a cast that fails, a number out of range.
+
+    >>> con.sql("SELECT name::int FROM dogs")
+    Traceback (most recent call last):
+    almanaq.errors.DataError: Conversion Error: Could not convert string 'Rex' to INT32 ...
+    """
 
 
 class IntegrityError(DatabaseError):
@@ -84,31 +130,54 @@ class InternalError(DatabaseError):
 
 
 class OperationalError(DatabaseError):
-    """The database or a model failed while a query ran; the query is not at fault."""
+    """The database or a model failed while a query ran; the query is not at fault.
+
+    >>> [each.__name__ for each in OperationalError.__subclasses__()]
+    ['SourceError', 'DeadlineExceeded', 'ModelError', 'BudgetExceeded']
+    """
 
 
 # --- errors of our own -----------------------------------------------------------------------------------------------
 
 
 class UsageError(InterfaceError):
-    """A flag, setting or name that does not exist, or something that was closed."""
+    """A flag, setting or name that does not exist, or something that was closed.
+
+    >>> almanaq.connect({"dogs": {"name": ["Rex"]}}, model="locl")
+    Traceback (most recent call last):
+    almanaq.errors.UsageError: no model is called 'locl'; did you mean 'local'?; change --model or ALMANAQ_MODEL
+    """
 
     exit_code = 2
 
 
 class ParameterError(UsageError, ProgrammingError):
-    """The parameters do not fit the query: too few or too many, or of a type that no database takes."""
+    """The parameters do not fit the query: too few or too many, or of a type that no database takes.
+
+    >>> con.sql("SELECT name FROM dogs WHERE name = ?")
+    Traceback (most recent call last):
+    almanaq.errors.ParameterError: the query has 1 placeholder(s) (?), but 0 parameter(s) were given
+    """
 
 
 class MissingExtraError(InterfaceError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed; the message says which extra brings it.
+
+    >>> print(MissingExtraError("pandas", "pandas", "Result.df()"))
+    Result.df() needs the package 'pandas': install it with  pip install 'almanaq[pandas]'
+    """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package {package!r}: install it with  pip install 'almanaq[{extra}]'")
 
 
 class SourceError(OperationalError):
-    """A file, folder, database or corpus cannot be opened or read."""
+    """A file, folder, database or corpus cannot be opened or read.
+
+    >>> almanaq.connect("no-such-folder/dogs.csv")
+    Traceback (most recent call last):
+    almanaq.errors.SourceError: there is no folder 'no-such-folder', so no source 'no-such-folder/dogs.csv'
+    """
 
 
 class QueryError(DatabaseError):
@@ -119,6 +188,12 @@ class QueryError(DatabaseError):
         query: the text of the query, when known.
         start: offset of the first faulty character in `query`.
         end: offset of the last faulty character in `query`.
+
+    >>> try:
+    ...     con.sql("SELECT nmae FROM dogs")
+    ... except QueryError as error:
+    ...     print(error.message, "|", error.query[error.start : error.end + 1])
+    no column named 'nmae'; did you mean 'name'? | nmae
     """
 
     def __init__(self, message: str, *, query: str | None = None, start: int | None = None, end: int | None = None):
@@ -127,19 +202,43 @@ class QueryError(DatabaseError):
 
 
 class QuerySyntaxError(QueryError, ProgrammingError):
-    """The query is not SUQL."""
+    """The query is not SUQL; the message draws carets under the place.
+
+    >>> con.sql("SELECT name FORM dogs")
+    Traceback (most recent call last):
+    almanaq.errors.QuerySyntaxError: not a SUQL query: ... did you mean FROM?
+      line 1, column 18: ...
+    """
 
 
 class UnknownNameError(QueryError, ProgrammingError):
-    """The query names a relation, column or function that does not exist."""
+    """The query names a relation, column or function that does not exist; the message offers near names.
+
+    >>> con.sql("SELECT nmae FROM dogs")
+    Traceback (most recent call last):
+    almanaq.errors.UnknownNameError: no column named 'nmae'; did you mean 'name'?
+      line 1, column 8:
+        SELECT nmae FROM dogs
+               ^^^^
+    """
 
 
 class QueryTypeError(QueryError, ProgrammingError):
-    """The query uses a value of the wrong type or kind."""
+    """The query uses a value of the wrong type or kind.
+
+    >>> con.sql("SELECT answer(length(name), 'is it long?') FROM dogs")
+    Traceback (most recent call last):
+    almanaq.errors.QueryTypeError: answer() reads text, but ...
+    """
 
 
 class RefusedQueryError(QueryError, NotSupportedError):
-    """The query is not a single read-only SELECT, or calls a function that is not allowed."""
+    """The query is not a single read-only SELECT, or calls a function that is not allowed.
+
+    >>> con.sql("DELETE FROM dogs")
+    Traceback (most recent call last):
+    almanaq.errors.RefusedQueryError: only a SELECT may run here; this is a statement of the kind DELETE
+    """
 
 
 class PrivateColumnError(RefusedQueryError):
@@ -147,19 +246,48 @@ class PrivateColumnError(RefusedQueryError):
 
 
 class UnsupportedError(QueryError, NotSupportedError):
-    """The database cannot do what the query asks."""
+    """The database cannot do what the query asks: it is refused, and nothing of it is dropped silently.
+
+    >>> issubclass(UnsupportedError, QueryError), issubclass(UnsupportedError, NotSupportedError)
+    (True, True)
+    """
 
 
 class DeadlineExceeded(OperationalError):
-    """The query ran longer than its deadline and was interrupted."""
+    """The query ran longer than its deadline and was interrupted.
+
+    >>> from almanaq.testing import FunctionModel
+    >>> slow = FunctionModel(lambda text, question: "Yes", latency=5)
+    >>> con = almanaq.connect({"dogs": {"about": ["Rex"]}}, model=slow, deadline=0.05, cache=False)
+    >>> con.sql("SELECT answer(about, 'friendly?') FROM dogs")
+    Traceback (most recent call last):
+    almanaq.errors.DeadlineExceeded: ...
+    """
 
 
 class ModelError(OperationalError):
-    """A model cannot be used at all: wrong key, wrong URL, unknown name."""
+    """A model cannot be used at all: wrong key, wrong URL, unknown name. The query ends.
+
+    >>> from almanaq.testing import ScriptedModel
+    >>> locked = ScriptedModel(lambda prompt: ModelError("the key is wrong"))
+    >>> con = almanaq.connect({"dogs": {"about": ["Rex"]}}, model=locked, cache=False)
+    >>> con.sql("SELECT answer(about, 'friendly?') FROM dogs")
+    Traceback (most recent call last):
+    almanaq.errors.ModelError: the key is wrong
+    """
 
 
 class ModelCallError(ModelError):
-    """One call to a model failed after its retries."""
+    """One call to a model failed after its retries: its answer is NULL, and the trace counts it, unless `strict`.
+
+    >>> from almanaq.testing import FunctionModel
+    >>> def no_reply(text, question):
+    ...     raise ModelCallError("no reply")
+    >>> con = almanaq.connect({"dogs": {"about": ["Rex"]}}, model=FunctionModel(no_reply), cache=False)
+    >>> result = con.sql("SELECT answer(about, 'friendly?') FROM dogs")
+    >>> result.rows, result.trace.unknown_calls
+    ([(None,)], 1)
+    """
 
 
 class BudgetExceeded(OperationalError):
@@ -167,6 +295,11 @@ class BudgetExceeded(OperationalError):
 
     Attributes:
         partial: the rows that are surely in the full result, or None.
+
+    >>> query = "SELECT name FROM dogs WHERE answer(about, 'friendly?') = 'Yes'"
+    >>> con.sql(query, options=almanaq.Options(max_calls=1))
+    Traceback (most recent call last):
+    almanaq.errors.BudgetExceeded: the query is expected to make about 2 model calls, above the budget of 1: ...
     """
 
     exit_code = 3
@@ -177,14 +310,18 @@ class BudgetExceeded(OperationalError):
 
 
 class BenchmarkError(AlmanaqError):
-    """A dataset, run folder or record is at fault."""
+    """A dataset, run folder or record is at fault, or a retriever that is measured.
+
+    >>> issubclass(BenchmarkError, AlmanaqError), issubclass(BenchmarkError, DatabaseError)
+    (True, False)
+    """
 
 
 _ENGINE_ERRORS = (ProgrammingError, NotSupportedError, DataError, IntegrityError, InternalError, OperationalError)
 
 
 def engine_error(message: str, kind: type[BaseException]) -> DatabaseError:
-    """Give a database's error as ours, in the class of PEP 249 under which its driver has errors of that kind."""
+    """Return a database's error as ours, in the class of PEP 249 under which its driver has errors of that kind."""
     names = [base.__name__ for base in kind.__mro__]
     classes = {own.__name__: own for own in _ENGINE_ERRORS}
     return next((classes[name] for name in names if name in classes), OperationalError)(message)
@@ -196,7 +333,7 @@ def is_engine_error(error: BaseException) -> bool:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Give the end of a message that offers the known names nearest to `name`, or lists a few of them.
+    """Return the end of a message that offers the known names nearest to `name`, or lists a few of them.
 
     >>> suggest("nmae", ["name", "age"])
     "; did you mean 'name'?"
@@ -225,12 +362,12 @@ def nearest(name: str, known: Sequence[str], *, most: int = 3, alike: float = 0.
 
 
 def first_line(error: BaseException) -> str:
-    """Give the first line of what an error of another library says: the rest is its picture of the statement."""
+    """Return the first line of what an error of another library says: the rest is its picture of the statement."""
     return str(error).strip().split("\n", 1)[0] or type(error).__name__
 
 
 def near_names(message: str) -> list[str]:
-    """Give the names that a message offers with `suggest` in place of one that is not known."""
+    """Return the names that a message offers with `suggest` in place of one that is not known."""
     offered = message.rpartition("; did you mean ")[2] if "; did you mean " in message else ""
     return re.findall(r"'([^']*)'", offered.partition("?")[0])
 

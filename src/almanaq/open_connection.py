@@ -47,7 +47,7 @@ def connect(
     allow_http: bool = False,
     options: Options | None = None,
 ) -> Connection:
-    """Open a source and give a connection to it; nothing is downloaded and nothing is written to the source.
+    """Open a source and return a connection to it; nothing is downloaded and nothing is written to the source.
 
     Args:
         source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON or Parquet files or workbooks, one such file, a
@@ -78,6 +78,9 @@ def connect(
     >>> with connect({"dogs": {"name": ["Rex", "Bella"], "age": [7, 3]}}) as con:
     ...     print(con.sql("SELECT name FROM dogs WHERE age > ?", [5]).rows)
     [('Rex',)]
+    >>> connect("sample:restaurant")
+    Traceback (most recent call last):
+    almanaq.errors.UsageError: there is no bundled sample 'restaurant'; did you mean 'restaurants'?
     """
     from almanaq.agent.shots import find_examples, read_examples
     from almanaq.models.model_names import open_models
@@ -135,7 +138,7 @@ def _engine(database: Database, models: Models, options: Options, *, by_vectors:
 
 
 def batch_settings(batch: int | Batching | None, model: str | Reader | LanguageModel | Models) -> ModelSettings | None:
-    """Give the settings under which calls are shared; raise UsageError where there is no call that could be."""
+    """Return the settings under which calls are shared; raise UsageError where there is no call that could be."""
     if batch is None:
         return None
     from almanaq.models.batching import Batching
@@ -153,7 +156,7 @@ def batch_settings(batch: int | Batching | None, model: str | Reader | LanguageM
 
 
 def bounded(models: Models, deadline: float | None) -> Models:
-    """Give models whose language model must reply within the deadline; the engine bounds its own calls."""
+    """Return models whose language model must reply within the deadline; the engine bounds its own calls."""
     if deadline is None or models.language is None:
         return models
     from almanaq.models.deadline import DeadlineModel

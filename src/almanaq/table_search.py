@@ -1,7 +1,8 @@
 """Finding tables from Python: `tables(source).find(question)`, and an index of them that is kept in a folder.
 
 >>> import almanaq
->>> found = almanaq.tables({"rivers": {"river": ["Rhine"]}, "peaks": {"peak": ["Eiger"]}}, embedder="lexical")
+>>> rivers, peaks = {"river": ["Rhine", "Aare"], "length": [1233, 288]}, {"peak": ["Eiger"], "height": [3967]}
+>>> found = almanaq.tables({"rivers": rivers, "peaks": peaks}, embedder="lexical")
 >>> [hit.table_id for hit in found.find("Which rivers are there?", k=1, nearest=True)]
 ['rivers']
 """
@@ -38,6 +39,10 @@ class TableHit:
 
     Attributes:
         table: its header, rows and descriptions as text.
+
+    >>> hit = found.find("How high is the Eiger?", k=1, nearest=True)[0]
+    >>> hit.table_id, hit.table.header, hit.table.rows
+    ('peaks', ('peak', 'height'), (('Eiger', '3967'),))
     """
 
     database_id: str
@@ -52,6 +57,9 @@ class Tables:
 
     Attributes:
         corpus: the tables; iterating reads them again.
+
+    >>> len(found), [table.header for table in found]
+    (2, [('peak', 'height'), ('river', 'length')])
     """
 
     def __init__(self, corpus: Corpus, fields: Sequence[Field], retriever: str, embedder: str | Embedder | None):
@@ -64,13 +72,18 @@ class Tables:
         return iter(self.corpus)
 
     def find(self, question: str, k: int = 10, *, nearest: bool = False) -> list[TableHit]:
-        """Give at most k tables that answer a question, the best first; none where none seems to.
+        """Return at most k tables that answer a question, the best first; none where none seems to.
 
         Args:
-            nearest: give the nearest tables also when none of them seems to answer.
+            nearest: return the nearest tables also when none of them seems to answer.
 
         Raises:
             UsageError: the question is empty, or k is less than 1.
+
+        >>> found.find("Who won the chess final?")
+        []
+        >>> [hit.table_id for hit in found.find("How long is the Rhine?", k=1, nearest=True)]
+        ['rivers']
         """
         from almanaq.retrieval.abstain import find
 
@@ -91,7 +104,15 @@ class Tables:
 
 
 class IndexedTables:
-    """The tables of an index on disk, searchable: made by `tables(index=…)` and by `index`."""
+    """The tables of an index on disk, searchable: made by `tables(index=…)` and by `index`.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> _ = almanaq.index({"rivers": rivers, "peaks": peaks}, out=folder.name + "/atlas")
+    >>> atlas = almanaq.tables(index=folder.name + "/atlas")
+    >>> len(atlas)
+    2
+    """
 
     def __init__(self, index: StoredIndex, retriever: str, embedder: str | Embedder | None) -> None:
         self._index, self._retriever, self._embedder = index, retriever, embedder
@@ -100,10 +121,13 @@ class IndexedTables:
         return len(self._index)
 
     def find(self, question: str, k: int = 10, *, nearest: bool = False) -> list[TableHit]:
-        """Give at most k tables that answer a question, the best first; none where none seems to.
+        """Return at most k tables that answer a question, the best first; none where none seems to.
 
         Args:
-            nearest: give the nearest tables also when none of them seems to answer.
+            nearest: return the nearest tables also when none of them seems to answer.
+
+        >>> [hit.table_id for hit in atlas.find("How long is the Aare?", k=1, nearest=True)]
+        ['rivers']
         """
         _check(question)
         found, doubt = search_index(self._index, question, k, self._retriever, self._open_embedder)
@@ -132,7 +156,7 @@ def tables(
     embedder: str | Embedder | None = None,
     fields: Sequence[str] | None = None,
 ) -> Tables | IndexedTables:
-    """Give the tables of a source, or of an index that was made of them, to find those that answer a question.
+    """Return the tables of a source, or of an index that was made of them, to find those that answer a question.
 
     Args:
         source: whatever `connect` takes, or a folder in the layout of a dataset.
@@ -144,6 +168,9 @@ def tables(
     Raises:
         UsageError: neither or both of source and index are given, or there is no such retriever, embedder or field.
         SourceError: there is no such source or index.
+
+    >>> len(tables({"rivers": rivers, "peaks": peaks}, embedder="lexical", fields=["title", "header"]))
+    2
     """
     if (source is None) == (index is None):
         raise UsageError("name the tables: either a source or index=FOLDER")
@@ -166,13 +193,19 @@ def index(
     language: str | None = "english",
     progress: Progress | None = None,
 ) -> IndexedTables:
-    """Make an index of a source's tables in a folder, and give it to search; `almanaq index --update` keeps it.
+    """Make an index of a source's tables in a folder and return it to search; `almanaq index --update` keeps it.
 
     Args:
         out: the folder, which is made; `tables(index=out)` opens it again.
         embedder: whose vectors are kept, too: `static` (quick), `local`, `openai:MODEL`, …; None: words only.
         language: words are stemmed by its rules; None keeps them whole.
         progress: is told how many tables of how many are done.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = almanaq.index({"rivers": rivers}, out=folder + "/atlas")
+    ...     [hit.table_id for hit in made.find("How long is the Rhine?", nearest=True)]
+    ['rivers']
     """
     from almanaq.models.vector_store import VectorStore, default_cache_folder
     from almanaq.retrieval.stored import build_index

@@ -21,6 +21,16 @@ class Chat:
 
     Attributes:
         history: the turns so far.
+
+    >>> import almanaq
+    >>> con = almanaq.connect({"dogs": {"name": ["Rex", "Bella", "Milo"], "age": [7, 3, 5]}})
+    >>> chat = con.chat()
+    >>> chat.ask("Which dogs are older than 4?").suql
+    'SELECT name, age FROM dogs WHERE age > 4'
+    >>> chat.ask("How many are there?").suql
+    'SELECT COUNT(*) FROM dogs WHERE age > 4'
+    >>> [turn.question for turn in chat.history]
+    ['Which dogs are older than 4?', 'How many are there?']
     """
 
     def __init__(self, agent: Agent, history: History = ()) -> None:
@@ -28,18 +38,36 @@ class Chat:
         self.history = history
 
     def ask(self, question: str) -> Response:
-        """Give the reply to the next question."""
+        """Return the reply to the next question; a request that fails is a reply, too, with the status `failed`.
+
+        >>> chat.ask("How old is Rex?").rows
+        ((7,),)
+        """
         return self._remember(self._agent.respond(question, self.history))
 
     def stream(self, question: str) -> Iterator[Event]:
-        """Yield what happens while the next question is answered; the last event, Finished, holds the reply."""
+        """Yield what happens while the next question is answered; the last event, Finished, holds the reply.
+
+        >>> *events, last = chat.stream("How old is Bella?")
+        >>> last.response.rows
+        ((3,),)
+        >>> "query" in {event.kind for event in events}
+        True
+        """
         for event in self._agent.events(question, self.history):
             if isinstance(event, Finished):
                 self._remember(event.response)
             yield event
 
     async def astream(self, question: str) -> AsyncIterator[Event]:
-        """Yield the events in asynchronous code."""
+        """Yield the same events in asynchronous code.
+
+        >>> import asyncio
+        >>> async def kinds(question):
+        ...     return [event.kind async for event in chat.astream(question)]
+        >>> asyncio.run(kinds("How old is Milo?"))[-1]
+        'response'
+        """
         async for event in self._agent.aevents(question, self.history):
             if isinstance(event, Finished):
                 self._remember(event.response)

@@ -38,6 +38,16 @@ class Response:
         meant: where a condition was left out, the query with it: what later turns go on from.
         private: the rows show private columns; no language model sees them, now or in later turns.
         table: the rows as Arrow, with the types of the columns; None when no query ran.
+
+    >>> import almanaq
+    >>> con = almanaq.connect({"dogs": {"name": ["Rex", "Bella"], "age": [7, 3]}})
+    >>> reply = con.ask("How many dogs are older than 5?")
+    >>> reply.answer
+    '1. I searched for the number of dogs whose age is above 5.'
+    >>> reply.rows, reply.suql
+    (((1,),), 'SELECT COUNT(*) FROM dogs WHERE age > 5')
+    >>> con.ask("What is the meaning of it all?").status
+    'no_query'
     """
 
     status: Status
@@ -59,7 +69,10 @@ class Response:
     table: pa.Table | None = field(default=None, compare=False, repr=False)
 
     def turn(self) -> Turn:
-        """Give what a conversation remembers of this reply; of a failure no word that may come from the data."""
+        """Return what a conversation remembers of this reply; of a failure no word that may come from the data.
+
+        >>> con.ask("Which are they?", history=[reply.turn()]).suql
+        """
         keys: tuple[Key, ...] = tuple((self.columns[0], str(row[0])) for row in self.rows[:_REMEMBERED] if row)
         return Turn(
             self.question,
@@ -86,7 +99,11 @@ class Response:
         printer.text(visible("\n\n".join(filter(None, (self.answer, rows, self.suql)))))
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the keys of `ask --json`; rows keep Python values."""
+        """Return the keys of `ask --json` as a dictionary; rows are lists of Python values.
+
+        >>> reply.as_dict()["status"], reply.as_dict()["rows"]
+        ('answered', [[1]])
+        """
         kept = [f.name for f in fields(self) if f.name not in _OWN]
         return {name: _plain(getattr(self, name)) for name in kept}
 

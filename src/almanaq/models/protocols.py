@@ -22,6 +22,11 @@ class Usage:
     """What calls cost. `money` is in US dollars, None when a price is unknown.
 
     `cached_input_tokens` are those of `input_tokens` that the server had computed for an equal prefix before.
+
+    >>> (Usage(calls=1, money=0.25) + Usage(calls=2, money=0.5)).money
+    0.75
+    >>> (Usage(money=0.25) + Usage(money=None)).money is None
+    True
     """
 
     calls: int = 0
@@ -104,7 +109,18 @@ class Completion:
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """Completes prompts. Raises ModelCallError for a call that failed, ModelError when no call can succeed."""
+    """Completes prompts. Raises ModelCallError for a call that failed, ModelError when no call can succeed.
+
+    Any object with a `name` and this method is one. What a prompt wants is in its messages, in JSON of its `schema`:
+
+    >>> class Terse:
+    ...     name = "terse"
+    ...
+    ...     async def complete(self, prompt):
+    ...         return Completion('{"value": "Yes", "quotes": []}', Usage(calls=1))
+    >>> isinstance(Terse(), LanguageModel)
+    True
+    """
 
     name: str
 
@@ -117,6 +133,17 @@ class Embedder(Protocol):
 
     What is searched with is a question, what is searched a document: many models are trained to see them apart. For
     one that is not, `models.embedding.SymmetricEmbedder` makes both of `embed`.
+
+    >>> class Vowels:
+    ...     name = "vowels"
+    ...
+    ...     def embed_documents(self, texts):
+    ...         counts = np.array([[1 + text.count(vowel) for vowel in "aeiou"] for text in texts], np.float32)
+    ...         return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+    ...
+    ...     embed_questions = embed_documents
+    >>> isinstance(Vowels(), Embedder), Vowels().embed_documents(["aa", "ee"]).shape
+    (True, (2, 5))
     """
 
     name: str
@@ -155,7 +182,13 @@ class TextCall:
 
     @property
     def yes_or_no(self) -> bool:
-        """Whether all that is asked for is a verdict: every literal that the answer is compared with is yes or no."""
+        """Whether all that is asked for is a verdict: every literal that the answer is compared with is yes or no.
+
+        >>> TextCall("answer", ("Rex barks.",), "does it bark?", compared=("Yes",)).yes_or_no
+        True
+        >>> TextCall("answer", ("Rex barks.",), "what does it do?", compared=("barks",)).yes_or_no
+        False
+        """
         if not self.compared or self.type != "text":
             return False
         return {canonical(literal) for literal in (*self.compared, *self.options)} <= {"yes", "no"}
@@ -163,7 +196,13 @@ class TextCall:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words of a passage: `passages[passage][start : start + len(text)] == text`."""
+    """Words of a passage: `passages[passage][start : start + len(text)] == text`.
+
+    >>> passages = ("Rex is friendly.", "He barks.")
+    >>> quote = Quote(passage=1, start=3, text="barks")
+    >>> passages[quote.passage][quote.start : quote.start + len(quote.text)]
+    'barks'
+    """
 
     passage: int
     start: int
@@ -192,6 +231,17 @@ class Reader(Protocol):
     """Evaluates text calls. Raises ModelCallError for a call that failed, ModelError when none can succeed.
 
     `remote` says whether documents leave this machine; `paid` whether calls count against the default budget.
+
+    >>> class Shouting:
+    ...     name, remote, paid = "shouting", False, False
+    ...
+    ...     async def read(self, call):
+    ...         return TextReply(call.passages[0].upper(), quotes=(Quote(0, 0, call.passages[0]),))
+    >>> import almanaq
+    >>> con = almanaq.connect({"dogs": {"about": ["Rex barks."]}}, model=Shouting(), cache=False)
+    >>> result = con.sql("SELECT answer(about, 'what does it do?') FROM dogs")
+    >>> result[0], result.evidence[0][0].quote
+    (('REX BARKS.',), 'Rex barks.')
     """
 
     name: str

@@ -36,6 +36,13 @@ class Options:
             says what was not clear. None: as it was fitted.
         allow_functions: functions of the database's own that queries may call; the user vouches for what they do.
         max_result_mb: most memory that the rows of a result may take, in megabytes of Arrow; None: any.
+
+    >>> import almanaq
+    >>> con = almanaq.connect({"dogs": {"about": ["Rex barks.", "Bella bites.", "Milo sleeps."]}})
+    >>> careful = almanaq.Options(max_calls=2)
+    >>> con.sql("SELECT * FROM dogs WHERE answer(about, 'does it bark?') = 'Yes'", options=careful)
+    Traceback (most recent call last):
+    almanaq.errors.BudgetExceeded: the query is expected to make about 3 model calls, above the budget of 2: ...
     """
 
     order: Literal["similarity", "table"] = "similarity"
@@ -55,7 +62,11 @@ class Options:
     allow_functions: tuple[str, ...] = ()
 
     def for_agent(self) -> Options:
-        """Give the options of queries that nobody has written: what is unbounded is bounded."""
+        """Return the options of queries that nobody has written: what is unbounded is bounded.
+
+        >>> Options().for_agent().max_rows, Options(max_rows=5).for_agent().max_rows
+        (10000, 5)
+        """
         return replace(
             self,
             deadline=AGENT_DEADLINE if self.deadline is None else self.deadline,

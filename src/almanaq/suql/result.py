@@ -32,6 +32,13 @@ class Evidence:
         passage: which element of a text[] (0 for text); `start` the offset of `quote` in it.
         question: the question that was answered.
         by_row: whether `key` is the row's number or address, as the relation has no declared key.
+
+    >>> import almanaq
+    >>> con = almanaq.connect({"dogs": {"name": ["Rex"], "about": ["Rex is old. He is a friendly dog."]}})
+    >>> result = con.sql("SELECT name FROM dogs WHERE answer(about, 'is the dog friendly?') = 'Yes'")
+    >>> ((evidence,),) = result.evidence
+    >>> evidence.quote, evidence.start, evidence.column
+    ('He is a friendly dog.', 12, 'about')
     """
 
     relation: str
@@ -45,7 +52,11 @@ class Evidence:
 
     @property
     def place(self) -> str:
-        """Say where the quote stands, as people count: rows without a key and passages from 1."""
+        """Say where the quote stands, as people count: rows without a key and passages from 1.
+
+        >>> evidence.place
+        'dogs.about, row 1, passage 1'
+        """
         number = str(int(self.key) + 1) if self.by_row and self.key.isdigit() else self.key
         row = f"row {number}" if self.by_row else f"key {number}"
         return f"{self.relation}.{self.column}, {row}, passage {self.passage + 1}"
@@ -66,6 +77,16 @@ class Trace:
         inference: what was inferred under targets of recall and precision; None where nothing was.
         cached_input_tokens: those of the input tokens that the server says it had computed for an equal prefix before.
         spending: calls (asked for, cached, physical), tokens and money for each stage of the plan and model.
+
+    Under LIMIT the model is asked until enough rows are found, not about every row:
+
+    >>> import almanaq
+    >>> from almanaq.testing import FunctionModel
+    >>> model = FunctionModel(lambda text, question: "Yes")
+    >>> con = almanaq.connect({"dogs": {"about": [f"Dog {n}" for n in range(100)]}}, model=model, cache=False)
+    >>> trace = con.sql("SELECT about FROM dogs WHERE answer(about, 'friendly?') = 'Yes' LIMIT 3").trace
+    >>> trace.text_calls, trace.exact
+    (6, True)
     """
 
     text_calls: int = 0
@@ -122,12 +143,19 @@ class Result:
 
     @property
     def columns(self) -> Sequence[str]:
-        """Names of the columns, in order."""
+        """Names of the columns, in order.
+
+        >>> result.columns
+        ('s', 'n')
+        """
         return tuple(self.table.column_names)
 
     @property
     def rows(self) -> list[Row]:
-        """The rows as Python tuples.
+        """The rows as Python tuples; NULL is None.
+
+        >>> result.rows
+        [('a', 1), ('b', 2), (None, 3)]
 
         Raises:
             DataError: a date that Python has none for, as infinity; `arrow()` holds it.
@@ -139,17 +167,28 @@ class Result:
         return python_rows(self.table)
 
     def arrow(self) -> pa.Table:
-        """Give the rows as an Arrow table."""
+        """Return the rows as an Arrow table.
+
+        >>> result.arrow().column("s").null_count
+        1
+        """
         return self.table
 
     def df(self) -> Any:
-        """Give the rows as a pandas DataFrame; raises MissingExtraError without pandas."""
+        """Return the rows as a pandas DataFrame; raises MissingExtraError without pandas.
+
+        >>> result.df()["n"].sum().item()
+        6
+        """
         if find_spec("pandas") is None:
             raise MissingExtraError("pandas", "pandas", "Result.df()")
         return self.table.to_pandas()
 
     def pl(self) -> Any:
-        """Give the rows as a polars DataFrame, intervals as durations; raises MissingExtraError without polars.
+        """Return the rows as a polars DataFrame, intervals as durations; raises MissingExtraError without polars.
+
+        >>> result.pl().shape
+        (3, 2)
 
         Raises:
             DataError: an interval of months, which polars has no type for.

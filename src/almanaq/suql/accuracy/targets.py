@@ -24,6 +24,16 @@ class Accuracy:
 
     Raises:
         UsageError: a number is out of its range.
+
+    >>> import almanaq
+    >>> from almanaq.testing import FunctionModel
+    >>> about = [f"Dog {n} is {'friendly' if n % 2 else 'shy'}." for n in range(400)]
+    >>> model = FunctionModel(lambda text, question: "Yes" if "friendly" in text else "No")
+    >>> con = almanaq.connect({"dogs": {"about": about}}, model=model, cache=False)
+    >>> query = "SELECT * FROM dogs WHERE answer(about, 'is the dog friendly?') = 'Yes'"
+    >>> result = con.sql(query, accuracy=almanaq.Accuracy(recall=0.8, precision=0.8))
+    >>> result.trace.text_calls < 400, result.trace.exact
+    (True, False)
     """
 
     recall: float = 0.9
@@ -41,7 +51,7 @@ class Accuracy:
 
 
 def read_accuracy(text: str) -> Accuracy:
-    """Give the targets that a text like `recall=0.9,precision=0.9,proxy=local` names; the others have their defaults.
+    """Return the targets that a text like `recall=0.9,precision=0.9,proxy=local` names; the others have their defaults.
 
     Raises:
         UsageError: a part is no `name=value`, its name is unknown, or its value is none for it.
@@ -66,7 +76,7 @@ def read_accuracy(text: str) -> Accuracy:
 
 
 def hinted(query: str) -> Accuracy | None:
-    """Give the targets of a hint that stands behind a query's first word: `SELECT /*+ accuracy(recall=0.9) */ …`.
+    """Return the targets of a hint that stands behind a query's first word: `SELECT /*+ accuracy(recall=0.9) */ …`.
 
     >>> hinted("SELECT /*+ accuracy(recall=0.8) */ name FROM dogs")
     Accuracy(recall=0.8, precision=0.9, delta=0.1, proxy='local', seed=0)

@@ -27,16 +27,16 @@ class Session(Protocol):
         """
 
     def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
-        """Give all rows of a SELECT; an engine that can stops when they are more than `most_bytes`."""
+        """Return all rows of a SELECT; an engine that can stops when they are more than `most_bytes`."""
 
     def create(self, name: str, sql: str) -> int:
-        """Make the temporary table `name` from a SELECT; give its number of rows."""
+        """Make the temporary table `name` from a SELECT; return its number of rows."""
 
     def store(self, name: str, table: pa.Table) -> None:
         """Make the temporary table `name` from Arrow data."""
 
     def locate(self, name: str) -> tuple[str, ...]:
-        """Give the identifiers, outermost first, by which SQL names the temporary table `name`."""
+        """Return the identifiers, outermost first, by which SQL names the temporary table `name`."""
 
     def interrupt(self) -> None:
         """Stop whatever runs; safe from any thread and when nothing runs."""
@@ -49,7 +49,16 @@ class Session(Protocol):
 
 @runtime_checkable
 class Database(Protocol):
-    """An engine with one source attached, read-only."""
+    """An engine with one source attached, read-only: what a package that adds a database has to give.
+
+    >>> import almanaq
+    >>> from almanaq.suql.databases.open_source import open_database
+    >>> database = open_database({"dogs": {"name": ["Rex"]}})
+    >>> isinstance(database, Database), database.dialect
+    (True, 'duckdb')
+    >>> almanaq.connect(database).sql("SELECT name FROM dogs").rows
+    [('Rex',)]
+    """
 
     name: str
     dialect: str

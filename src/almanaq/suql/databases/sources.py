@@ -1,4 +1,17 @@
-"""What connect() takes as a source, as a type and in words."""
+"""What connect() takes as a source, as a type and in words.
+
+>>> import almanaq, sqlite3
+>>> import pyarrow as pa
+>>> lite = sqlite3.connect(":memory:")
+>>> _ = lite.executescript("CREATE TABLE dogs (name TEXT); INSERT INTO dogs VALUES ('Rex')")
+>>> for source in (lite, {"dogs": {"name": ["Rex"]}}, {"dogs": pa.table({"name": ["Rex"]})}):
+...     almanaq.connect(source).sql("SELECT name FROM dogs").rows
+[('Rex',)]
+[('Rex',)]
+[('Rex',)]
+>>> almanaq.connect(pa.table({"name": ["Rex"]})).sql("SELECT name FROM data").rows
+[('Rex',)]
+"""
 
 from __future__ import annotations
 
