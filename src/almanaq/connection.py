@@ -106,7 +106,7 @@ class Connection(ErrorsAsAttributes):
         ...     _ = file.write_text("name,age\\nRex,7\\nBella,3,5\\n")
         ...     with almanaq.connect(file) as dogs:
         ...         print(*dogs.warnings)
-        dogs.csv, first in line 3: 1 of 2 rows do not have 2 fields (1 have more, which are left out): ...
+        dogs.csv, first in line 3: 1 of 2 rows do not have 2 fields ...
         """
         reports = getattr(self._database, "reports", ())
         loaded = tuple(message for report in reports for message in report.messages)

@@ -3,6 +3,12 @@
 A value becomes what a reader of JSON expects: numbers stay numbers wherever a number can hold them; dates and times
 become ISO 8601 text, binary data PostgreSQL's `\\x…` text; NaN and the infinities, which JSON lacks, become text.
 docs/json.md lists the keys of every record.
+
+>>> import almanaq
+>>> from almanaq.suql.result import Evidence, Trace
+>>> from almanaq.testing import FunctionModel
+>>> model = FunctionModel(lambda text, question: "No")
+>>> con = almanaq.connect({"dogs": {"name": ["Rex", "Bella"], "age": [7, None]}}, model=model, cache=False)
 """
 
 from __future__ import annotations
@@ -27,7 +33,13 @@ _MOST_VALUES = 200
 
 
 def plain(value: Any) -> Any:
-    """Give a value made of None, bool, int, float, str, list and dict only."""
+    """Return a value made of None, bool, int, float, str, list and dict only.
+
+    >>> plain([datetime.date(2026, 11, 23), decimal.Decimal("1.50"), decimal.Decimal("2"), float("nan"), b"\\x01"])
+    ['2026-11-23', 1.5, 2, 'NaN', '\\\\x01']
+    >>> plain(datetime.timedelta(days=1, hours=2)), plain(decimal.Decimal("0.12345678901234567890123"))
+    ('P1DT7200S', '0.12345678901234567890123')
+    """
     if value is None or isinstance(value, bool | int | str):
         return value.value if isinstance(value, enum.Enum) else value
     if isinstance(value, float):
@@ -59,7 +71,11 @@ def _compound(value: Any) -> Any:
 
 
 def event_record(event: Event) -> dict[str, Any]:
-    """Give an event of a reply as JSON: its `kind` and fields; the last one holds the whole reply."""
+    """Return an event of a reply as JSON: its `kind` and fields; the last one holds the whole reply.
+
+    >>> [event_record(event)["kind"] for event in con.ask_stream("How old is Rex?")][-1]
+    'response'
+    """
     from almanaq.agent.events import Finished
 
     if isinstance(event, Finished):
@@ -68,7 +84,12 @@ def event_record(event: Event) -> dict[str, Any]:
 
 
 def result_record(result: Result) -> dict[str, Any]:
-    """Give a query's result as `sql --format json` prints it: columns, rows, evidence per row, trace."""
+    """Return a query's result as `sql --format json` prints it: columns, rows, evidence per row, trace.
+
+    >>> record = result_record(con.sql("SELECT name, age FROM dogs ORDER BY name"))
+    >>> record["columns"], record["rows"], sorted(record)
+    (['name', 'age'], [['Bella', None], ['Rex', 7]], ['columns', 'evidence', 'rows', 'trace'])
+    """
     return {
         "columns": list(result.columns),
         "rows": plain(result.rows),
@@ -78,7 +99,12 @@ def result_record(result: Result) -> dict[str, Any]:
 
 
 def response_record(response: Response) -> dict[str, Any]:
-    """Give a reply to a question as `ask --json` prints it; a reply without a query has a trace of nothing."""
+    """Return a reply to a question as `ask --json` prints it; a reply without a query has a trace of nothing.
+
+    >>> record = response_record(con.ask("How many dogs are there?"))
+    >>> record["status"], record["rows"]
+    ('answered', [[2]])
+    """
     from almanaq.suql.result import Trace
 
     return {
@@ -96,7 +122,13 @@ def response_record(response: Response) -> dict[str, Any]:
 
 
 def why_not_record(found: WhyNot) -> dict[str, Any]:
-    """Give the conditions of a query with what each comes to for one row, and in words what keeps the row out."""
+    """Return the conditions of a query with what each comes to for one row, and in words what keeps the row out.
+
+    >>> query = "SELECT * FROM dogs WHERE age > 8 AND answer(name, 'is it a cat?') = 'Yes'"
+    >>> record = why_not_record(con.why_not(query, {"age": 7}))
+    >>> record["found"], [(each["text"], each["truth"]) for each in record["conditions"]][:1]
+    (True, [('age > 8', False)])
+    """
     conditions = [
         {"text": each.text, "truth": each.truth, "evidence": [evidence_record(e) for e in each.evidence]}
         for each in found.conditions
@@ -105,7 +137,12 @@ def why_not_record(found: WhyNot) -> dict[str, Any]:
 
 
 def relation_record(relation: Relation) -> dict[str, Any]:
-    """Give a relation of the catalog with its columns; of a private column nothing but what it is called."""
+    """Return a relation of the catalog with its columns; of a private column nothing but what it is called.
+
+    >>> record = relation_record(con.catalog.relations[0])
+    >>> record["name"], record["rows"], [(column["name"], column["type"]) for column in record["columns"]]
+    ('dogs', 2, [('name', 'text'), ('age', 'bigint')])
+    """
     return {
         "name": relation.name,
         "description": relation.description,
@@ -133,7 +170,11 @@ def _column_record(column: Column) -> dict[str, Any]:
 
 
 def evidence_record(evidence: Evidence) -> dict[str, Any]:
-    """Give one quote: where it stands and which question it answers."""
+    """Return one quote: where it stands and which question it answers.
+
+    >>> evidence_record(Evidence("dogs", "7", "about", 0, 0, "Rex is friendly.", "friendly?"))["quote"]
+    'Rex is friendly.'
+    """
     record = plain(evidence)
     assert isinstance(record, dict)
     del record["by_row"]  # how people count the row; a program finds it by its key
@@ -141,7 +182,11 @@ def evidence_record(evidence: Evidence) -> dict[str, Any]:
 
 
 def trace_record(trace: Trace) -> dict[str, Any]:
-    """Give what a query took; links and columns as objects with named parts."""
+    """Return what a query took; links and columns as objects with named parts.
+
+    >>> trace_record(Trace(text_calls=2, columns_sent=(("about", 2),)))["columns_sent"]
+    [{'column': 'about', 'cells': 2}]
+    """
     record = plain(trace)
     record["links"] = [
         {"column": column, "literal": literal, "values": list(values)} for column, literal, values in trace.links

@@ -107,10 +107,9 @@ class IndexedTables:
     """The tables of an index on disk, searchable: made by `tables(index=…)` and by `index`.
 
     >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> _ = almanaq.index({"rivers": rivers, "peaks": peaks}, out=folder.name + "/atlas")
-    >>> atlas = almanaq.tables(index=folder.name + "/atlas")
-    >>> len(atlas)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = almanaq.index({"rivers": rivers, "peaks": peaks}, out=folder + "/atlas")
+    ...     len(almanaq.tables(index=folder + "/atlas"))
     2
     """
 
@@ -126,7 +125,9 @@ class IndexedTables:
         Args:
             nearest: return the nearest tables also when none of them seems to answer.
 
-        >>> [hit.table_id for hit in atlas.find("How long is the Aare?", k=1, nearest=True)]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     atlas = almanaq.index({"rivers": rivers, "peaks": peaks}, out=folder + "/atlas")
+        ...     [hit.table_id for hit in atlas.find("How long is the Aare?", k=1, nearest=True)]
         ['rivers']
         """
         _check(question)

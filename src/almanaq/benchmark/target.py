@@ -114,7 +114,7 @@ class TARGET:
             self._tasks[task.name] = task
 
     def get_loaded_tasks(self) -> list[str]:
-        """Give the names of the tasks that `run` evaluates."""
+        """Return the names of the tasks that `run` evaluates."""
         return list(self._tasks)
 
     def run(
@@ -213,12 +213,12 @@ class TARGET:
 
 
 def get_task_names() -> list[str]:
-    """Give the names of all tasks, as the paper has them."""
+    """Return the names of all tasks, as the paper has them."""
     return [task.aliases[0] for task in TASKS]
 
 
 def _placed(base: RunRequest, task: CustomTask, dataset: str, path: Path) -> RunRequest:
-    """Give the request for one dataset of a task; a card's file is named without its ending."""
+    """Return the request for one dataset of a task; a card's file is named without its ending."""
     name = path.stem if path.is_file() else path.name
     out = base.out / f"{find_task(task.like).name}-{dataset}-{base.split}"
     placed = replace(base, task=task.like, dataset=name, data_dir=path.parent, out=out)
@@ -251,13 +251,13 @@ def _write(file: str | Path | None, lines: Sequence[str]) -> None:
 
 
 def _lines(file: Path, task: str, dataset: str) -> list[str]:
-    """Give the records of a run with their task and dataset; none where the task has none."""
+    """Return the records of a run with their task and dataset; none where the task has none."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return [json.dumps({"task": task, "dataset": dataset, **json.loads(line)}, ensure_ascii=False) for line in lines]
 
 
 def _generating(request: RunRequest, generator: Any) -> RunRequest:
-    """Give the request with its generator: a name, or an object."""
+    """Return the request with its generator: a name, or an object."""
     if isinstance(generator, str):
         return replace(request, generator=generator)
     kind = type(generator)

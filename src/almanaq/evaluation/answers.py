@@ -35,7 +35,7 @@ def check_sacrebleu() -> None:
 
 
 def sacrebleu(pairs: Sequence[tuple[str, str]]) -> Bleu:
-    """Give the corpus BLEU of (answer, gold) pairs, as sacreBLEU computes it by default.
+    """Return the corpus BLEU of (answer, gold) pairs, as sacreBLEU computes it by default.
 
     Raises:
         MissingExtraError: sacrebleu is not installed.
@@ -56,7 +56,7 @@ def sacrebleu(pairs: Sequence[tuple[str, str]]) -> Bleu:
 
 
 def bleu_of(sums: Values) -> Values:
-    """Give the corpus BLEU of summed counts, shape (samples, 1) of (samples, columns)."""
+    """Return the corpus BLEU of summed counts, shape (samples, 1) of (samples, columns)."""
     from sacrebleu.metrics import BLEU
 
     scores = []
@@ -67,7 +67,7 @@ def bleu_of(sums: Values) -> Values:
 
 
 def numbers(text: str) -> list[float]:
-    """Give the numbers in a text, thousands separated by commas or not.
+    """Return the numbers in a text, thousands separated by commas or not.
 
     >>> numbers("3 of 1,200 dogs")
     [3.0, 1200.0]

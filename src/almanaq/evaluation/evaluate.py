@@ -26,6 +26,12 @@ class Found:
     Attributes:
         tables: the ranked tables.
         databases: the databases ranked as a whole, where the system routes; empty where it does not.
+
+    >>> found = Found([("zoo", "animals"), ("zoo", "keepers")])
+    >>> query_value(Measure("recall", 1), [("zoo", "keepers")], found)
+    0.0
+    >>> query_value(Measure("database_recall", 1), [("zoo", "keepers")], found)
+    1.0
     """
 
     tables: Sequence[Item] = ()
@@ -51,7 +57,12 @@ class PerQuery(Generic[M]):
     weights: Values
 
     def means(self) -> list[float]:
-        """Give the value of each measure over all queries."""
+        """Return the value of each measure over all queries.
+
+        >>> values, weights = np.array([[1.0, 1.0], [0.0, 0.25]]), np.array([[1.0, 1.0], [1.0, 4.0]])
+        >>> PerQuery(("q1", "q2"), ("recall@5", "recall_micro@5"), values, weights).means()
+        [0.5, 0.4]
+        """
         weighted = (self.values * self.weights).sum(axis=0) / self.weights.sum(axis=0)
         return [float(value) for value in weighted]
 
@@ -59,13 +70,18 @@ class PerQuery(Generic[M]):
 def per_query(
     measures: Sequence[Measure], qrels: Mapping[str, Sequence[Item]], run: Mapping[str, Found]
 ) -> PerQuery[Measure]:
-    """Give the values of each measure for each query of `qrels`.
+    """Return the values of each measure for each query of `qrels`.
 
     A query that is missing from the run counts 0; one that has no gold table is an error, and so is one of the run
     that `qrels` does not know.
 
     Raises:
         BenchmarkError: there are no queries, one has no gold table, or the run answers an unknown query.
+
+    >>> qrels = {"q1": [("zoo", "animals")], "q2": [("zoo", "keepers")]}
+    >>> run = {"q1": Found([("zoo", "animals")])}
+    >>> per_query([Measure("recall", 1)], qrels, run).values.tolist()
+    [[1.0], [0.0]]
     """
     if not qrels:
         raise BenchmarkError("there are no queries to evaluate")
@@ -91,17 +107,22 @@ def per_query(
 
 
 def evaluate(measures: Sequence[Measure], qrels: Mapping[str, Sequence[Item]], run: Mapping[str, Found]) -> list[float]:
-    """Give the value of each measure over all queries of `qrels`; the errors are those of `per_query`."""
+    """Return the value of each measure over all queries of `qrels`; the errors are those of `per_query`.
+
+    >>> qrels = {"q1": [("zoo", "animals")], "q2": [("zoo", "keepers")]}
+    >>> evaluate([Measure("recall", 1)], qrels, {"q1": Found([("zoo", "animals")])})
+    [0.5]
+    """
     return per_query(measures, qrels, run).means()
 
 
 def query_value(measure: Measure, gold: Sequence[Item], found: Found) -> float:
-    """Give the value of a measure for one query."""
+    """Return the value of a measure for one query."""
     return query_values([measure], gold, found)[0]
 
 
 def query_values(measures: Sequence[Measure], gold: Sequence[Item], found: Found) -> list[float]:
-    """Give the values of measures for one query."""
+    """Return the values of measures for one query."""
     return _values(measures, _places(gold, found))
 
 

@@ -24,6 +24,12 @@ class Measure:
     Attributes:
         name: one of MEASURES.
         k: how many of the first items count.
+
+    >>> str(Measure("recall", 10))
+    'recall@10'
+    >>> Measure("recal", 10)
+    Traceback (most recent call last):
+    almanaq.errors.UsageError: unknown measure 'recal'; did you mean 'recall'?
     """
 
     name: str
@@ -39,19 +45,27 @@ class Measure:
         return f"{self.name}@{self.k}"
 
     def of(self, gold: Collection[Hashable], ranking: Sequence[Hashable]) -> float:
-        """Give the value for one query.
+        """Return the value for one query, from 0 to 1.
 
         Raises:
             ValueError: there is no gold item.
+
+        >>> Measure("recall", 2).of({"a", "b"}, ["a", "c", "b"]), Measure("recall", 3).of({"a", "b"}, ["a", "c", "b"])
+        (0.5, 1.0)
+        >>> Measure("mrr", 3).of({"b"}, ["a", "b", "c"])
+        0.5
         """
         wanted = frozenset(gold)
         return self.at(ranks_of(wanted, ranking), len(wanted))
 
     def at(self, ranks: Ranks, gold: int) -> float:
-        """Give the value for one query from the ranks of what was found of its `gold` gold items.
+        """Return the value for one query from the ranks of what was found of its `gold` gold items.
 
         Raises:
             ValueError: there is no gold item.
+
+        >>> Measure("precision", 5).at([1, 3], gold=2)
+        0.4
         """
         if not gold:
             raise ValueError("a query without gold items has no measure")
@@ -59,7 +73,7 @@ class Measure:
 
 
 def parse_measure(text: str) -> Measure:
-    """Give the measure of a text form. Raises UsageError for a text that names none.
+    """Return the measure of a text form. Raises UsageError for a text that names none.
 
     >>> parse_measure("recall@10")
     Measure(name='recall', k=10)
@@ -71,7 +85,7 @@ def parse_measure(text: str) -> Measure:
 
 
 def ranks_of(gold: frozenset[Any], ranking: Sequence[Hashable]) -> list[int]:
-    """Give the ranks of gold items in a ranking; an item that is listed twice takes one place, its first.
+    """Return the ranks of gold items in a ranking; an item that is listed twice takes one place, its first.
 
     >>> ranks_of(frozenset({"b"}), ["a", "b", "c"])
     [2]

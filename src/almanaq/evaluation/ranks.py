@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def spearman(left: Sequence[float], right: Sequence[float]) -> float:
-    """Give Spearman's rank correlation, equal values sharing the mean of their ranks; 0 where either has one value.
+    """Return Spearman's rank correlation, equal values sharing the mean of their ranks; 0 where either has one value.
 
     >>> spearman([1, 2, 3], [10, 20, 15])
     0.5

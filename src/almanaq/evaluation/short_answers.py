@@ -35,7 +35,7 @@ class ShortAnswerScores:
 
 
 def normalized(answer: str) -> str:
-    """Give the form in which answers are compared.
+    """Return the form in which answers are compared.
 
     >>> normalized("The Eiffel Tower!")
     'eiffel tower'
@@ -53,7 +53,7 @@ def exact_match(answer: str, gold: str) -> bool:
 
 
 def f1(answer: str, gold: str) -> float:
-    """Give the harmonic mean of precision and recall over words; where one has none: whether neither has.
+    """Return the harmonic mean of precision and recall over words; where one has none: whether neither has.
 
     >>> f1("Eiffel", "Eiffel Tower")
     0.6666666666666666
@@ -105,7 +105,11 @@ def _number(text: str) -> float | None:
 
 
 def score_short_answers(pairs: Sequence[tuple[str, str]]) -> ShortAnswerScores:
-    """Give the means over (answer, gold) pairs; all are 0 where there are none."""
+    """Return the means over (answer, gold) pairs; all are 0 where there are none.
+
+    >>> score_short_answers([("the Eiffel tower", "Eiffel Tower"), ("Paris, France", "Paris")])
+    ShortAnswerScores(questions=2, exact_match=0.5, f1=0.8333333333333333, substring=1.0)
+    """
     count = len(pairs)
     if not count:
         return ShortAnswerScores(0, 0.0, 0.0, 0.0)

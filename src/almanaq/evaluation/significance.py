@@ -20,11 +20,15 @@ _EPSILON = 1e-12
 
 
 def intervals(values: Values, weights: Values | None = None, *, level: float = 0.95, seed: int = 0) -> Values:
-    """Give the percentile bootstrap interval of each column's mean, shape (2, columns).
+    """Return the percentile bootstrap interval of each column's mean, shape (2, columns).
 
     Args:
         values: shape (queries, columns).
         weights: what each value counts in its mean; by default 1.
+
+    >>> low, high = intervals(np.array([[0.0], [1.0]] * 50))
+    >>> bool(low[0] < 0.5 < high[0])
+    True
     """
     counted = np.ones_like(values) if weights is None else weights
     columns = values.shape[1]
@@ -37,7 +41,7 @@ def intervals(values: Values, weights: Values | None = None, *, level: float = 0
 def pooled_intervals(
     counts: Values, measures: Callable[[Values], Values], level: float = 0.95, seed: int = 0
 ) -> Values:
-    """Give the percentile bootstrap intervals of measures of a whole run, shape (2, measures).
+    """Return the percentile bootstrap intervals of measures of a whole run, shape (2, measures).
 
     Args:
         counts: shape (queries, columns); what the measures are computed of is their sum over queries.
@@ -50,13 +54,17 @@ def pooled_intervals(
 
 
 def p_values(differences: Values, *, seed: int = 0, rounds: int = ROUNDS) -> Values:
-    """Give the two-sided p-value of each column's mean difference by a paired randomization test.
+    """Return the two-sided p-value of each column's mean difference by a paired randomization test.
 
     Under the null hypothesis the two systems are interchangeable, so the sign of each query's difference is drawn by
     chance (Smucker, Allan, Carterette, CIKM 2007). Never 0: with all draws smaller it is 1 / (rounds + 1).
 
     Args:
         differences: shape (queries, columns); weighted where the mean is.
+
+    >>> found = p_values(np.array([[0.5, 0.1], [0.5, -0.1]] * 20))
+    >>> bool(found[0] < 0.001), bool(found[1] > 0.5)
+    (True, True)
     """
     random = np.random.default_rng(seed)
     apart, places = distinct_columns(differences)
@@ -70,7 +78,7 @@ def p_values(differences: Values, *, seed: int = 0, rounds: int = ROUNDS) -> Val
 
 
 def distinct_columns(values: Values) -> tuple[Values, NDArray[np.intp]]:
-    """Give each column once, and where each of the columns stands among them."""
+    """Return each column once, and where each of the columns stands among them."""
     numbers: dict[bytes, int] = {}
     across = np.ascontiguousarray(values.T)
     places = [numbers.setdefault(column.tobytes(), len(numbers)) for column in across]
@@ -79,7 +87,11 @@ def distinct_columns(values: Values) -> tuple[Values, NDArray[np.intp]]:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Give p-values corrected for how many there are (Holm 1979): the chance of any false finding stays bounded."""
+    """Return p-values corrected for how many there are (Holm 1979): the chance of any false finding stays bounded.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
     order = sorted(range(len(p)), key=lambda position: p[position])
     corrected = [0.0] * len(p)
     highest = 0.0
@@ -90,10 +102,14 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def groups(means: Mapping[str, float], differ: Mapping[frozenset[str], bool]) -> list[tuple[str, ...]]:
-    """Give the largest groups of systems none of which can be told from another, best mean first.
+    """Return the largest groups of systems none of which can be told from another, best mean first.
 
     Args:
         differ: whether two systems differ significantly, for each pair.
+
+    >>> differ = {frozenset("ab"): False, frozenset("bc"): False, frozenset("ac"): True}
+    >>> groups({"a": 0.9, "b": 0.8, "c": 0.7}, differ)
+    [('a', 'b'), ('b', 'c')]
     """
     systems = sorted(means, key=lambda name: (-means[name], name))
     alike: dict[str, set[str]] = {name: set() for name in systems}
@@ -107,14 +123,14 @@ def groups(means: Mapping[str, float], differ: Mapping[frozenset[str], bool]) ->
 
 
 def pairs(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Give each pair of systems once."""
+    """Return each pair of systems once."""
     return list(combinations(names, 2))
 
 
 def _cliques(
     chosen: set[str], open_: set[str], closed: set[str], alike: Mapping[str, set[str]]
 ) -> Iterator[frozenset[str]]:
-    """Give the maximal sets of systems that are all alike (Bron and Kerbosch 1973).
+    """Return the maximal sets of systems that are all alike (Bron and Kerbosch 1973).
 
     A set that leaves out the pivot has one that is not like it, or it could take the pivot in: it is enough to begin
     with those. Without it, n systems that are all alike would take 2ⁿ steps.
@@ -130,7 +146,7 @@ def _cliques(
 
 
 def _resamples(size: int, samples: int, random: np.random.Generator) -> Iterator[Values]:
-    """Give how often each of `size` queries is drawn in each of the samples, chunk by chunk."""
+    """Return how often each of `size` queries is drawn in each of the samples, chunk by chunk."""
     for chunk in _chunks(samples, size):
         drawn = random.integers(0, size, (chunk, size))
         flat = (drawn + np.arange(chunk)[:, None] * size).ravel()

@@ -34,13 +34,18 @@ class VerificationScores:
 
 
 def score_verdicts(pairs: Sequence[tuple[str, str]]) -> VerificationScores:
-    """Give the means over (verdict, gold label) pairs; all are 0 where there are none."""
+    """Return the means over (verdict, gold label) pairs; all are 0 where there are none.
+
+    >>> scores = score_verdicts([("true", "true"), ("false", "true"), ("not enough", "false")])
+    >>> round(scores.coverage, 2), scores.recall_answered
+    (0.67, 0.5)
+    """
     sums = verdict_counts(pairs).sum(axis=0, keepdims=True)
     return VerificationScores(*map(float, verification_measures(sums)[0]))
 
 
 def verdict_counts(pairs: Sequence[tuple[str, str]]) -> Values:
-    """Give what the measures are computed of, shape (statements, 6): 1 in the column of its verdict and gold label."""
+    """Return what the measures are computed of, shape (statements, 6): 1 in the column of verdict and gold label."""
     counts = np.zeros((len(pairs), len(_KINDS)))
     for row, (verdict, gold) in enumerate(pairs):
         counts[row, _KINDS.index((verdict if verdict in LABELS else "", gold))] = 1
@@ -48,7 +53,7 @@ def verdict_counts(pairs: Sequence[tuple[str, str]]) -> Values:
 
 
 def verification_measures(sums: Values) -> Values:
-    """Give the fields of VerificationScores in their order, shape (samples, 5), of summed `verdict_counts`."""
+    """Return the fields of VerificationScores in their order, shape (samples, 5), of summed `verdict_counts`."""
     table = sums.reshape(len(sums), len(_VERDICTS), len(LABELS))
     said, held = table.sum(axis=2)[:, : len(LABELS)], table.sum(axis=1)
     right = np.stack([table[:, place, place] for place in range(len(LABELS))], axis=1)

@@ -55,7 +55,7 @@ class TableText:
 
 
 def adapt(found: object, name: str, *, dataset: str | None = None, batch: int = BATCH) -> Retriever:
-    """Give an object of one of the kinds above, or a class of such objects, as a retriever; ours as it is.
+    """Return an object of one of the kinds above, or a class of such objects, as a retriever; ours as it is.
 
     Args:
         name: what the retriever is called in results.
@@ -65,6 +65,18 @@ def adapt(found: object, name: str, *, dataset: str | None = None, batch: int = 
 
     Raises:
         UsageError: the object is of no kind that is known, or its class cannot be made without arguments.
+
+    >>> class Alphabetical:
+    ...     def embed_corpus(self, corpus):
+    ...         self.found = sorted(pair for part in corpus for pair in zip(part["database_id"], part["table_id"]))
+    ...
+    ...     def retrieve(self, query, top_k):
+    ...         return self.found[:top_k]
+    >>> from almanaq.corpus.table import TableId
+    >>> corpus = [Table(TableId("zoo", name), ("name",), ()) for name in ("lions", "apes")]
+    >>> ((hit,),) = adapt(Alphabetical, "abc").index(corpus, []).search(["Which?"], k=1)
+    >>> hit.id.table
+    'apes'
     """
     made = _made(found, name) if isinstance(found, type) else found
     if _has(made, "index"):
@@ -141,7 +153,7 @@ class PaperEmbedder:
 
 
 def _form_of(found: Any) -> str:
-    """Give the form in which an object of the paper's kinds wants its tables: what its getter says, if it has one."""
+    """Return the form in which an object of the paper's kinds wants its tables: what its getter says, if it has one."""
     if _has(found, "get_expected_corpus_format"):
         return table_form(found.get_expected_corpus_format())
     return table_form(getattr(found, "expected_corpus_format", NESTED))
@@ -168,7 +180,7 @@ class ReadyRetriever:
     name: str
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
-        """Give it as an index: it holds its nodes already."""
+        """Return it as an index: it holds its nodes already."""
         return Asked(_nodes_of(self.found), self.name, pieces=True)
 
 
@@ -190,7 +202,7 @@ class MadeRetriever:
 
 
 def _nodes_of(found: Any) -> Callable[[str, int], Iterator[Any]]:
-    """Give what asks a LlamaIndex or LangChain retriever, and names the table of each of its nodes."""
+    """Return what asks a LlamaIndex or LangChain retriever, and names the table of each of its nodes."""
     if _has(found, "invoke"):
 
         def ask(question: str, k: int) -> Iterator[Any]:
@@ -209,7 +221,7 @@ def _nodes_of(found: Any) -> Callable[[str, int], Iterator[Any]]:
 
 
 def _of_node(found: Any) -> tuple[object, ...]:
-    """Give a node or document as (database id, table id, score)."""
+    """Return a node or document as (database id, table id, score)."""
     metadata = getattr(getattr(found, "node", found), "metadata", None)
     if not isinstance(metadata, Mapping) or not {"database_id", "table_id"} <= metadata.keys():
         raise BenchmarkError(
@@ -238,7 +250,7 @@ def _takes(method: Callable[..., object], parameter: str) -> bool:
 
 
 def _told(method: Callable[..., Any], dataset: str) -> Callable[..., Any]:
-    """Give a method of the paper's API that is told its `dataset_name`, where it takes one."""
+    """Return a method of the paper's API that is told its `dataset_name`, where it takes one."""
     parameters = list(inspect.signature(method).parameters)
     if "dataset_name" not in parameters:
         return method
@@ -247,14 +259,14 @@ def _told(method: Callable[..., Any], dataset: str) -> Callable[..., Any]:
 
 
 def _entries(tables: Sequence[Table], form: str, batch: int) -> Iterator[dict[str, list[object]]]:
-    """Give the corpus in the paper's form: batches, each a list per column."""
+    """Return the corpus in the paper's form: batches, each a list per column."""
     for start in range(0, len(tables), batch):
         entries = [table_entry(table, form) for table in tables[start : start + batch]]
         yield {key: [entry[key] for entry in entries] for key in entries[0]}
 
 
 def table_entry(table: Table, form: str) -> dict[str, object]:
-    """Give a table as one entry of the paper's corpus, its content in a form."""
+    """Return a table as one entry of the paper's corpus, its content in a form."""
     return {
         "database_id": table.id.database,
         "table_id": table.id.table,
@@ -264,7 +276,7 @@ def table_entry(table: Table, form: str) -> dict[str, object]:
 
 
 def in_form(header: Sequence[str], rows: Sequence[Sequence[str]], form: str) -> object:
-    """Give a table's content as rows with the header first, as a row's dictionary each, or as a data frame."""
+    """Return a table's content as rows with the header first, as a row's dictionary each, or as a data frame."""
     if form == ROWS:
         return [dict(zip(header, row, strict=True)) for row in rows]
     if form == FRAME:
@@ -291,7 +303,7 @@ def _at_least_one(corpus: Corpus) -> list[Table]:
 
 
 def _content_name(tables: Sequence[Table]) -> str:
-    """Give a name that two corpora share only if they are the same."""
+    """Return a name that two corpora share only if they are the same."""
     digest = hashlib.sha256()
     for table in tables:
         told = json.dumps([table.id, table.title, table.section, table.header, table.rows], ensure_ascii=False)

@@ -48,7 +48,13 @@ class BM25Options:
 
 @dataclass(frozen=True)
 class BM25:
-    """Makes BM25 indexes over declared fields."""
+    """Makes BM25 indexes over declared fields.
+
+    >>> corpus = [Table(TableId("zoo", "a"), ("lion",), ()), Table(TableId("zoo", "b"), ("x",), (("lion",),))]
+    >>> ((first, second),) = BM25().index(corpus, ["header", "cells"]).search(["lions"], k=2)
+    >>> first.id.table, first.score > second.score  # a word in a header counts more
+    ('a', True)
+    """
 
     options: BM25Options = BM25Options()
     name: str = "bm25"

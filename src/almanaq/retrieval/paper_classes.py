@@ -27,7 +27,11 @@ _FORMS = {
 
 
 def table_form(said: object) -> str:
-    """Give the form that an `expected_corpus_format` means. Raises UsageError for a word that means none."""
+    """Return the form that an `expected_corpus_format` means. Raises UsageError for a word that means none.
+
+    >>> table_form("pandas df"), table_form("list")
+    ('dataframe', 'nested array')
+    """
     words = " ".join(str(said).lower().replace("_", " ").split())
     if words in _FORMS:
         return _FORMS[words]
@@ -61,18 +65,30 @@ class AbsRetrieverBase(ABC):
         self.expected_corpus_format = expected_corpus_format
 
     def get_expected_corpus_format(self) -> str:
-        """Give the form in which `embed_corpus` is given tables; a class may override this."""
+        """Return the form in which `embed_corpus` is given tables; a class may override this."""
         return self.expected_corpus_format
 
     @abstractmethod
     def retrieve_batch(
         self, queries: Mapping[str, Sequence[Any]], dataset_name: str, top_k: int, **kwargs: Any
     ) -> list[RetrievalResultDataModel]:
-        """Give what is found for several questions, in their order."""
+        """Return what is found for several questions, in their order."""
 
 
 class AbsCustomEmbeddingRetriever(AbsRetrieverBase):
-    """A retriever that keeps what it makes of the tables itself: override `embed_corpus` and `retrieve`."""
+    """A retriever that keeps what it makes of the tables itself: override `embed_corpus` and `retrieve`.
+
+    >>> class Alphabetical(AbsCustomEmbeddingRetriever):
+    ...     def embed_corpus(self, dataset_name, corpus):
+    ...         self.found = sorted(pair for part in corpus for pair in zip(part["database_id"], part["table_id"]))
+    ...
+    ...     def retrieve(self, query, dataset_name, top_k, **kwargs):
+    ...         return self.found[:top_k]
+    >>> retriever = Alphabetical()
+    >>> retriever.embed_corpus("zoo", [{"database_id": ["zoo", "zoo"], "table_id": ["lions", "apes"]}])
+    >>> retriever.retrieve_batch({"query_id": [1], "query": ["Which?"]}, "zoo", 1)[0].retrieval_results
+    [('zoo', 'apes')]
+    """
 
     def retrieve_batch(
         self, queries: Mapping[str, Sequence[Any]], dataset_name: str, top_k: int, **kwargs: Any
@@ -89,7 +105,7 @@ class AbsCustomEmbeddingRetriever(AbsRetrieverBase):
 
     @abstractmethod
     def retrieve(self, query: str, dataset_name: str, top_k: int, **kwargs: Any) -> list[tuple[Any, ...]]:
-        """Give (database_id, table_id) of the tables found for a question, the best first."""
+        """Return (database_id, table_id) of the tables found for a question, the best first."""
 
     @abstractmethod
     def embed_corpus(self, dataset_name: str, corpus: Iterable[dict[str, Any]]) -> None:
@@ -117,8 +133,8 @@ class AbsStandardEmbeddingRetriever(AbsRetrieverBase):
 
     @abstractmethod
     def embed_query(self, query: str, dataset_name: str, **kwargs: Any) -> np.ndarray:
-        """Give a question's vector."""
+        """Return a question's vector."""
 
     @abstractmethod
     def embed_corpus(self, dataset_name: str, corpus_entry: dict[str, Any]) -> np.ndarray:
-        """Give the vector of one table: `database_id`, `table_id`, `table` and `context`."""
+        """Return the vector of one table: `database_id`, `table_id`, `table` and `context`."""

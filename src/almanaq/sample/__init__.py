@@ -24,6 +24,10 @@ class Sample:
     Attributes:
         tables: a pyarrow.Table per relation name.
         schema: the content of its schema file, by relation name: description, key, columns with their kinds.
+
+    >>> sample = load("restaurants")
+    >>> sorted(sample.schema), list(sample.tables)
+    (['restaurants'], ['restaurants'])
     """
 
     name: str
@@ -32,7 +36,13 @@ class Sample:
 
 
 def path(name: str) -> Path:
-    """Give the Parquet file of a sample; its name without the suffix is the relation's.
+    """Return the Parquet file of a sample; its name without the suffix is the relation's.
+
+    >>> path("restaurants").name
+    'restaurants.parquet'
+    >>> path("restaurant")
+    Traceback (most recent call last):
+    almanaq.errors.UsageError: there is no bundled sample 'restaurant'; did you mean 'restaurants'?
 
     Raises:
         UsageError: there is no such sample.
@@ -42,17 +52,30 @@ def path(name: str) -> Path:
 
 
 def schema_path(name: str) -> Path:
-    """Give the schema file (`NAME.almanaq.toml`) of a sample. Raises as `path` does."""
+    """Return the schema file (`NAME.almanaq.toml`) of a sample. Raises as `path` does.
+
+    >>> schema_path("restaurants").name
+    'restaurants.almanaq.toml'
+    """
     return _file(name, ".almanaq.toml")
 
 
 def examples_path(name: str) -> Path:
-    """Give the examples of questions and SUQL (`NAME.examples.toml`) of a sample. Raises as `path` does."""
+    """Return the file of questions with their SUQL (`NAME.examples.toml`) of a sample. Raises as `path` does.
+
+    >>> examples_path("restaurants").name
+    'restaurants.examples.toml'
+    """
     return _file(name, ".examples.toml")
 
 
 def load(name: str) -> Sample:
-    """Give a sample's tables and schema. Raises as `path` does."""
+    """Return a sample's tables and schema. Raises as `path` does.
+
+    >>> restaurants = load("restaurants").tables["restaurants"]
+    >>> restaurants.num_rows, "reviews" in restaurants.column_names
+    (339, True)
+    """
     import pyarrow.parquet as pq
 
     table = pq.read_table(path(name))
@@ -62,7 +85,7 @@ def load(name: str) -> Sample:
 
 @cache
 def read_toml(name: str) -> dict[str, Any]:
-    """Give a data file of this package, by its name, as a dictionary."""
+    """Return a data file of this package, by its name, as a dictionary."""
     return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
 
 

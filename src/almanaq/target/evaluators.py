@@ -41,7 +41,11 @@ _BATCH = 64
 
 
 def get_task_names() -> list[str]:
-    """Give the names of all tasks."""
+    """Return the names of all tasks.
+
+    >>> get_task_names()
+    ['Table Retrieval Task', 'Table Question Answering Task', 'Fact Verification Task', 'Text to SQL Task']
+    """
     return [task.get_default_task_name() for task in TASKS]
 
 
@@ -74,13 +78,13 @@ class TARGET:
         self.dataloaders: dict[str, AbsDatasetLoader] = {}
 
     def get_loaded_tasks(self) -> list[str]:
-        """Give the names of the tasks that `run` evaluates."""
+        """Return the names of the tasks that `run` evaluates."""
         return list(self.tasks)
 
     def create_dataloaders(
         self, dataset_config: Mapping[str, DatasetConfigDataModel], split: str = "test"
     ) -> dict[str, AbsDatasetLoader]:
-        """Give a loader for each dataset; nothing is read before a loader's `load`."""
+        """Return a loader for each dataset; nothing is read before a loader's `load`."""
         return {name: make_loader(config, split, self.data_dir) for name, config in dataset_config.items()}
 
     def run(
@@ -157,7 +161,7 @@ class TARGET:
         return loaded
 
     def _as_run(self, task: AbsTask) -> CustomTask:
-        """Give a task as our benchmark runs it; measures of its own are computed afterwards."""
+        """Return a task as our benchmark runs it; measures of its own are computed afterwards."""
         paths, hay = {}, []
         for name, config in task.get_dataset_config().items():
             if isinstance(config, NeedleInHaystackDatasetConfigDataModel):
@@ -212,7 +216,7 @@ class TARGET:
 
 
 def _task(spec: Any) -> AbsTask:
-    """Give the task that a name, a name with datasets, or an object stands for."""
+    """Return the task that a name, a name with datasets, or an object stands for."""
     if isinstance(spec, AbsTask):
         return spec
     name, datasets = spec if isinstance(spec, tuple) and len(spec) == 2 else (spec, None)

@@ -19,11 +19,18 @@ SQL_USER_PROMPT = "Tables:\n{table_str}\n\nQuestion: {query_str}\nSELECT stateme
 
 
 class AbsGenerator(ABC):
-    """Replies to a question from the tables that were found for it."""
+    """Replies to a question from the tables that were found for it.
+
+    >>> class FirstCell(AbsGenerator):
+    ...     def generate(self, table_str, query):
+    ...         return table_str.splitlines()[-1].strip("| ")
+    >>> FirstCell().generate("| dog |\\n| Rex |", "Which dog?")
+    'Rex'
+    """
 
     @abstractmethod
     def generate(self, table_str: str, query: str) -> Any:
-        """Give the reply as text; for SQL also as a dictionary with `sql_query`.
+        """Return the reply as text; for SQL also as a dictionary with `sql_query`.
 
         Args:
             table_str: the tables as text, the best first.
@@ -36,6 +43,9 @@ class DefaultGenerator(AbsGenerator):
     Args:
         user_message: what it is asked, with {table_str} and {query_str} where tables and question go.
         lm_model_name: a model's name as `--model` takes it; a bare name is one of an OpenAI-compatible server.
+
+    >>> DefaultGenerator(lm_model_name="gpt-4o-mini").lm_model_name
+    'openai:gpt-4o-mini'
     """
 
     def __init__(
@@ -49,7 +59,7 @@ class DefaultGenerator(AbsGenerator):
         self._model: LanguageModel | None = None
 
     def generate(self, table_str: str, query: str) -> Any:
-        """Give `{"content": reply}`. Raises ModelError where the model cannot be used."""
+        """Return `{"content": reply}`. Raises ModelError where the model cannot be used."""
         return {"content": self._reply(table_str, query)}
 
     def _reply(self, table_str: str, query: str) -> str:
@@ -73,13 +83,13 @@ class Text2SQLGenerator(DefaultGenerator):
         super().__init__(system_message, user_message, lm_model_name)
 
     def generate(self, table_str: str, query: str) -> Any:
-        """Give `{"sql_query": query}`. Raises ModelError where the model cannot be used."""
+        """Return `{"sql_query": query}`. Raises ModelError where the model cannot be used."""
         text = self._reply(table_str, query).strip("`\n ")
         return {"sql_query": text.removeprefix("sqlite").removeprefix("sql").strip()}
 
 
 def open_language(name: str) -> LanguageModel:
-    """Give the language model of a name. Raises UsageError where the name is of none."""
+    """Return the language model of a name. Raises UsageError where the name is of none."""
     from almanaq.models.model_names import open_models
 
     language = open_models(name, embedder="lexical").language

@@ -52,7 +52,7 @@ class NamedRetriever(AbsRetrieverBase):
         super().__init__(expected_corpus_format)
 
     def name(self) -> str:
-        """Give the name."""
+        """Return the name."""
         return self.retriever_name
 
     def retrieve_batch(
@@ -69,7 +69,11 @@ class LlamaIndexRetriever(NamedRetriever):
 
 
 class HNSWOpenAIEmbeddingRetriever(NamedRetriever):
-    """OpenAI's embeddings of tables as markdown, in an HNSW graph; `num_rows` of 0 embeds headers alone."""
+    """OpenAI's embeddings of tables as markdown, in an HNSW graph; `num_rows` of 0 embeds headers alone.
+
+    >>> HNSWOpenAIEmbeddingRetriever(num_rows=0).name()
+    'openai-embedding-header'
+    """
 
     retriever_name = "hnsw-openai"
 
@@ -89,7 +93,7 @@ class HNSWOpenAIEmbeddingRetriever(NamedRetriever):
         self.num_rows = num_rows
 
     def name(self) -> str:
-        """Give the name of the retriever with so many rows."""
+        """Return the name of the retriever with so many rows."""
         return _OF_ROWS[self.num_rows]
 
 
@@ -116,7 +120,11 @@ class RowSerializationRetriever(NamedRetriever):
 
 
 class OTTQARetriever(NamedRetriever):
-    """OTT-QA's TF-IDF, or with `encoding="bm25"` its BM25; with the tables' titles where `withtitle` is True."""
+    """OTT-QA's TF-IDF, or with `encoding="bm25"` its BM25; with the tables' titles where `withtitle` is True.
+
+    >>> OTTQARetriever().name(), OTTQARetriever(encoding="bm25", withtitle=True).name()
+    ('target-tfidf-notitle', 'target-bm25')
+    """
 
     retriever_name = "target-tfidf"
 
@@ -131,7 +139,7 @@ class OTTQARetriever(NamedRetriever):
         self._name = f"target-{encoding}{'' if withtitle else '-notitle'}"
 
     def name(self) -> str:
-        """Give the name."""
+        """Return the name."""
         return self._name
 
 

@@ -64,17 +64,17 @@ class AbsTask:
 
     @classmethod
     def get_default_task_name(cls) -> str:
-        """Give the name of tasks of this class."""
+        """Return the name of tasks of this class."""
         return cls.default_name
 
     @classmethod
     def get_available_metrics(cls) -> str:
-        """Give the measures that it knows."""
+        """Return the measures that it knows."""
         return str(set(cls.available_metrics))
 
     @classmethod
     def get_available_datasets(cls) -> dict[str, DatasetConfigDataModel]:
-        """Give the datasets that may be named, those whose tables are only distractors among them."""
+        """Return the datasets that may be named, those whose tables are only distractors among them."""
         return {**NEEDLE_IN_HAYSTACK_DATASETS, **cls._get_default_dataset_config()}
 
     @classmethod
@@ -82,15 +82,15 @@ class AbsTask:
         return dict(TABLE_RETRIEVAL_DATASETS)
 
     def get_task_name(self) -> str:
-        """Give this task's own name."""
+        """Return this task's own name."""
         return self.task_name
 
     def get_dataset_config(self) -> dict[str, DatasetConfigDataModel]:
-        """Give the datasets of this task."""
+        """Return the datasets of this task."""
         return self.dataset_config
 
     def scores_of(self, replies: Sequence[tuple[str, str]], measured: Mapping[str, float]) -> dict[str, Any]:
-        """Give what is reported of the replies, each beside its gold answer, and of what was measured of them."""
+        """Return what is reported of the replies, each beside its gold answer, and of what was measured of them."""
         return dict(measured) if replies else {}
 
     def _get_downstream_task_results(
@@ -120,7 +120,7 @@ class AbsTask:
         """Take the replies of a batch in."""
 
     def _calculate_downstream_task_performance(self, **kwargs: Any) -> DownstreamTaskPerformanceDataModel:  # noqa: ARG002
-        """Give the measures over all batches."""
+        """Return the measures over all batches."""
         return DownstreamTaskPerformanceDataModel(task_name=self.task_name)
 
     def measures_itself(self) -> bool:
@@ -140,11 +140,22 @@ class _KnownTask(AbsTask):
 
 
 class TableRetrievalTask(_KnownTask):
-    """Tables are found, and nothing replies."""
+    """Tables are found, and nothing replies.
+
+    >>> TableRetrievalTask().get_task_name(), "fetaqa" in TableRetrievalTask().get_dataset_config()
+    ('Table Retrieval Task', True)
+    >>> TableRetrievalTask(datasets={})
+    Traceback (most recent call last):
+    almanaq.errors.UsageError: TableRetrievalTask has no argument 'datasets'; did you mean 'datasets_config'?
+    """
 
 
 class QuestionAnsweringTask(_KnownTask):
     """Questions are answered from the tables found.
+
+    >>> QuestionAnsweringTask(metrics="rogue")
+    Traceback (most recent call last):
+    almanaq.errors.UsageError: the metric 'rogue' is unknown; did you mean 'rouge'?
 
     Args:
         metrics: what is measured of the answers: any of `bleu`, `sacrebleu`, `rouge`, `meteor`, `bertscore`; by
@@ -177,14 +188,18 @@ class QuestionAnsweringTask(_KnownTask):
         return dict(QUESTION_ANSWERING_DATASETS)
 
     def scores_of(self, replies: Sequence[tuple[str, str]], measured: Mapping[str, float]) -> dict[str, Any]:
-        """Give our measures of the answers, and each measure that was asked for under its name."""
+        """Return our measures of the answers, and each measure that was asked for under its name."""
         if not replies:
             return {}
         return {**measured, **{name: SCORES[name].compute(replies, self.language) for name in self.metrics}}
 
 
 class FactVerificationTask(_KnownTask):
-    """Statements are verified against the tables found."""
+    """Statements are verified against the tables found.
+
+    >>> sorted(FactVerificationTask.available_metrics)
+    ['accuracy', 'f1', 'precision', 'recall']
+    """
 
     like = "fact-verification"
     default_name = "Fact Verification Task"
@@ -196,7 +211,11 @@ class FactVerificationTask(_KnownTask):
 
 
 class Text2SQLTask(_KnownTask):
-    """Queries are written over the tables found, and run."""
+    """Queries are written over the tables found, and run.
+
+    >>> Text2SQLTask().available_metrics
+    frozenset({'execution_accuracy'})
+    """
 
     like = "text-to-sql"
     default_name = "Text to SQL Task"
@@ -211,7 +230,7 @@ TASKS: tuple[type[AbsTask], ...] = (TableRetrievalTask, QuestionAnsweringTask, F
 
 
 def _config(name: str, value: Any) -> DatasetConfigDataModel:
-    """Give a dataset's configuration, which may be a dictionary of it."""
+    """Return a dataset's configuration, which may be a dictionary of it."""
     if isinstance(value, DatasetConfigDataModel):
         return value.model_copy()
     if not isinstance(value, Mapping):

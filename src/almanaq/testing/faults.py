@@ -23,6 +23,18 @@ class Faults:
         latency: seconds before a reply, or a function that draws them.
         retry_after: sent with each 429.
         hang: seconds that a call with the fault "hang" takes; `slow`: those of one that is slow, and then right.
+
+    A call that fails is made again, and the answer is right all the same:
+
+    >>> import almanaq
+    >>> from almanaq.models.openai import OpenAIModel
+    >>> from almanaq.testing import StandInServer, replies_from
+    >>> with StandInServer(replies_from(lambda *_: "Yes"), faults=Faults(["too_many"], retry_after=0)) as server:
+    ...     con = almanaq.connect({"t": {"s": ["Rex"]}}, model=OpenAIModel("any", server.url, "key"), cache=False)
+    ...     con.sql("SELECT answer(s, 'is it a dog?') FROM t").rows
+    [('Yes',)]
+    >>> sorted(server.ledger.outcomes.items())
+    [('answered', 1), ('too_many', 1)]
     """
 
     def __init__(
@@ -45,7 +57,12 @@ class Faults:
         self._random = random.Random(seed)
 
     def draw(self) -> str | None:
-        """Give the fault of the next call, None for none."""
+        """Return the fault of the next call, None for none.
+
+        >>> faults = Faults(["hang", None])
+        >>> faults.draw(), faults.draw(), faults.draw()
+        ('hang', None, None)
+        """
         return self._script.pop(0) if self._script else self._drawn()
 
     async def wait(self, fault: str | None) -> None:
@@ -67,7 +84,7 @@ class Faults:
         return None
 
     def outcome(self, fault: str) -> Outcome | None:
-        """Give the reply of a fault that leaves no chat completion, None for one that has another form."""
+        """Return the reply of a fault that leaves no chat completion, None for one that has another form."""
         if fault == "too_many":
             wait = {} if self._retry_after is None else {"retry-after": f"{self._retry_after:g}"}
             return Outcome.error(429, "Rate limit reached", wait)

@@ -21,6 +21,15 @@ class FunctionModel:
     Attributes:
         calls: number of calls made.
         requests: (text, question) of every call, in order.
+
+    >>> import almanaq
+    >>> model = FunctionModel(lambda text, question: "Yes" if "friendly" in text else None)
+    >>> dogs = {"age": [7, 3, 5], "about": ["Rex is friendly.", "Bella.", "Milo."]}
+    >>> con = almanaq.connect({"dogs": dogs}, model=model, cache=False)
+    >>> con.sql("SELECT age FROM dogs WHERE age > 4 AND answer(about, 'friendly?') = 'Yes'").rows
+    [(7,)]
+    >>> model.calls, sorted(model.requests)
+    (2, [('Milo.', 'friendly?'), ('Rex is friendly.', 'friendly?')])
     """
 
     name = "function"
@@ -34,7 +43,7 @@ class FunctionModel:
         self.requests: list[tuple[str, str]] = []
 
     async def read(self, call: TextCall) -> TextReply:
-        """Give the function's reply; a verdict compares its canonical form with the literal's."""
+        """Return the function's reply; a verdict compares its canonical form with the literal's."""
         text = "\n\n".join(call.passages)
         question = "summary" if call.function == "summary" else call.question
         self.calls += 1

@@ -15,11 +15,16 @@ _PASSAGE = re.compile(r"^\[passage (\d+)\]\n", re.MULTILINE)
 
 
 def replies_from(function: Callable[[str, str], str | None]) -> Callable[[Mapping[str, Any]], str]:
-    """Give a function of chat requests that replies as FunctionModel would to the requests of PromptedReader.
+    """Return a function of chat requests that replies as FunctionModel would to the requests of PromptedReader.
 
     Args:
         function: called with the document, its passages joined by a blank line, and the question (`"summary"` for a
             summary). A request to link values chooses the equal spelling; one to combine, the first answer given.
+
+    >>> reply = replies_from(lambda text, question: "Yes" if "friendly" in text else None)
+    >>> asked = "<untrusted k1>\\n[passage 1]\\nRex is friendly.\\n</untrusted k1>\\nQuestion: friendly?"
+    >>> reply({"messages": [{"role": "user", "content": asked}]})
+    '{"value": "Yes", "quotes": []}'
     """
 
     def reply(request: Mapping[str, Any]) -> str:

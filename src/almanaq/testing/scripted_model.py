@@ -25,6 +25,14 @@ class ScriptedModel:
 
     Attributes:
         prompts: every prompt, in order.
+
+    >>> import almanaq
+    >>> model = ScriptedModel({"answer": {"value": "Rex", "quotes": []}})
+    >>> con = almanaq.connect({"dogs": {"about": ["This is Rex."]}}, model=model, cache=False)
+    >>> con.sql("SELECT answer(about, 'what is its name?') FROM dogs").rows
+    [('Rex',)]
+    >>> model.calls, model.prompts[0].name
+    (1, 'answer')
     """
 
     persistent = False
@@ -38,11 +46,15 @@ class ScriptedModel:
 
     @property
     def calls(self) -> int:
-        """How many calls were made."""
+        """How many calls were made: one for each prompt, failed ones included.
+
+        >>> ScriptedModel(["Yes", "No"]).calls
+        0
+        """
         return len(self.prompts)
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the next written reply; raises AssertionError when the script has none for this prompt."""
+        """Return the next written reply; raises AssertionError when the script has none for this prompt."""
         self.prompts.append(prompt)
         if self._latency:
             await asyncio.sleep(self._latency)

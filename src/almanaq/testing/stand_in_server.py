@@ -46,7 +46,11 @@ class Ledger:
     embedded: list[dict[str, Any]] = field(default_factory=list)
 
     def money(self, price: Price) -> float:
-        """Give what the tokens cost at a price, in dollars."""
+        """Return what the tokens cost at a price, in dollars.
+
+        >>> Ledger(input_tokens=2_000_000, output_tokens=1_000_000).money(Price(0.5, 2.0))
+        3.0
+        """
         return price.of(self.input_tokens, self.output_tokens)
 
 
@@ -66,6 +70,16 @@ class StandInServer:
         pause: seconds between two words of a reply that is streamed; None: it streams nothing, whatever is asked.
 
     Use as a context manager; `url` is the base URL for a client.
+
+    >>> import json, urllib.request
+    >>> body = json.dumps({"model": "any", "messages": [{"role": "user", "content": "Is Rex friendly?"}]})
+    >>> with StandInServer(lambda request: "Yes.") as server:
+    ...     path, headers = server.url + "/chat/completions", {"content-type": "application/json"}
+    ...     with urllib.request.urlopen(urllib.request.Request(path, body.encode(), headers)) as got:
+    ...         print(json.load(got)["choices"][0]["message"]["content"])
+    Yes.
+    >>> server.ledger.calls, server.ledger.input_tokens, server.ledger.output_tokens
+    (1, 3, 1)
     """
 
     def __init__(

@@ -35,7 +35,11 @@ class Analyzer:
         self._known: dict[str, tuple[str, ...]] = {}
 
     def terms(self, text: str) -> list[str]:
-        """Give the terms of a text in order, repeats kept."""
+        """Return the terms of a text in order, repeats kept.
+
+        >>> Analyzer().terms("num_reviews of the restaurants: 1,234")
+        ['num', 'review', 'restaur', '1234']
+        """
         found: list[str] = []
         known = self._known
         for token in _tokens(text):
@@ -44,7 +48,7 @@ class Analyzer:
         return found
 
     def _learn(self, token: str) -> tuple[str, ...]:
-        """Give the terms of a word as it is written, and remember them: most words of a corpus are repeats."""
+        """Return the terms of a word as it is written, and remember them: most words of a corpus are repeats."""
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         terms = self._known[token] = tuple(self._stem(word) for word in _parts(token) if word not in INDEX_STOPWORDS)
@@ -52,11 +56,14 @@ class Analyzer:
 
 
 def words(text: str) -> Iterator[str]:
-    """Give the words and numbers of a text in lower case, without accents.
+    """Return the words and numbers of a text in lower case, without accents.
 
     `num_reviews` gives num, reviews; `numReviews` gives numreviews, num, reviews, so that a name
     written either way is found; `1,234` gives 1234; `1.50` gives 1.5, `3.0` gives 3; and `1950-03-05` gives what
     `5 March 1950` gives, in another order.
+
+    >>> list(words("numReviews")), list(words("1,234 cafés")), list(words("1950-03-05"))
+    (['numreviews', 'num', 'reviews'], ['1234', 'cafes'], ['1950', 'march', '5'])
     """
     for token in _tokens(text):
         yield from _parts(token)

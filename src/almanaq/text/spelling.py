@@ -6,7 +6,7 @@ from jellyfish import damerau_levenshtein_distance
 
 
 def edit_distance(left: str, right: str, limit: int) -> int:
-    """Give the edits (insert, delete, replace, swap neighbours) between two words, or limit + 1 when there are more.
+    """Return the edits (insert, delete, replace, swap neighbours) between two words, or limit + 1 when there are more.
 
     >>> edit_distance("recieve", "receive", 2)
     1
@@ -19,7 +19,7 @@ def edit_distance(left: str, right: str, limit: int) -> int:
 
 
 def tolerance(word: str) -> int:
-    """Give how many edits still spell the same word: none below 5 letters, 1 below 8, else 2.
+    """Return how many edits still spell the same word: none below 5 letters, 1 below 8, else 2.
 
     >>> tolerance("cat"), tolerance("pizza"), tolerance("restaurant")
     (0, 1, 2)

@@ -18,7 +18,7 @@ _RESERVED = frozenset(
 
 
 def quote(*names: str) -> str:
-    """Give a qualified name of quoted identifiers.
+    """Return a qualified name of quoted identifiers.
 
     >>> quote("main", "my table")
     '"main"."my table"'
@@ -27,7 +27,7 @@ def quote(*names: str) -> str:
 
 
 def string_literal(value: object) -> str:
-    """Give a value's text as a string of standard SQL.
+    """Return a value's text as a string of standard SQL.
 
     >>> string_literal("it's")
     "'it''s'"
@@ -36,12 +36,16 @@ def string_literal(value: object) -> str:
 
 
 def is_plain(identifier: str) -> bool:
-    """Say whether an identifier needs no quotes."""
+    """Say whether an identifier needs no quotes.
+
+    >>> is_plain("price"), is_plain("Price"), is_plain("select")
+    (True, False, False)
+    """
     return bool(_PLAIN.match(identifier)) and identifier not in _RESERVED
 
 
 def identifier(name: str) -> str:
-    """Give an identifier as SUQL writes it, quoted where it must be.
+    """Return an identifier as SUQL writes it, quoted where it must be.
 
     >>> identifier("price"), identifier("Home team")
     ('price', '"Home team"')

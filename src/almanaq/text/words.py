@@ -14,7 +14,7 @@ _stemmers = threading.local()
 
 
 def words(text: str) -> list[str]:
-    """Give the words of a text, case folded, in order.
+    """Return the words of a text, case folded, in order.
 
     >>> words("The Dogs, and a bowl")
     ['the', 'dogs', 'and', 'a', 'bowl']
@@ -24,7 +24,7 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Give the stem of an English word (Porter 2): "dogs" and "dog" are one.
+    """Return the stem of an English word (Porter 2): "dogs" and "dog" are one.
 
     >>> stem("dogs"), stem("walking")
     ('dog', 'walk')
@@ -39,7 +39,7 @@ def stem(word: str) -> str:
 
 
 def stems(text: str) -> list[str]:
-    """Give the stems of the words of a text that carry meaning, in order.
+    """Return the stems of the words of a text that carry meaning, in order.
 
     >>> stems("Which dogs are walking?")
     ['dog', 'walk']

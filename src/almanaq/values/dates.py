@@ -43,7 +43,7 @@ _SLASHED = re.compile(r"([0-9]{1,2})[/-]([0-9]{1,2})[/-]([0-9]{4})", re.ASCII)
 
 
 def parse_date(text: str, order: str | None = None) -> date | None:
-    """Give the day that `text` names, or None.
+    """Return the day that `text` names, or None.
 
     `order` ("DMY", "MDY") says what "02/03/1968" means where it is known, as from the other cells of a column.
 
@@ -86,9 +86,12 @@ _MOMENT = re.compile(
 
 
 def parse_timestamp(text: str, order: str | None = None) -> datetime | None:
-    """Give the moment that `text` names, without a zone (with one: in UTC), or None; a day is its midnight.
+    """Return the moment that `text` names, without a zone (with one: in UTC), or None; a day is its midnight.
 
     `order` is that of `parse_date`.
+
+    >>> parse_timestamp("2024-05-03T10:00:00+02:00"), parse_timestamp("3 May 2024")
+    (datetime.datetime(2024, 5, 3, 8, 0), datetime.datetime(2024, 5, 3, 0, 0))
     """
     text = text.strip()
     if len(text) > LONGEST:

@@ -48,7 +48,7 @@ _SPELLED_SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\
 
 
 def parse_quantity(text: str, decimal: str | None = None) -> tuple[Decimal, str] | None:
-    """Give the number that `text` writes and its unit (a currency as written, "%", or ""), or None.
+    """Return the number that `text` writes and its unit (a currency as written, "%", or ""), or None.
 
     `decimal` is the decimal mark where it is known, as from the other cells of a column: with "," "1.234" is 1234.
 
@@ -76,7 +76,7 @@ def parse_quantity(text: str, decimal: str | None = None) -> tuple[Decimal, str]
 
 
 def parse_number(text: str) -> Decimal | None:
-    """Give the number that `text` writes, or None; "12%" is 12 (see `parse_quantity`).
+    """Return the number that `text` writes, or None; "12%" is 12 (see `parse_quantity`).
 
     >>> parse_number("1,234.5")
     Decimal('1234.5')
@@ -86,13 +86,17 @@ def parse_number(text: str) -> Decimal | None:
 
 
 def parse_integer(text: str) -> int | None:
-    """Give the whole number that `text` writes ("1,234", "3 million", "4.0"), or None."""
+    """Return the whole number that `text` writes ("1,234", "3 million", "4.0"), or None.
+
+    >>> parse_integer("3 million"), parse_integer("4.0"), parse_integer("4.5")
+    (3000000, 4, None)
+    """
     number = parse_number(text)
     return int(number) if number is not None and number == number.to_integral_value() else None
 
 
 def _scale(word: str | None, priced: bool) -> int | None:
-    """Give the power of ten that a word after a number stands for, None when it is no scale."""
+    """Return the power of ten that a word after a number stands for, None when it is no scale."""
     if not word:
         return 0
     if len(word) == 1 and not priced and word in "mb":
@@ -101,7 +105,7 @@ def _scale(word: str | None, priced: bool) -> int | None:
 
 
 def _digits(written: str, decimal: str | None = None) -> str | None:
-    """Give the digits with a point for the decimal mark and no grouping, None when the grouping is not a known one."""
+    """Return the digits with a point for the decimal mark and no grouping; None when the grouping is unknown."""
     if decimal == "," and ("," in written or "." in written):
         swapped = written.translate(_SWAPPED)
         return _digits(swapped) if _ENGLISH.fullmatch(swapped) else None

@@ -11,7 +11,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def canonical(text: str) -> str:
-    """Give the form in which two replies that mean one value are equal (semantics 4): space and case folded.
+    """Return the form in which two replies that mean one value are equal (semantics 4): space and case folded.
 
     >>> canonical("  Yes. ")
     'yes.'
@@ -20,7 +20,11 @@ def canonical(text: str) -> str:
 
 
 def option_of(text: str, options: Sequence[str]) -> str | None:
-    """Give the one of some options that a text means, as that is spelled; None when it means none of them."""
+    """Return the one of some options that a text means, as that is spelled; None when it means none of them.
+
+    >>> option_of("  VERY good", ["bad", "Very Good"])
+    'Very Good'
+    """
     meant = canonical(text)
     return next((option for option in options if canonical(option) == meant), None)
 
@@ -29,5 +33,9 @@ _UNWRITABLE = re.compile("[\\0\\ud800-\\udfff]")
 
 
 def writable(text: str) -> str:
-    """Give text that every database takes: NUL and halves of characters, as replies may have, become U+FFFD."""
+    """Return text that every database takes: NUL and halves of characters, as replies may have, become U+FFFD.
+
+    >>> writable("Rex\\0") == "Rex\\ufffd"
+    True
+    """
     return _UNWRITABLE.sub("\ufffd", text)

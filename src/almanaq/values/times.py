@@ -36,7 +36,11 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]{1,9})?)\s?([a-z]+)\.?,?\s*(?:and\s+)?", r
 
 
 def parse_time(text: str) -> time | None:
-    """Give the time of day that `text` names ("13:45", "1:45 pm", "5pm", "noon", "10:00:30.5"), or None."""
+    """Return the time of day that `text` names ("13:45", "1:45 pm", "5pm", "noon", "10:00:30.5"), or None.
+
+    >>> parse_time("1:45 pm"), parse_time("noon"), parse_time("1.45")
+    (datetime.time(13, 45), datetime.time(12, 0), None)
+    """
     folded = canonical(text[: LONGEST + 1])
     if folded in ("noon", "midnight"):
         return time(12) if folded == "noon" else time()
@@ -56,7 +60,7 @@ def parse_time(text: str) -> time | None:
 
 
 def parse_duration(text: str) -> timedelta | None:
-    """Give the length of time that `text` writes ("2:13.32" is minutes, "1:02:03", "1h 5m", "90 min"), or None.
+    """Return the length of time that `text` writes ("2:13.32" is minutes, "1:02:03", "1h 5m", "90 min"), or None.
 
     >>> parse_duration("1 h 30 min")
     datetime.timedelta(seconds=5400)

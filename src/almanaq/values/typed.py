@@ -20,7 +20,7 @@ _TRUTH = {"yes": True, "y": True, "true": True, "t": True, "1": True} | {
 
 
 def parse_boolean(text: str) -> bool | None:
-    """Give what "yes", "no", "true", "false", "y", "n", "t", "f", "1" and "0" mean, or None.
+    """Return what "yes", "no", "true", "false", "y", "n", "t", "f", "1" and "0" mean, or None.
 
     >>> parse_boolean("yes"), parse_boolean("perhaps")
     (True, None)
@@ -29,12 +29,17 @@ def parse_boolean(text: str) -> bool | None:
 
 
 def parse_typed(text: str, type: str) -> str | None:
-    """Give `text` as DuckDB and PostgreSQL both cast it to `type`, or None when it cannot be read so.
+    """Return `text` as DuckDB and PostgreSQL both cast it to `type`, or None when it cannot be read so.
 
     `type` is an AnswerType of the models. A number is in plain digits, an integer within 64 bits, a date and a
     timestamp in ISO form, a time as HH:MM:SS[.ffffff] (a duration of less than a day counts as one), a boolean
     "true" or "false", a list a JSON array of texts. Text is trimmed; blank text is None. A full stop at the end is
     ignored, but in texts.
+
+    >>> parse_typed("$3.5 million.", "number"), parse_typed("5 May 2024", "date"), parse_typed("1:45 pm", "time")
+    ('3500000', '2024-05-05', '13:45:00')
+    >>> parse_typed("a few", "integer") is None
+    True
     """
     stripped = text.strip()
     if type == "text":
