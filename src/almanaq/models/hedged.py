@@ -18,6 +18,8 @@ _TIMES = 4.0
 _SHORTEST = 2.0
 _LOOK = 1.0
 _MOST = 3
+_EARLY = 0.001
+"""Seconds by which a timer may come before its time."""
 
 
 class HedgedModel:
@@ -125,7 +127,10 @@ class _Watch:
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         """Make a call more where it is time, and look again when the next one may be late."""
-        now, self._next = loop.time(), math.inf
+        now = loop.time()
+        if now < self._next - _EARLY:
+            return  # a timer set later looked sooner, and has set the next
+        self._next = math.inf
         lefts = [spares.look(now) for spares in self._under_way]
         if lefts:
             self._wait(loop, now + max(0.0, min(lefts)))
