@@ -317,3 +317,34 @@ def test_a_condition_on_another_table_narrows_and_is_exchanged(films):
     assert {row[0] for row in narrowed.rows} == {"Paper Moons", "The Cellar"}
     exchanged = films.respond("what about Ada Lind?", [first.turn(), narrowed.turn()])
     assert [row[0] for row in exchanged.rows] == ["Northern Light"]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "suql"),
+    [
+        ("How many dogs are older than 5?", "And younger than 5?", "SELECT COUNT(*) FROM dogs WHERE age < 5"),
+        ("Which dogs are older than 5?", "and younger than 5?", "SELECT name, age, breed FROM dogs WHERE age < 5"),
+        (
+            "Which dogs are older than 4?",
+            "and younger than 8?",
+            "SELECT name, age, breed FROM dogs WHERE age > 4 AND age < 8",
+        ),
+    ],
+)
+def test_a_comparison_that_excludes_the_first_takes_its_place(first, then, suql):
+    dogs = {"name": ["Rex", "Bella", "Bo", "Kim"], "age": [7, 3, 5, 9], "breed": ["pug", "lab", "pug", "lab"]}
+    with almanaq.connect({"dogs": dogs}) as con:
+        chat = con.chat()
+        chat.ask(first)
+        reply = chat.ask(then)
+        assert (reply.suql, reply.relaxed) == (suql, None)
+
+
+def test_a_total_after_an_average_is_asked_back():
+    dogs = {"name": ["Rex", "Bella", "Bo", "Kim"], "age": [7, 3, 5, 9], "breed": ["pug", "lab", "pug", "lab"]}
+    with almanaq.connect({"dogs": dogs}) as con:
+        chat = con.chat()
+        chat.ask("average age by breed")
+        reply = chat.ask("and total?")
+        assert reply.status == "clarify"
+        assert "total age" in reply.answer

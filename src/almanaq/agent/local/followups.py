@@ -15,7 +15,7 @@ from almanaq.agent.local.comparisons import Lookup, beyond, order_of, superlativ
 from almanaq.agent.local.details import detail
 from almanaq.agent.local.dropped import to_drop
 from almanaq.agent.local.facts import facts
-from almanaq.agent.local.fragments import Fragment, compared, fragment, remainder, single_valued
+from almanaq.agent.local.fragments import Fragment, compared, excludes, fragment, remainder, single_valued
 from almanaq.agent.local.recognize.spans import SPELLED
 from almanaq.agent.local.recognize.vocabulary import Vocabulary
 from almanaq.agent.local.references import last_search, last_shown, resolve
@@ -27,6 +27,7 @@ _ONE_MORE = re.compile(
     r"\b(?:another(?: one)?|one more|next|different one|(?:that|this) one|an alternative|a different|second best)\b",
     re.I,
 )
+_TOTAL = re.compile(r"\b(?:total|sum)\b", re.I)
 _SOME_MORE = re.compile(rf"\b(\d+|{'|'.join(w for w in SPELLED if w != 'one')}) (?:more|others?)\b", re.I)
 
 
@@ -145,9 +146,15 @@ class FollowUps:
         text = remainder(question)
         new = fragment(text, self._vocabulary, base.main) if text else None
         if kind == "count":
+            measured = [f.this.name for item in base.tree.expressions for f in item.find_all(exp.Avg, exp.Max, exp.Min)]
+            if measured and _TOTAL.search(question):
+                named = measured[0].replace("_", " ")
+                return Parsed("clarify", reply=f"Do you mean how many there are, or the total {named}?", kind="count")
             return self._counted(base, new)
         if new is None or not new.conditions:
             return None
+        if any(excludes(old, each) for old in trees.conditions(base.tree) for each in new.conditions):
+            kind = "replace"  # "older than 5?", "and younger than 5?": both at once nobody asks for
         keys = base.turn.shown.columns if base.turn.shown else base.main.key
         keep_figures = kind == "replace" and trees.aggregates(base.tree)
         tree = trees.without(base.tree if keep_figures else self._rows(base), lambda c: trees.leaves_out_rows(c, keys))

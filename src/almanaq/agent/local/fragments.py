@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -90,6 +91,42 @@ def single_valued(condition: exp.Expr, main: Relation) -> bool:
         return False
     column = main.column(condition.this.name)
     return column is not None and not column.array
+
+
+def excludes(one: exp.Expr, other: exp.Expr) -> bool:
+    """Return whether no value can fulfil both of two comparisons: `age > 5` and `age < 5`."""
+    first, second = _bounds(one), _bounds(other)
+    if first is None or second is None or first.column != second.column:
+        return False
+    low, high = max(first.low, second.low), min(first.high, second.high)
+    touching = low == high and not (first.holds(low) and second.holds(low))
+    return low > high or touching
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """The numbers that a comparison lets through; `closed`: the bound is one of them."""
+
+    column: str
+    low: float
+    high: float
+    closed: bool
+
+    def holds(self, number: float) -> bool:
+        return self.low < number < self.high or (self.closed and number in (self.low, self.high))
+
+
+def _bounds(condition: exp.Expr) -> _Bounds | None:
+    left, right = condition.args.get("this"), condition.args.get("expression")
+    if not (isinstance(left, exp.Column) and isinstance(right, exp.Literal) and not right.is_string):
+        return None
+    number = float(right.name)
+    closed = isinstance(condition, exp.GTE | exp.LTE | exp.EQ)
+    if isinstance(condition, exp.GT | exp.GTE):
+        return _Bounds(left.name, number, math.inf, closed)
+    if isinstance(condition, exp.LT | exp.LTE):
+        return _Bounds(left.name, -math.inf, number, closed)
+    return _Bounds(left.name, number, number, closed) if isinstance(condition, exp.EQ) else None
 
 
 def place_of(name: str, vocabulary: Vocabulary, main: Relation) -> Place | None:
