@@ -25,14 +25,14 @@ KEPT = {
 
 
 def pins() -> dict[str, str]:
-    """Give the pinned versions by normalised name."""
+    """Return the pinned versions by normalised name."""
     lines = FILE.read_text(encoding="utf-8").splitlines()
     named = (line.split("==") for line in lines if line and not line.startswith("#"))
     return {normalised(name): version for name, version in named}
 
 
 def normalised(name: str) -> str:
-    """Give a package's name as the index compares it."""
+    """Return a package's name as the index compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -84,7 +84,7 @@ def main() -> int:
 
 
 def _flat(extras: dict[str, list[str]], name: str) -> list[str]:
-    """Give an extra's requirements, those of extras that it names among them."""
+    """Return an extra's requirements, those of extras that it names among them."""
     found = []
     for line in extras[name]:
         asked = Requirement(line)

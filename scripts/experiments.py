@@ -84,7 +84,7 @@ def run_all(paths: list[Path]) -> list[Outcome]:
 
 
 def dataset_of(path: Path) -> str:
-    """Give the dataset of an experiment."""
+    """Return the dataset of an experiment."""
     command: list[str] = json.loads(path.read_text())["command"]
     return command[command.index("--dataset") + 1]
 
@@ -98,7 +98,7 @@ def wanted(parts: list[str]) -> Iterator[Path]:
 
 
 def by_dataset(paths: list[Path]) -> list[list[Path]]:
-    """Give the experiments of each dataset, that of most questions first: it takes longest."""
+    """Return the experiments of each dataset, that of most questions first: it takes longest."""
     groups: dict[str, list[Path]] = {}
     for path in paths:
         groups.setdefault(dataset_of(path), []).append(path)
@@ -106,7 +106,7 @@ def by_dataset(paths: list[Path]) -> list[list[Path]]:
 
 
 def size_of(group: list[Path]) -> int:
-    """Give how many questions a dataset asked when it was last run."""
+    """Return how many questions a dataset asked when it was last run."""
     return max((json.loads(path.read_text()).get("result") or {}).get("queries", 0) for path in group)
 
 

@@ -63,7 +63,7 @@ class Record:
 
 
 def records() -> list[Record]:
-    """Give every committed record that a measured table prints."""
+    """Return every committed record that a measured table prints."""
     printed: dict[str, list[str]] = {}
     where = dict(_places())
     for name, read in _read_by_tables():
@@ -73,7 +73,7 @@ def records() -> list[Record]:
 
 
 def command_of(path: str) -> str:
-    """Give the command that makes a record: what it says itself, else the script that stands beside it."""
+    """Return the command that makes a record: what it says itself, else the script that stands beside it."""
     file = ROOT / path
     content = json.loads(file.read_text(encoding="utf-8")) if file.suffix == ".json" else {}
     told = content.get("command", content.get("made_by")) if isinstance(content, dict) else None
@@ -135,7 +135,7 @@ def run_again(record: Record) -> str:
 
 
 def table(listed: list[Record]) -> str:
-    """Give the records as a table in Markdown."""
+    """Return the records as a table in Markdown."""
     lines = ["| printed in | record | command |", "| --- | --- | --- |"]
     for each in listed:
         pages = ", ".join(sorted(set(each.pages)))
@@ -144,7 +144,7 @@ def table(listed: list[Record]) -> str:
 
 
 def page() -> str:
-    """Give the page of the site: what it is about, and the table."""
+    """Return the page of the site: what it is about, and the table."""
     told = (
         "# Published numbers\n\n"
         "Every measured table of these pages is written from records that are kept in the repository. This is the "

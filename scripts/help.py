@@ -13,7 +13,7 @@ PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 def commands() -> dict[str, list[str]]:
-    """Give the file name and the arguments of every command that the app has, groups included."""
+    """Return the file name and the arguments of every command that the app has, groups included."""
     from typer.main import get_command
 
     from almanaq.cli.app import app
@@ -29,7 +29,7 @@ def commands() -> dict[str, list[str]]:
 
 
 def render() -> dict[Path, str]:
-    """Give the help text of every command, at a fixed width."""
+    """Return the help text of every command, at a fixed width."""
     return {FOLDER / f"{name}.txt": _help(arguments) for name, arguments in commands().items()}
 
 

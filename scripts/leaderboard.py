@@ -34,7 +34,7 @@ class Row:
 
 
 def page() -> str:
-    """Give the page: a table for each task, dataset and split, the best first."""
+    """Return the page: a table for each task, dataset and split, the best first."""
     tables: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows():
         tables.setdefault(row.place, []).append(row)
@@ -84,7 +84,7 @@ def _row(file: Path, record: dict[str, Any], result: dict[str, Any], commits: di
 
 
 def _commits() -> dict[str, str]:
-    """Give the commit that last wrote each record; {} outside of a checkout."""
+    """Return the commit that last wrote each record; {} outside of a checkout."""
     listed = subprocess.run(
         ["git", "log", "--format=commit %h", "--name-only", "--", "experiments"],
         cwd=ROOT, capture_output=True, text=True, check=False,

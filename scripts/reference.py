@@ -19,7 +19,7 @@ TARGET = ("evaluators", "retrievers", "generators", "tasks", "dataset_loaders", 
 
 
 def pages() -> dict[str, str]:
-    """Give every page by its file's name."""
+    """Return every page by its file's name."""
     made = {
         "python.md": _python(),
         "command-line.md": _command_line(),
@@ -94,7 +94,7 @@ def _openapi() -> dict[str, Any]:
 
 
 async def _asked(application: Any, path: str) -> dict[str, Any]:
-    """Give what an application replies to GET, which is JSON."""
+    """Return what an application replies to GET, which is JSON."""
     told: list[bytes] = []
     host = [(b"host", b"127.0.0.1:8765")]
     scope = {

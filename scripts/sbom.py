@@ -49,7 +49,7 @@ _SPELT = {
 
 
 def packages(extras: tuple[str, ...] = FOR_USERS) -> dict[str, Distribution]:
-    """Give what is installed for almanaq and these extras, by name, dependencies of dependencies among them."""
+    """Return what is installed for almanaq and these extras, by name, dependencies of dependencies among them."""
     found: dict[str, Distribution] = {}
     seen: set[tuple[str, str]] = set()
     waiting = [("almanaq", extra) for extra in ("", *extras)]
@@ -70,7 +70,7 @@ def packages(extras: tuple[str, ...] = FOR_USERS) -> dict[str, Distribution]:
 
 
 def licence_of(package: Distribution) -> str:
-    """Give a package's licence: the expression that it declares, else its classifier, else its first line of text."""
+    """Return a package's licence: the expression that it declares, else its classifier, else its first line of text."""
     told = package.metadata
     if expression := told.get("License-Expression"):
         return str(expression)
@@ -83,7 +83,7 @@ def licence_of(package: Distribution) -> str:
 
 
 def bill(extras: tuple[str, ...] = FOR_USERS) -> dict[str, Any]:
-    """Give the bill of materials."""
+    """Return the bill of materials."""
     components = [
         {
             "type": "library",
@@ -113,7 +113,7 @@ def bill(extras: tuple[str, ...] = FOR_USERS) -> dict[str, Any]:
 
 
 def page() -> str:
-    """Give the licences as a page."""
+    """Return the licences as a page."""
     text = (
         "# Licences of dependencies\n\nWhat `almanaq` and its extras install, with the versions that this site was "
         "built with. `make sbom` writes the same as a bill of materials (CycloneDX).\n\n"

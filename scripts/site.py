@@ -82,7 +82,7 @@ def write_source() -> None:
 
 
 def _relinked(page: Path, to: Path, pages: dict[Path, Path]) -> str:
-    """Give a page whose links lead to the copies; files that are no pages are copied, folders are named only."""
+    """Return a page whose links lead to the copies; files that are no pages are copied, folders are named only."""
 
     def relink(match: re.Match[str]) -> str:
         target, anchor = match.groups()

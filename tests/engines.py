@@ -15,7 +15,7 @@ Source = Callable[[Mapping[str, pa.Table]], Any]
 
 
 def quote(name: str) -> str:
-    """Give a quoted identifier."""
+    """Return a quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -30,7 +30,7 @@ class PostgresServer:
         self._numbers = count(1)
 
     def source(self, tables: Mapping[str, pa.Table], options: str = "STRATEGY FILE_COPY") -> str:
-        """Give the URL of a database that holds the tables."""
+        """Return the URL of a database that holds the tables."""
         import psycopg
 
         url = self.new_database(options)
@@ -39,7 +39,7 @@ class PostgresServer:
         return url
 
     def new_database(self, options: str = "STRATEGY FILE_COPY") -> str:
-        """Give the URL of a new, empty database."""
+        """Return the URL of a new, empty database."""
         import psycopg
 
         name = f"made_{next(self._numbers)}"
@@ -78,13 +78,13 @@ _SQLITE_TYPES = {pa.int64(): "INTEGER", pa.int32(): "INTEGER", pa.float64(): "RE
 
 
 def in_sqlite(tables: Mapping[str, pa.Table]) -> tuple[str, ...]:
-    """Give the names of the tables that SQLite has types for."""
+    """Return the names of the tables that SQLite has types for."""
     known = {*_SQLITE_TYPES, pa.date32()}
     return tuple(name for name, table in tables.items() if all(field.type in known for field in table.schema))
 
 
 def sqlite_source(tables: Mapping[str, pa.Table], folder: Path) -> str:
-    """Give the path of a SQLite file that holds the tables that SQLite has types for."""
+    """Return the path of a SQLite file that holds the tables that SQLite has types for."""
     path = folder / "made.sqlite"
     connection = sqlite3.connect(path)
     for name in in_sqlite(tables):

@@ -26,7 +26,7 @@ REWRITTEN = {
 
 
 def lost(query: str, sent: str) -> list[str]:
-    """Give the keywords, numbers and texts of a query that are in no statement, each as often as it is missing."""
+    """Return the keywords, numbers and texts of a query that are in no statement, each as often as it is missing."""
     found, left = _counted(sent), []
     for word, times in sorted(_counted(query).items()):
         others = found[word] + found[REWRITTEN[word]] if word in REWRITTEN else found[word]

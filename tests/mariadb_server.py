@@ -77,7 +77,7 @@ def _start(options: list[str], quiet: dict[str, Any]) -> tuple[subprocess.Popen[
 
 
 def connect(url: str) -> Any:
-    """Give a driver's connection to a database of the server."""
+    """Return a driver's connection to a database of the server."""
     import MySQLdb
 
     port, _, database = url.rpartition(":")[2].partition("/")

@@ -18,7 +18,7 @@ LOCKED = "locked"
 
 
 def find_binaries() -> Path | None:
-    """Give the folder of initdb and pg_ctl, None where there is no PostgreSQL."""
+    """Return the folder of initdb and pg_ctl, None where there is no PostgreSQL."""
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: float(p.parent.name), reverse=True)
     on_path = shutil.which("initdb")
     return next((p for p in places if (p / "initdb").exists()), Path(on_path).parent if on_path else None)

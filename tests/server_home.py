@@ -23,7 +23,7 @@ def new_home(prefix: str) -> Path:
 
 
 def free_port() -> int:
-    """Give a port that nobody listens at now."""
+    """Return a port that nobody listens at now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

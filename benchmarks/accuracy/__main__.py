@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def tasks(reviews: Path) -> list[Task]:
-    """Give the tasks: three quarters, a quarter and a twentieth of the rows pass."""
+    """Return the tasks: three quarters, a quarter and a twentieth of the rows pass."""
     found = duckdb.sql(
         f"SELECT reviewText, mode(scoreSentiment) FROM '{reviews}' WHERE length(reviewText) > 0 GROUP BY 1 ORDER BY 1"
     ).fetchall()
@@ -96,7 +96,7 @@ def tasks(reviews: Path) -> list[Task]:
 
 
 def methods(task: Task) -> dict[str, Callable[[Accuracy], Outcome]]:
-    """Give what is compared, by name."""
+    """Return what is compared, by name."""
     noise = {seed: np.random.default_rng(seed).normal(size=len(task.texts)) for seed in range(200)}
     cheap = {seed: noise[seed] + 2.904 * task.passes for seed in noise}  # two normal distributions: AUC 0.98
     found: dict[str, Callable[[Accuracy], Outcome]] = {
@@ -142,7 +142,7 @@ def _scored(task: Task, scores: NDArray[np.float64], accuracy: Accuracy) -> Outc
 
 
 def _regression(task: Task, seed: int) -> tuple[NDArray[np.float64], NDArray[np.bool_], dict[int, bool]]:
-    """Give the scores that our proxy would have given, what passes, and the labels it learned from."""
+    """Return the scores that our proxy would have given, what passes, and the labels it learned from."""
     rows = np.random.default_rng(seed).permutation(len(task.texts))[:150]
     features = task.vectors.astype(np.float64) * 4
     scores = margins(features, fitted(features[rows], task.passes[rows], 1.0))

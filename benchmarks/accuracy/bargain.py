@@ -36,7 +36,7 @@ class _Truth(Oracle):
 def run(
     scores: NDArray[np.float64], passes: NDArray[np.bool_], labels: dict[int, bool], accuracy: Accuracy
 ) -> tuple[int, NDArray[np.bool_]]:
-    """Give the rows asked, those that the scores were learned from included, and which rows are returned."""
+    """Return the rows asked, those that the scores were learned from included, and which rows are returned."""
     oracle = _Truth(passes)
     method = BARGAIN_PR(
         _Scores(scores), oracle, delta=accuracy.delta, target=accuracy.recall, verbose=False, seed=accuracy.seed

@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def measure(size: int) -> dict[str, Any]:
-    """Give the milliseconds per turn over a source of so many tables."""
+    """Return the milliseconds per turn over a source of so many tables."""
     start = time.perf_counter()
     reader = FunctionModel(lambda text, question: "Yes" if "quiet here" in text else "No")
     with almanaq.connect(tables(size), model=reader, cache=False) as connection:

@@ -23,7 +23,7 @@ ROWS = 40
 
 
 def tables(count: int) -> dict[str, pa.Table]:
-    """Give tables by name, `count` of them."""
+    """Return tables by name, `count` of them."""
     named = islice(product(KINDS, THINGS), count)
     return {f"{kind}_{thing}": _table(kind, thing, seed) for seed, (kind, thing) in enumerate(named)}
 

@@ -87,7 +87,7 @@ def said(text: str, question: str) -> str | None:
 
 
 def measure(url: str, log: Path, query: Query, order: str) -> dict[str, Any]:
-    """Give the medians of three queries in turn, and what the server's log says of ours."""
+    """Return the medians of three queries in turn, and what the server's log says of ours."""
     result, sent = prove(url, log, query, order)
     read = query.read.format(n=result.trace.candidate_rows)
     taken: dict[str, list[tuple[float, float]]] = {"again": [], "new": [], "bare": [], "read": []}
@@ -147,7 +147,7 @@ def connect(url: str, order: str) -> almanaq.Connection:
 
 
 def timed(run: Callable[[], object]) -> tuple[float, float]:
-    """Give the seconds that a call takes, on the clock and of this process's work."""
+    """Return the seconds that a call takes, on the clock and of this process's work."""
     started, cpu = time.perf_counter(), time.process_time()
     run()
     return time.perf_counter() - started, time.process_time() - cpu

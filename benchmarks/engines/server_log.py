@@ -34,7 +34,7 @@ class Statement:
 
 
 def logged(url: str) -> str:
-    """Give the URL of a connection whose statements the server logs."""
+    """Return the URL of a connection whose statements the server logs."""
     options = quote(" ".join(f"-c {name}={value}" for name, value in SETTINGS.items()))
     return f"{url}{'&' if '?' in url else '?'}options={options}"
 

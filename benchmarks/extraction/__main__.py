@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def measured(place: Path, server: Server, rows: int, kills: int, seed: int) -> dict[str, Any]:
-    """Give every figure of a run over so many rows."""
+    """Return every figure of a run over so many rows."""
     report: dict[str, Any] = {"rows": rows, "latency": LATENCY, "in_flight": IN_FLIGHT, "load": [load()]}
     report |= _killed(place, server.url, rows, kills, random.Random(seed))
     report["load"].append(load())
@@ -67,7 +67,7 @@ def measured(place: Path, server: Server, rows: int, kills: int, seed: int) -> d
 
 
 def compared(place: Path, server: Server) -> dict[str, Any]:
-    """Give the rates of bare clients and of an extraction, with few calls at once and with many."""
+    """Return the rates of bare clients and of an extraction, with few calls at once and with many."""
     report: dict[str, Any] = {"latency": LATENCY, "sample": SAMPLE, "turns": TURNS, "load": [load()]}
     report["in_flight"] = {str(at_once): rates(place, server, at_once) for at_once in (4, IN_FLIGHT)}
     report["load"].append(load())
@@ -75,7 +75,7 @@ def compared(place: Path, server: Server) -> dict[str, Any]:
 
 
 def rates(place: Path, server: Server, at_once: int) -> dict[str, Any]:
-    """Give the best of some turns of each client, taken one after the other, so that all see the same machine."""
+    """Return the best of some turns of each client, taken one after the other, so that all see the same machine."""
     sample = write(place / "sample", SAMPLE)
     found: dict[str, list[dict[str, float]]] = {}
     for turn in range(TURNS):
@@ -102,7 +102,7 @@ def _speed(rate: dict[str, float]) -> float:
 
 
 def _own_rate(source: str, cache: Path, url: str, at_once: int, batch: int) -> dict[str, float]:
-    """Give the rate of an extraction in a process of its own, its start and its end left out.
+    """Return the rate of an extraction in a process of its own, its start and its end left out.
 
     Args:
         batch: texts in a call; 1 is what `almanaq sql` does with a question of this kind by itself.
@@ -171,7 +171,7 @@ def write(folder: Path, rows: int, changed: int = 0) -> str:
 
 
 def environment(url: str, cache: Path, at_once: int = IN_FLIGHT) -> dict[str, str]:
-    """Give the environment of a run."""
+    """Return the environment of a run."""
     own = {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "k", "ALMANAQ_CACHE_DIR": str(cache)}
     return {**os.environ, **own, "ALMANAQ_CONCURRENCY": str(at_once)}
 
@@ -197,7 +197,7 @@ def finish(process: subprocess.Popen[bytes]) -> float:
 
 
 def memory(pid: int) -> float:
-    """Give the most resident memory that a process has had so far, in megabytes; 0 of one that has ended."""
+    """Return the most resident memory that a process has had so far, in megabytes; 0 of one that has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -206,19 +206,19 @@ def memory(pid: int) -> float:
 
 
 def numbers(out: Path) -> list[str | None]:
-    """Give the column that was extracted, in the order of the rows."""
+    """Return the column that was extracted, in the order of the rows."""
     found: list[str | None] = pq.read_table(out).sort_by("id").column("number").to_pylist()
     return found
 
 
 def count(url: str) -> int:
-    """Give how many calls the server has had."""
+    """Return how many calls the server has had."""
     with urllib.request.urlopen(url.replace("/v1", "/count")) as reply:
         return int(reply.read())
 
 
 def load() -> str:
-    """Give the machine's load now."""
+    """Return the machine's load now."""
     return " ".join(f"{each:.2f}" for each in os.getloadavg()) + f" on {os.cpu_count()} cores"
 
 
@@ -230,7 +230,7 @@ class Server:
     pid: int
 
     def cpu(self) -> float:
-        """Give the seconds of processor that it has taken."""
+        """Return the seconds of processor that it has taken."""
         times = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -22,7 +22,7 @@ Call = Callable[[dict[str, Any]], Awaitable[object]]
 
 
 def request(number: int) -> dict[str, Any]:
-    """Give the request that an extraction makes for a case."""
+    """Return the request that an extraction makes for a case."""
     call = TextCall("answer", (f"This is case number {number}. {FILLER}",), "what is its number?")
     values = {**asked_values(call), "passages": [(1, call.passages[0])], "part": 0, "parts": 0}
     prompt = prompt_file("answer").prompt(values)
@@ -37,7 +37,9 @@ def request(number: int) -> dict[str, Any]:
 
 
 def own_http_rate(url: str, calls: int, at_once: int) -> dict[str, float]:
-    """Give the calls a second, and the milliseconds of processor a call, of our own HTTP without what is around it."""
+    """Return the calls a second, and the milliseconds of processor a call, of our own HTTP without what
+    is around it.
+    """
 
     async def run() -> dict[str, float]:
         server = JsonServer(url, {"authorization": "Bearer k"}, timeout=60)
@@ -52,7 +54,7 @@ def own_http_rate(url: str, calls: int, at_once: int) -> dict[str, float]:
 
 
 def aiohttp_rate(url: str, calls: int, at_once: int) -> dict[str, float]:
-    """Give the same of aiohttp."""
+    """Return the same of aiohttp."""
 
     async def run() -> dict[str, float]:
         import aiohttp
@@ -70,7 +72,7 @@ def aiohttp_rate(url: str, calls: int, at_once: int) -> dict[str, float]:
 
 
 def openai_rate(url: str, calls: int, at_once: int) -> dict[str, float]:
-    """Give the same of the `openai` package."""
+    """Return the same of the `openai` package."""
 
     async def run() -> dict[str, float]:
         from openai import AsyncOpenAI

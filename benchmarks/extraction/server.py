@@ -52,7 +52,7 @@ class Chat(asyncio.Protocol):
 
 
 def _reply(numbers: list[bytes], several: bool) -> bytes:
-    """Give the reply to a request: an answer, or one for each of the texts that came together."""
+    """Return the reply to a request: an answer, or one for each of the texts that came together."""
     answers = [{"value": number.decode(), "quotes": []} for number in numbers or [b"0"]]
     content = json.dumps({f"item{n}": each for n, each in enumerate(answers, 1)} if several else answers[0])
     message = {"role": "assistant", "content": content}

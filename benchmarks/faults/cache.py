@@ -27,12 +27,12 @@ REPLIES, PAGE = 60, 4096
 
 
 def prompt_of(number: int) -> Prompt:
-    """Give the request with a number."""
+    """Return the request with a number."""
     return Prompt("p", "1", (Message("user", f"question {number}"),))
 
 
 def right(prompt: Prompt) -> str:
-    """Give the reply to a request."""
+    """Return the reply to a request."""
     return f"reply to {prompt.messages[0].content} " * 8
 
 

@@ -130,7 +130,7 @@ def _parquet(folder: Path, gigabytes: int, runs: int) -> dict[str, Any]:
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, float]:
-    """Give the seconds on the clock, and those that all threads worked."""
+    """Return the seconds on the clock, and those that all threads worked."""
     clock, used = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - clock, time.process_time() - used

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def compare(url: str, databases: frozenset[str] | None = None) -> dict[str, Any]:
-    """Give how many queries came to which verdict, and those that did not come to the same rows."""
+    """Return how many queries came to which verdict, and those that did not come to the same rows."""
     queries = pq.read_table(DATA / "queries_validation.parquet").to_pylist()
     counts: Counter[str] = Counter()
     others = []
@@ -73,7 +73,7 @@ def compare(url: str, databases: frozenset[str] | None = None) -> dict[str, Any]
 
 
 def normal(text: str) -> str:
-    """Give a query with its texts in single quotes and NULLs where they stand here."""
+    """Return a query with its texts in single quotes and NULLs where they stand here."""
     text = re.sub(r'"([^"]*)"', lambda found: "'" + found[1].replace("'", "''") + "'", text.rstrip("; "))
     return re.sub(r"\bdesc\b(?!\s+nulls)", "DESC NULLS LAST", text, flags=re.IGNORECASE)
 
@@ -108,7 +108,7 @@ def _copy(con: almanaq.Connection, plain: psycopg.Connection[Any], relation: Any
 
 
 def judge(con: almanaq.Connection, plain: psycopg.Connection[Any], text: str) -> tuple[str, str]:
-    """Give what a query came to, and why."""
+    """Return what a query came to, and why."""
     try:
         expected = [_row(row) for row in plain.execute(text).fetchall()]
     except psycopg.Error as error:
@@ -134,7 +134,7 @@ def judge(con: almanaq.Connection, plain: psycopg.Connection[Any], text: str) ->
 
 
 def keyed(plain: psycopg.Connection[Any], text: str) -> list[tuple[Row, Row]] | None:
-    """Give the rows of a query without its LIMIT, each with its keys of ORDER BY; None without ORDER BY."""
+    """Return the rows of a query without its LIMIT, each with its keys of ORDER BY; None without ORDER BY."""
     tree = sqlglot.parse_one(text, read="postgres")
     order = tree.args.get("order")
     if order is None or not isinstance(tree, exp.Select) or tree.args.get("distinct"):
@@ -153,7 +153,7 @@ def keyed(plain: psycopg.Connection[Any], text: str) -> list[tuple[Row, Row]] | 
 
 
 def _has_tie(plain: psycopg.Connection[Any], subquery: exp.Expr) -> bool:
-    """Say whether a nested query's order leaves open which rows its LIMIT keeps."""
+    """Return whether a nested query's order leaves open which rows its LIMIT keeps."""
     limit = subquery.this.args.get("limit")
     keys = keyed(plain, subquery.this.sql("postgres")) if limit is not None else None
     kept = int(limit.expression.name) if limit is not None else 0
@@ -162,7 +162,7 @@ def _has_tie(plain: psycopg.Connection[Any], subquery: exp.Expr) -> bool:
 
 
 def _in_order(given: list[Row], expected: list[Row], known: dict[Row, set[Row]]) -> bool:
-    """Say whether rows have the keys, one after another, that those expected have."""
+    """Return whether rows have the keys, one after another, that those expected have."""
     return all(known[a] & known.get(b, set()) for a, b in zip(given, expected, strict=True))
 
 

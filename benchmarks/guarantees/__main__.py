@@ -75,18 +75,18 @@ def tails(cases: int) -> dict[str, Any]:
 
 
 def more_than(count: int, trials: int, chance: float) -> float:
-    """Give the probability of more than `count` successes."""
+    """Return the probability of more than `count` successes."""
     terms = (math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(count + 1))
     return 1 - math.fsum(terms) if count >= 0 else 1.0
 
 
 def covered(seeds: int, holds: Callable[[np.random.Generator], bool]) -> float:
-    """Give the share of seeds for which something holds."""
+    """Return the share of seeds for which something holds."""
     return float(np.mean([holds(np.random.default_rng([3, seed])) for seed in range(seeds)]))
 
 
 def exact_holds(draws: np.random.Generator) -> bool:
-    """Say whether the exact interval holds a count."""
+    """Return whether the exact interval holds a count."""
     size = int(draws.integers(50, 3000))
     sampled, passing = int(draws.integers(10, min(size, 400))), int(size * draws.choice([0.0, 0.01, 0.1, 0.5, 0.9]))
     found = int(draws.hypergeometric(passing, size - passing, sampled))
@@ -95,7 +95,7 @@ def exact_holds(draws: np.random.Generator) -> bool:
 
 
 def groups_hold(draws: np.random.Generator) -> bool:
-    """Say whether the intervals of all groups hold at once."""
+    """Return whether the intervals of all groups hold at once."""
     names = ("a", "b", "c", "d")
     values = draws.choice([*names, ""], size=int(draws.integers(100, 1000)), p=draws.dirichlet(np.ones(5)))
     sample: list[str | None] = [value or None for value in draws.permutation(values)[:80].tolist()]
@@ -104,7 +104,7 @@ def groups_hold(draws: np.random.Generator) -> bool:
 
 
 def mean_holds(draws: np.random.Generator) -> bool:
-    """Say whether the interval for a mean within bounds holds."""
+    """Return whether the interval for a mean within bounds holds."""
     values = 100 * draws.beta(*draws.choice([0.3, 1, 4], size=2), size=int(draws.integers(100, 2000)))
     sample = draws.permutation(values)[: int(draws.integers(20, 100))]
     low, high = bounded_mean(sample, len(values), (0, 100), 1 - CONFIDENCE)
@@ -112,7 +112,7 @@ def mean_holds(draws: np.random.Generator) -> bool:
 
 
 def assisted_holds(calls: int) -> Callable[[np.random.Generator], bool]:
-    """Give what says whether an interval that a learned proxy narrowed holds, for a number of calls."""
+    """Return what says whether an interval that a learned proxy narrowed holds, for a number of calls."""
 
     def holds(draws: np.random.Generator) -> bool:
         size = 2000

@@ -9,7 +9,7 @@ KINDS = ("good", "weak", "random", "inverted", "constant", "missing", "infinite"
 
 
 def scores_of(kind: str, truth: NDArray[np.bool_], draws: np.random.Generator) -> NDArray[np.float64]:
-    """Give a score for each row: one of KINDS."""
+    """Return a score for each row: one of KINDS."""
     noise = draws.normal(size=len(truth))
     made: dict[str, NDArray[np.float64]] = {
         "good": noise + 2.9 * truth,

@@ -38,12 +38,12 @@ WORDS = "The room was lovely and the soup was hot, though we waited a while for 
 
 
 def call_of(number: int) -> TextCall:
-    """Give the call with a number."""
+    """Return the call with a number."""
     return TextCall("answer", (f"This is request {number} of many. {WORDS}",), "is it romantic?")
 
 
 def prompt_of(number: int) -> Prompt:
-    """Give the request of a call."""
+    """Return the request of a call."""
     call = call_of(number)
     values = {"question": call.question, "options": (), "compared": (), "form": "", "part": 0, "parts": 0}
     values["passages"] = [(1, call.passages[0])]
@@ -67,7 +67,7 @@ async def all_of(make: Callable[[int], Awaitable[Any]], calls: int, at_once: int
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
-    """Give a result, and the seconds and CPU seconds that it took."""
+    """Return a result, and the seconds and CPU seconds that it took."""
     started, cpu = time.perf_counter(), time.process_time()
     result = work()
     return result, time.perf_counter() - started, time.process_time() - cpu

@@ -28,7 +28,7 @@ class Server:
         self.url, self._pipe = url, pipe
 
     def ledger(self) -> dict[str, Any]:
-        """Give what the server has counted so far."""
+        """Return what the server has counted so far."""
         self._pipe.send("ledger")
         found: dict[str, Any] = self._pipe.recv()
         return found

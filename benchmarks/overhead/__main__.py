@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def _within(report: Any) -> list[bool]:
-    """Give every verdict in a report."""
+    """Return every verdict in a report."""
     if not isinstance(report, dict):
         return []
     own = [report["within"]] if "within" in report else []
@@ -147,7 +147,7 @@ def _measure(kind: str, path: str, order: str, predicate: str, runs: int) -> dic
 
 
 def _times(taken: list[list[float]]) -> dict[str, float]:
-    """Give the milliseconds on the clock, and the median of those of all threads' work."""
+    """Return the milliseconds on the clock, and the median of those of all threads' work."""
     clock = sorted(seconds * 1000 for seconds, _ in taken)
     cpu = median(seconds * 1000 for _, seconds in taken)
     shown = {"median_ms": median(clock), "least_ms": clock[0], "most_ms": clock[-1], "cpu_ms": cpu}
@@ -155,7 +155,7 @@ def _times(taken: list[list[float]]) -> dict[str, float]:
 
 
 def _memory(measured: dict[str, Any]) -> dict[str, float]:
-    """Give the peak memory of a process, and what its first query took, imports included."""
+    """Return the peak memory of a process, and what its first query took, imports included."""
     return {"peak_mib": round(measured["peak_mib"], 1), "first_ms": round(measured["first"] * 1000, 1)}
 
 

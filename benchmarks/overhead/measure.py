@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _turns(path: str, order: str, predicate: str, rounds: int) -> dict[str, Any]:
-    """Give the times of the database, of a query that ran before, and of one in new words, each in its turn."""
+    """Return the times of the database, of a query that ran before, and of one in new words, each in its turn."""
     alone, sql = statements(predicate)
     turns = {
         "database": _database(path, alone),
@@ -59,7 +59,7 @@ def _turns(path: str, order: str, predicate: str, rounds: int) -> dict[str, Any]
 
 
 def _timed(run: Run) -> tuple[float, float]:
-    """Give the seconds that a run takes, on the clock and of all its threads' work."""
+    """Return the seconds that a run takes, on the clock and of all its threads' work."""
     start, cpu = time.perf_counter(), time.process_time()
     run()
     return time.perf_counter() - start, time.process_time() - cpu

@@ -16,12 +16,12 @@ PREDICATES = {
 
 
 def structured(predicate: str) -> str:
-    """Give what the database does by itself: fetch the key and the text of every row that the predicate keeps."""
+    """Return what the database does by itself: fetch the key and the text of every row that the predicate keeps."""
     return f"SELECT id, body FROM visits WHERE {predicate}"
 
 
 def query(predicate: str) -> str:
-    """Give the query whose overhead is measured."""
+    """Return the query whose overhead is measured."""
     return f"SELECT id FROM visits WHERE {predicate} AND answer(body, 'is it calm?') = 'Yes' LIMIT 3"
 
 
@@ -29,7 +29,7 @@ FILTER = "filter"
 
 
 def statements(name: str) -> tuple[str, str]:
-    """Give what the database does by itself, and our query that is set beside it: the same where nothing is asked."""
+    """Return what the database does by itself, and our query that is set beside it: the same where nothing is asked."""
     if name == FILTER:
         sql = f"SELECT id, body FROM visits WHERE {PREDICATES['equality']} ORDER BY id LIMIT 5"
         return sql, sql
@@ -60,7 +60,7 @@ def calm(text: str, question: str) -> str:
 
 
 def many_texts() -> Any:
-    """Give a table of as many different texts as calls are to be made."""
+    """Return a table of as many different texts as calls are to be made."""
     import pyarrow as pa
 
     return pa.table({"id": range(CALLS), "body": [f"visit {i}: {'calm ' * (i % 6)}" for i in range(CALLS)]})

@@ -15,7 +15,7 @@ Reply = Callable[[Mapping[str, Any]], "str | Mapping[str, object]"]
 
 
 def reply_of(system: str, answer: Answer) -> Reply:
-    """Give the replies to a system's requests."""
+    """Return the replies to a system's requests."""
     if system == "almanaq":
         return replies_from(answer)
     read, write = {"lotus": (_lotus, _claim), "blendsql": (_blendsql, _bare), "docetl": (_docetl, _tool)}[system]

@@ -32,7 +32,7 @@ class PeerTask:
 
 
 def tasks(folder: Path) -> tuple[list[PeerTask], Answer]:
-    """Give the tasks and what the model says."""
+    """Return the tasks and what the model says."""
     data = SembenchData(folder)
     once = data.tables["reviews"].combine_chunks()
     movie = {"movies": data.tables["movies"], "reviews": once}
@@ -44,7 +44,7 @@ def tasks(folder: Path) -> tuple[list[PeerTask], Answer]:
 
 
 def row_tasks() -> list[PeerTask]:
-    """Give the tasks over 200 rows."""
+    """Return the tasks over 200 rows."""
     found = []
     for task in rows_200.TASKS:
         if task.name in NAMES:
@@ -66,7 +66,7 @@ def _answer(data: SembenchData) -> Answer:
 
 
 def _rows_of(name: str, table: pa.Table) -> Callable[[Sequence[Sequence[Any]]], float]:
-    """Give the share of a task's rows that are right, 0 where there are too many or too few."""
+    """Return the share of a task's rows that are right, 0 where there are too many or too few."""
     rows = table.to_pylist()
     cozy = {row["id"]: rows_200.reply(row["body"], "cozy?") == "Yes" for row in rows}
     paris = [row for row in rows if row["city"] == "Paris"]

@@ -37,7 +37,7 @@ class Tree:
         )
 
     def turn(self, rounds: int) -> dict[str, dict[str, float]]:
-        """Give the least milliseconds of each query."""
+        """Return the least milliseconds of each query."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(rounds, file=self._process.stdin, flush=True)

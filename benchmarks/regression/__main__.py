@@ -77,7 +77,7 @@ class _Suite:
         self._copies = Copies(self._url, self._pg)
 
     def run(self, files: list[str]) -> dict[str, Any]:
-        """Give the counts of each file, by engine and kind."""
+        """Return the counts of each file, by engine and kind."""
         for statement in statements((self._folder / "test_setup.sql").read_text(encoding="utf-8")):
             if not _SKIPPED.match(statement) and not _ELSEWHERE.search(statement):
                 self._change(statement)

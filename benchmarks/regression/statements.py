@@ -12,7 +12,7 @@ _OPENING = re.compile(
 
 
 def statements(script: str) -> list[str]:
-    """Give the statements of a script without psql's own commands and without comments."""
+    """Return the statements of a script without psql's own commands and without comments."""
     script = "\n".join("" if line.lstrip().startswith("\\") else line for line in script.split("\n"))
     found, pieces, at = [], "", 0
     while at < len(script):
@@ -44,6 +44,6 @@ def _after_comment(script: str, opened: re.Match[str]) -> int:
 
 
 def _in_body(text: str) -> bool:
-    """Say whether a function's body of several statements is open."""
+    """Return whether a function's body of several statements is open."""
     lowered = text.lower()
     return "begin atomic" in lowered and not re.search(r"\bend\s*$", lowered)

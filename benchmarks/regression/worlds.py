@@ -100,7 +100,7 @@ class Copies:
                 self._close()
 
     def connection(self, query: str) -> almanaq.Connection:
-        """Give a connection to DuckDB with the relations that a query names."""
+        """Return a connection to DuckDB with the relations that a query names."""
         wanted = {name for name, _ in self._relations()} & _words(query)
         for name in sorted(wanted - self._held):
             self._copy(name)

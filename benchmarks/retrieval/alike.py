@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def runs(sql: str, file: Path) -> bool:
-    """Say whether a query runs on a database, which is opened for reading only."""
+    """Return whether a query runs on a database, which is opened for reading only."""
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
         connection.set_progress_handler(lambda: 1, STEPS)
         try:

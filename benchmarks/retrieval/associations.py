@@ -37,13 +37,13 @@ class Bags:
     headers: list[csr_matrix]
 
     def scores(self, dataset: int, chosen: np.ndarray, pairs: np.ndarray, tables: np.ndarray) -> np.ndarray:
-        """Give the worth of the pairs of words of the chosen questions of a dataset and their candidates."""
+        """Return the worth of the pairs of words of the chosen questions of a dataset and their candidates."""
         every = (self.headers[dataset] @ (self.questions[dataset][chosen] @ pairs).T).T
         return np.take_along_axis(every, tables[chosen], 1).astype(np.float32)
 
 
 def bags(datasets: Sequence[tuple[Sequence[Question], Sequence[Table]]]) -> Bags:
-    """Give the words of the questions and tables of datasets."""
+    """Return the words of the questions and tables of datasets."""
     analyzer = Analyzer()
     asked = [[asked_words(question.text, analyzer) for question in questions] for questions, _ in datasets]
     named = [[set(analyzer.terms("\n".join(table.header))) for table in tables] for _, tables in datasets]
@@ -52,7 +52,7 @@ def bags(datasets: Sequence[tuple[Sequence[Question], Sequence[Table]]]) -> Bags
 
 
 def learn_pairs(bags: Bags, parts: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]], other: float):
-    """Give the worth of each pair of words that makes gold candidates likeliest; every dataset counts the same.
+    """Return the worth of each pair of words that makes gold candidates likeliest; every dataset counts the same.
 
     Args:
         parts: by dataset, the numbers of questions to learn from, with features, gold and candidates of all.
@@ -87,7 +87,7 @@ def learn_pairs(bags: Bags, parts: dict[int, tuple[np.ndarray, np.ndarray, np.nd
 
 
 def cut(bags: Bags, pairs: np.ndarray) -> WordAssociation:
-    """Give the vectors of words whose products come closest to the worth of pairs."""
+    """Return the vectors of words whose products come closest to the worth of pairs."""
     left, sizes, right = np.linalg.svd(pairs, full_matrices=False)
     root = np.sqrt(sizes[:RANK])
     # As they will be kept: in half precision.

@@ -53,7 +53,7 @@ class Catalog:
 
 
 def relation(table: Table) -> Relation:
-    """Give a table as a relation of the one catalog."""
+    """Return a table as a relation of the one catalog."""
     database = table.id.database
     cells = tuple(zip(*table.rows, strict=True)) or ((),) * len(table.header)
     columns = tuple(Column(name, samples) for name, samples in zip(table.header, cells, strict=True))

@@ -71,7 +71,7 @@ Kept = dict[tuple[bool, int] | str, WordAssociation]  # words that go together, 
 
 
 def cases(data: Path, kind: str, sight: str, store: VectorStore, kept: Kept) -> dict[bool, Cases]:
-    """Give the cases of a kind of corpus by style: of statements, and of questions."""
+    """Return the cases of a kind of corpus by style: of statements, and of questions."""
     made = {False: Cases(), True: Cases()}
     datasets, fields = KINDS[kind]
     for name in datasets:
@@ -99,7 +99,7 @@ class Indexed:
 
 
 def _unseen(weights: Styles, kept: Kept, fold: int) -> Styles:
-    """Give weights with the words that go together learned without a fold, where they have such words."""
+    """Return weights with the words that go together learned without a fold, where they have such words."""
     if weights.questions.association is None:
         return weights
     questions, statements = (
@@ -144,7 +144,7 @@ def _scored_on_disk(index: StoredRerank, question: str, weights: Styles) -> Scor
 
 
 def _pieces(tables: Sequence[Table], several: bool) -> Iterator[tuple[str, Sequence[Table]]]:
-    """Give the corpus and pieces of it: all its tables, for each size some drawn by hash, or single databases."""
+    """Yield the corpus and pieces of it: all its tables, for each size some drawn by hash, or single databases."""
     yield "all", tables
     if several:
         for database in dict.fromkeys(table.id.database for table in tables):
@@ -159,7 +159,7 @@ def _pieces(tables: Sequence[Table], several: bool) -> Iterator[tuple[str, Seque
 def _asked_here(
     asked: Sequence[Question], piece: Sequence[Table], size: str, name: str
 ) -> Iterator[tuple[Question, bool]]:
-    """Give the questions whose table is in a piece, and as many whose is not."""
+    """Yield the questions whose table is in a piece, and as many whose is not."""
     held = {table.id for table in piece}
     inside = [question for question in asked if question.gold[0] in held]
     yield from ((question, True) for question in inside)
@@ -171,7 +171,7 @@ def _asked_here(
 
 
 def _both(index: Indexed, question: Question, own: bool, weights: Styles) -> Iterator[tuple[dict[str, float], bool]]:
-    """Give the figures as the corpus is, and, where it holds the right tables, as it were without them."""
+    """Yield the figures as the corpus is, and, where it holds the right tables, as it were without them."""
     scored = index.scored(question.text, weights)
     if not len(scored.tables):
         return  # nothing shares a word: there is nothing to doubt
@@ -196,7 +196,7 @@ def _without(scored: Scored, gone: np.ndarray) -> Scored:
 
 
 def learn(made: Cases, refused_at_most: float) -> tuple[dict[str, object], dict[str, object]]:
-    """Give the function that is learned from all folds, and what held-out folds measure by dataset and size."""
+    """Return the function that is learned from all folds, and what held-out folds measure by dataset and size."""
     x, fits, groups, folds = np.array(made.x), np.array(made.fits), np.array(made.group), np.array(made.fold)
     names, counts = np.unique(groups, return_counts=True)
     # A handful of cases must not weigh as much as a whole dataset.
@@ -231,7 +231,9 @@ def learn(made: Cases, refused_at_most: float) -> tuple[dict[str, object], dict[
 
 
 def _shared(name: str) -> list[str]:
-    """Give the other sets of weights that are doubted alike: those with vectors of rows, and schemas without prose."""
+    """Return the other sets of weights that are doubted alike: those with vectors of rows, and
+    schemas without prose.
+    """
     names = [name]
     if name.startswith("databases"):
         names.append(f"bare-{name}")
@@ -254,7 +256,7 @@ def _quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:
 
 
 def _calibration(chance: np.ndarray, fits: np.ndarray, weight: np.ndarray) -> dict[str, float]:
-    """Give by tenth of the chance the share that fits: near the middle of each where it is calibrated."""
+    """Return by tenth of the chance the share that fits: near the middle of each where it is calibrated."""
     tenth = np.minimum((chance * 10).astype(int), 9)
     return {
         f"{n / 10:.1f}": round(float(np.average(fits[tenth == n], weights=weight[tenth == n])), 3)

@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def rate(embed: Callable[[list[str]], object], texts: Sequence[str]) -> float:
-    """Give texts per processor second, after a short warm-up."""
+    """Return texts per processor second, after a short warm-up."""
     embed(list(texts[:8]))
     started = time.process_time()
     embed(list(texts))

@@ -32,7 +32,7 @@ class SyntheticCorpus:
         return (self.table(number) for number in range(self.size))
 
     def table(self, number: int) -> Table:
-        """Give one table: a title of three or four words, 3 to 8 columns, 4 to 14 rows."""
+        """Return one table: a title of three or four words, 3 to 8 columns, 4 to 14 rows."""
         draw = Random(f"{self.seed}/{number}")
         subject = " ".join(_word(draw, 400_000).capitalize() for _ in range(2))
         title = f"{subject} {' '.join(_word(draw, 3_000) for _ in range(draw.randint(1, 2)))}"
@@ -42,7 +42,7 @@ class SyntheticCorpus:
         return Table(TableId("0", f"t{number}"), header, rows, title=title, section=section)
 
     def questions(self, count: int) -> Iterator[tuple[str, TableId]]:
-        """Give questions with their tables, spread over every tenth of the corpus."""
+        """Yield questions with their tables, spread over every tenth of the corpus."""
         for place in range(count):
             table = self.table((2 * place + 1) * self.size // (2 * count))
             draw = Random(f"{self.seed}/question/{place}")
@@ -64,7 +64,7 @@ def _cell(draw: Random, name: str) -> str:
 
 
 def _word(draw: Random, vocabulary: int) -> str:
-    """Give a word by a law of Zipf: rank r of `vocabulary` words with a weight near 1 / r."""
+    """Return a word by a law of Zipf: rank r of `vocabulary` words with a weight near 1 / r."""
     rank = int(vocabulary ** draw.random())
     digest = hashlib.blake2b(f"{vocabulary}/{rank}".encode(), digest_size=6).digest()
     syllables = 1 + (rank > 30) + (rank > 2_000)

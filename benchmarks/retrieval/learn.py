@@ -85,23 +85,23 @@ class Examples:
 
 
 def asked_of(folder: Path, name: str, most: int = MOST_QUESTIONS) -> list[Question]:
-    """Give a sample of a dataset's validation questions, the same every time."""
+    """Return a sample of a dataset's validation questions, the same every time."""
     questions = open_dataset(folder / name).questions("validation")
     return sorted(questions, key=lambda question: hash_of(question.id + question.text))[:most]
 
 
 def fold_of(question: Question, several: bool) -> int:
-    """Give the fold of a question: that of its gold table, or of its gold database."""
+    """Return the fold of a question: that of its gold table, or of its gold database."""
     return hash_of(question.gold[0].database if several else str(question.gold[0])) % FOLDS
 
 
 def hash_of(text: str) -> int:
-    """Give a number that is drawn by a text."""
+    """Return a number that is drawn by a text."""
     return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16)
 
 
 def collect(folder: Path, name: str, fields: str, store: VectorStore) -> dict[str, Examples]:
-    """Give the examples of a dataset's validation split, by sight; features are computed once for all of them."""
+    """Return the examples of a dataset's validation split, by sight; features are computed once for all of them."""
     corpus, asked = open_dataset(folder / name).corpus("validation"), asked_of(folder, name)
     index = Rerank(aspects=Aspects(store), weights=Weights("none", {})).index(corpus, parse_fields(fields))
     number = {table: place for place, table in enumerate(index.ids)}
@@ -141,7 +141,7 @@ def collect(folder: Path, name: str, fields: str, store: VectorStore) -> dict[st
 
 
 def names_of(sight: str) -> tuple[str, ...]:
-    """Give the searches of a sight, in the order of the features' columns."""
+    """Return the searches of a sight, in the order of the features' columns."""
     return tuple(SIGHTS[sight])
 
 
@@ -159,7 +159,7 @@ def _filled(chosen: np.ndarray, size: int) -> np.ndarray:
 
 
 def fit(parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Give the weights that make gold candidates likeliest; every dataset counts the same."""
+    """Return the weights that make gold candidates likeliest; every dataset counts the same."""
     parts = [(x[gold.any(1)], gold[gold.any(1)]) for x, gold in parts]
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -183,7 +183,7 @@ def fit(parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 
 def measure(examples: Examples, scores: np.ndarray) -> dict[str, float]:
-    """Give recall, and for databases how often the first lies in the right one and all gold is near the top."""
+    """Return recall, and for databases how often the first lies in the right one and all gold is near the top."""
     databases = examples.databases
     if examples.several:
         scores = np.array([with_databases(s, databases, t) for s, t in zip(scores, examples.tables, strict=True)])
@@ -215,7 +215,7 @@ class Associations:
     learned: dict[tuple[bool, int] | str, WordAssociation]
 
     def column(self, sets: list[Examples], number: int, learned: tuple[bool, int] | str) -> np.ndarray:
-        """Give the feature for a dataset's questions and their candidates in a sight."""
+        """Return the feature for a dataset's questions and their candidates in a sight."""
         known, every = self.learned[learned], np.arange(len(sets[number].gold))
         return self.bags.scores(number, every, known.asking @ known.naming.T, sets[number].tables)
 
@@ -260,7 +260,7 @@ def _with(each: Examples, column: np.ndarray | None) -> np.ndarray:
 def learn(
     sets: list[Examples], *, statements: bool, learned_words: Associations | None
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Give the weights of a style learned from everything, and the scores of held-out questions of that style."""
+    """Return the weights of a style learned from everything, and the scores of held-out questions of that style."""
     chosen = [each.statement == statements for each in sets]
     large = [n for n, own in enumerate(chosen) if own.sum() >= FEWEST_QUESTIONS]
     held = [np.full(each.gold.shape, np.nan, dtype=np.float32) for each in sets]
@@ -278,7 +278,7 @@ def learn(
 def seen_with(
     sets: list[Examples], learned_words: Associations | None, learned: tuple[bool, int] | str
 ) -> list[np.ndarray]:
-    """Give the features of each dataset, with what goes together where that is learned."""
+    """Return the features of each dataset, with what goes together where that is learned."""
     return [
         _with(each, learned_words.column(sets, n, learned) if learned_words else None) for n, each in enumerate(sets)
     ]
@@ -287,7 +287,7 @@ def seen_with(
 def learn_kind(
     kind: str, sight: str, sets: list[Examples], learned_words: Associations | None
 ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, object]]]:
-    """Give the weights of a kind by name, and what held-out folds measure beside the untuned order and in-sample."""
+    """Return the weights of a kind by name, and what held-out folds measure beside the untuned order and in-sample."""
     styles = (False, True) if any(each.statement.any() for each in sets) else (False,)
     learned, held = {}, [np.zeros(each.gold.shape, dtype=np.float32) for each in sets]
     seen = [np.zeros(each.gold.shape, dtype=np.float32) for each in sets]
@@ -315,7 +315,7 @@ def learn_kind(
 
 
 def _elsewhere(number: int, sets: list[Examples], learned_words: Associations | None) -> np.ndarray:
-    """Give the scores of a dataset's questions by weights that were learned from the other datasets only."""
+    """Return the scores of a dataset's questions by weights that were learned from the other datasets only."""
     xs = seen_with(sets, learned_words, sets[number].dataset)
     weights = fit([(x, each.gold) for n, (x, each) in enumerate(zip(xs, sets, strict=True)) if n != number])
     return xs[number] @ weights.astype(np.float32)
@@ -356,7 +356,7 @@ def _collected(folder: Path, name: str, fields: str, store: VectorStore, keep: P
 
 
 def _association(asked: argparse.Namespace, sets: list[Examples]) -> Associations:
-    """Give what goes together, learned unless it is kept, and write it beside the weights."""
+    """Return what goes together, learned unless it is kept, and write it beside the weights."""
     file = asked.keep / KEPT_ASSOCIATION if asked.keep else None
     made = learn_association(asked.data, sets, pickle.loads(file.read_bytes()) if file and file.exists() else {})
     if file:

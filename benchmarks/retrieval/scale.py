@@ -88,7 +88,7 @@ def build(corpus: SyntheticCorpus, folder: Path, store: VectorStore | None) -> d
 
 
 def seconds_to_make(corpus: SyntheticCorpus, sample: int = 2000) -> float:
-    """Give the processor's seconds that making all tables takes, from a sample."""
+    """Return the processor's seconds that making all tables takes, from a sample."""
     started = time.process_time()
     for place in range(sample):
         corpus.table(place * len(corpus) // sample)
@@ -180,17 +180,17 @@ class Changed:
 
 
 def quantiles(prefix: str, seconds: list[float]) -> dict[str, float]:
-    """Give p50 and p95 in milliseconds."""
+    """Return p50 and p95 in milliseconds."""
     return {f"{prefix}p{p}_ms": round(float(np.percentile(seconds, p)) * 1e3, 2) for p in (50, 95)}
 
 
 def size_of(folder: Path) -> int:
-    """Give the bytes of all files in a folder."""
+    """Return the bytes of all files in a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def peak() -> float:
-    """Give the most memory that this process has held, in gigabytes."""
+    """Return the most memory that this process has held, in gigabytes."""
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)
 
 

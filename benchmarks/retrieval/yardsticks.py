@@ -67,7 +67,7 @@ def measured(name: str, size: int) -> dict[str, object]:
 
 
 def texts(corpus: SyntheticCorpus) -> Iterator[str]:
-    """Give what each table holds as one text."""
+    """Return what each table holds as one text."""
     fields = parse_fields(FIELDS)
     return (table_text(table, fields) for table in corpus)
 

@@ -65,7 +65,7 @@ class Counting:
 
 
 def embedded(request: RunRequest) -> dict[str, int]:
-    """Give how many texts a run embeds, and how many the same with other cutoffs embeds after it."""
+    """Return how many texts a run embeds, and how many the same with other cutoffs embeds after it."""
     counting = Counting()
     request = replace(
         request, retriever="dense", made=None, embedder=lambda: counting, cache=request.out / "cache", limit=500

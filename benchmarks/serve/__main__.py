@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def load() -> dict[str, Any]:
-    """Give the milliseconds of our own of each turn, at each pace."""
+    """Return the milliseconds of our own of each turn, at each pace."""
     latency = 0.2
     paces: dict[str, Any] = {}
     with Served("--latency", str(latency)) as server:
@@ -92,7 +92,7 @@ def _at_pace(server: Served, numbers: range, thinking: tuple[float, float], mode
 
 
 def memory(turns: int) -> dict[str, Any]:
-    """Give the megabytes that the server holds as turns go by."""
+    """Return the megabytes that the server holds as turns go by."""
     step = max(1, turns // 10)
     held: list[float] = []
     with Served("--latency", "0") as server:
@@ -104,7 +104,7 @@ def memory(turns: int) -> dict[str, Any]:
 
 
 def start() -> dict[str, Any]:
-    """Give the seconds to start and to end, the best of five."""
+    """Return the seconds to start and to end, the best of five."""
     begins, ends = [], []
     for _ in range(5):
         began = time.perf_counter()
@@ -121,7 +121,7 @@ def start() -> dict[str, Any]:
 
 
 def paint() -> dict[str, Any]:
-    """Give the milliseconds to the first paint, of ten visits each, one after the other."""
+    """Return the milliseconds to the first paint, of ten visits each, one after the other."""
     from playwright.sync_api import sync_playwright
 
     command = [sys.executable, "-m", "almanaq", "serve", "sample:restaurants", "--port", "0", "--no-store"]
@@ -194,12 +194,12 @@ class Served:
         self._process.wait(30)
 
     def memory(self) -> float:
-        """Give the megabytes that it holds."""
+        """Return the megabytes that it holds."""
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
     def processor(self) -> float:
-        """Give the seconds of processors that it has taken."""
+        """Return the seconds of processors that it has taken."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

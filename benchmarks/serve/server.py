@@ -23,7 +23,7 @@ READ = 20
 
 
 def reply(prompt: Prompt) -> Any:
-    """Give what a model would reply: the query of the conversation's own number, Yes to each text, and a sentence."""
+    """Return what a model would reply: the query of the conversation's own number, Yes to each text, and a sentence."""
     said = prompt.messages[-1].content
     if prompt.name == "parse":
         number, turn = map(int, re.findall(r"conversation (\d+), turn (\d+)", said)[-1])
@@ -35,7 +35,7 @@ def reply(prompt: Prompt) -> Any:
 
 
 def places() -> dict[str, dict[str, list[Any]]]:
-    """Give the table that is asked about."""
+    """Return the table that is asked about."""
     ids = list(range(ROWS))
     notes = [f"A quiet place of its own, with number {i}, a garden, and much to tell of the people there." for i in ids]
     return {"places": {"id": ids, "name": [f"Place {i}" for i in ids], "notes": notes}}

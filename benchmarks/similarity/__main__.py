@@ -36,7 +36,7 @@ class Made:
         self._centres = np.random.default_rng(0).standard_normal((clusters, DIMENSIONS)).astype(np.float32) * SIZES
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give unit vectors."""
+        """Return unit vectors."""
         numbers = [text.split(":")[0].split() for text in texts]
         near = [int(pair[-1]) if pair[-1].isdecimal() else len(text) for pair, text in zip(numbers, texts, strict=True)]
         draw = np.random.default_rng(int(numbers[0][0]) if numbers[0][0].isdecimal() else 0)
@@ -46,7 +46,7 @@ class Made:
 
 
 def texts(count: int, clusters: int, seed: int) -> list[str]:
-    """Give texts that all differ."""
+    """Return texts that all differ."""
     near = np.random.default_rng(seed).integers(0, clusters, count)
     return [f"{seed * count + i} {k}: a review of some words about a place" for i, k in enumerate(near.tolist())]
 

@@ -79,7 +79,7 @@ def counts(sql: str, tables: Mapping[str, pa.Table], reply: Reply) -> Counts:
 
 
 def _condition(node: exp.Expr) -> Any:
-    """Give the condition as nested ("and" | "or" | "not", parts) over atoms; text-free parts are one atom."""
+    """Return the condition as nested ("and" | "or" | "not", parts) over atoms; text-free parts are one atom."""
     if isinstance(node, exp.Paren):
         return _condition(node.this)
     calls = [c for c in node.find_all(exp.Anonymous) if c.name.lower() == "answer"]
@@ -173,7 +173,7 @@ def _possible(condition: Any, line: Line) -> bool:
 
 
 def _outcomes(condition: Any, line: Line, known: Sequence[Call]) -> set[Truth]:
-    """Give the values that a condition may have when only some calls have been made."""
+    """Return the values that a condition may have when only some calls have been made."""
     calls = {c for c in line.calls.values() if c is not None and c not in known}
     open_atoms = [a for a, c in line.calls.items() if c in calls]
     found = set()
@@ -243,7 +243,7 @@ def _floor(condition: Any, lines: Sequence[Line], wanted: int | None) -> set[Cal
 
 
 def _certificate(condition: Any, line: Line, known: set[Call]) -> set[Call]:
-    """Give the fewest calls, beside those made already, after which it is sure whether the row passes."""
+    """Return the fewest calls, beside those made already, after which it is sure whether the row passes."""
     free = sorted({c for c in line.calls.values() if c is not None and c not in known})
     for size in range(len(free) + 1):
         for chosen in combinations(free, size):

@@ -30,7 +30,7 @@ class Task:
 
 
 def table(*, equal_texts: bool = False) -> pa.Table:
-    """Give the 200 rows: every fourth is in Paris (50), two of ten of those in Paris and outside are cozy."""
+    """Return the 200 rows: every fourth is in Paris (50), two of ten of those in Paris and outside are cozy."""
     ids = list(range(1, 201))
     return pa.table(
         {

@@ -16,7 +16,7 @@ _LONGEST = 2_000
 
 @hookimpl
 def register_routes() -> list[tuple[str, Any]]:
-    """Give the page its place."""
+    """Return the page its place."""
     return [(r"^/-/almanaq/(?P<database>[^/]+)$", page)]
 
 
@@ -56,7 +56,7 @@ def _check_origin(request: Any) -> None:
 
 
 def _answered(datasette: Any, name: str, question: str) -> str:
-    """Give the reply as HTML, in which everything from rows is escaped."""
+    """Return the reply as HTML, in which everything from rows is escaped."""
     from almanaq.errors import AlmanaqError
 
     try:

@@ -52,11 +52,11 @@ class Simulated:
         self._store, self._gold, self._way = store, gold, way
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give the vectors of the embedder."""
+        """Return the vectors of the embedder."""
         return self._store.vectors(texts)
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give the vectors of the embedder, moved."""
+        """Return the vectors of the embedder, moved."""
         found = self._store.question_vectors(texts).copy()
         for i, text in enumerate(texts):
             if self._way > 0:
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def drawn(folder: Path) -> tuple[list[Table], list[Question]]:
-    """Give questions drawn by hash, and their tables among others drawn in the same way."""
+    """Return questions drawn by hash, and their tables among others drawn in the same way."""
     dataset = open_dataset(folder)
     asked = sorted(dataset.questions("validation"), key=lambda q: hashlib.sha256((q.id + q.text).encode()).digest())
     asked = list({question.text: question for question in reversed(asked[:QUESTIONS])}.values())
@@ -105,7 +105,7 @@ def drawn(folder: Path) -> tuple[list[Table], list[Question]]:
 def compared(
     base: Embedder, cache: Path, tables: Sequence[Table], questions: Sequence[Question], fields: str
 ) -> dict[str, dict[str, list[float]]]:
-    """Give recall at 1 and 10 by retriever and embedder."""
+    """Return recall at 1 and 10 by retriever and embedder."""
     texts = {table.id: table_text(table, parse_fields(fields.split(","))) for table in tables}
     wanted = sorted({gold for question in questions for gold in question.gold})
     store = VectorStore(cache, base)
@@ -122,7 +122,7 @@ def compared(
 
 
 def recall(retriever: Retriever, tables: Sequence[Table], questions: Sequence[Question], fields: str) -> list[float]:
-    """Give the mean recall at 1 and at 10."""
+    """Return the mean recall at 1 and at 10."""
     rankings = retriever.index(tables, fields.split(",")).search([question.text for question in questions], 10)
     shares = [
         [len({hit.id for hit in ranking[:k]} & set(q.gold)) / min(k, len(q.gold)) for k in (1, 10)]

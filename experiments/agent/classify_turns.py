@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def score(which: Turns, *, errors: bool = False) -> dict[str, object]:
-    """Give accuracy, macro F1 and the F1 of each label, and how often "needs data" is told rightly."""
+    """Return accuracy, macro F1 and the F1 of each label, and how often "needs data" is told rightly."""
     labelled = _labelled(which)
     dialogues = {name: _dialogue(source) for name, source in SOURCES.items()}
     told: list[tuple[str, str]] = []

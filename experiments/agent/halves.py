@@ -11,6 +11,6 @@ Half = Literal["dev", "held-out"]
 
 
 def half(items: Sequence[T], words: Callable[[T], str], which: Half) -> list[T]:
-    """Give one half of the items, in the order of their hashes."""
+    """Return one half of the items, in the order of their hashes."""
     ordered = sorted(items, key=lambda item: sha256(words(item).encode()).hexdigest())
     return ordered[1 if which == "held-out" else 0 :: 2]

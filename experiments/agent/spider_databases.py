@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def measure(data_dir: Path) -> dict[str, Any]:
-    """Give the shares over the validation questions."""
+    """Return the shares over the validation questions."""
     import pyarrow.parquet as pq
 
     rows = pq.read_table(data_dir / "spider" / "queries_validation.parquet").to_pylist()
@@ -75,7 +75,7 @@ def _tables(row: dict[str, Any]) -> list[str]:
 
 
 def _reads(connection: almanaq.Connection, catalog: Catalog, row: dict[str, Any]) -> bool:
-    """Say whether the query that a question becomes reads the right database only."""
+    """Return whether the query that a question becomes reads the right database only."""
     tables = connection.ask(row["query"]).tables
     return bool(tables) and all(catalog.relation(name).location[-2] == row["database_id"] for name in tables)
 

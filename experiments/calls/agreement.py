@@ -74,7 +74,7 @@ class ByHand:
         self.open: dict[str, Prompt] = {}
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give what was written; where nothing was, what answers nothing."""
+        """Return what was written; where nothing was, what answers nothing."""
         asked = prompt.messages[-1].content.replace(prompt.fence or "\0", "CODE")
         key = hashlib.sha256(json.dumps([prompt.name, asked]).encode()).hexdigest()[:12]
         if key not in self._replies:
@@ -96,7 +96,7 @@ class ByHand:
 
 
 def pairs(number: int, together: int) -> list[TextCall]:
-    """Give so many pairs, drawn by a fixed seed; those of one question follow one another, as in a query."""
+    """Return so many pairs, drawn by a fixed seed; those of one question follow one another, as in a query."""
     rows = sample.load("restaurants").tables["restaurants"].to_pylist()
     drawn = Random(1)
     each = max(together, -(-number // len(QUESTIONS)))
@@ -109,7 +109,7 @@ def pairs(number: int, together: int) -> list[TextCall]:
 
 
 async def read(models: Models, calls: list[TextCall], together: int) -> list[str | None]:
-    """Give the values of replies to calls, so many of which are made together."""
+    """Return the values of replies to calls, so many of which are made together."""
     found: list[str | None] = []
     for start in range(0, len(calls), together):
         some = calls[start : start + together]
@@ -118,7 +118,7 @@ async def read(models: Models, calls: list[TextCall], together: int) -> list[str
 
 
 def share(one: list[str | None], other: list[str | None]) -> float:
-    """Give how many of two lists' replies are the same."""
+    """Return how many of two lists' replies are the same."""
     return round(sum(a == b for a, b in zip(one, other, strict=True)) / len(one), 4)
 
 

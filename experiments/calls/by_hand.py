@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def requested(part: str, data: Path, made: Path, out: Path, model: str) -> RunRequest:
-    """Give what to run."""
+    """Return what to run."""
     if part == "spider":
         where = ("text-to-sql", "spider", data, "validation", "oracle", out, LexicalEmbedder)
         return RunRequest(*where, generator=f"agent:{model}", sample=20, seed=SEED, resume=True)

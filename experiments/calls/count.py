@@ -64,7 +64,7 @@ class Counted:
         return said
 
     def per(self, asked: int) -> dict[str, Any]:
-        """Give calls and tokens a question."""
+        """Return calls and tokens a question."""
         text = sum(counts["calls"] for name, counts in self.kinds.items() if name in READING)
         every = {name: sum(counts[name] for counts in self.kinds.values()) for name in ("calls", "read", "written")}
         return {

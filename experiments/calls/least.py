@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def conditions_that_hold(rows: Sequence[Candidate], inputs: Sequence[SiteInput], _: Similarity) -> NDArray[np.float64]:
-    """Give the number of a row's text conditions that hold, in the place of its similarity."""
+    """Return the number of a row's text conditions that hold, in the place of its similarity."""
     read = truth_function()
 
     def holds(row: Candidate, item: SiteInput) -> bool:

@@ -42,7 +42,7 @@ class Known:
 
 
 def know(question: Question, relation: HybridRelation) -> Known | None:
-    """Give what is known of a question; None where no cell or passage holds its answer."""
+    """Return what is known of a question; None where no cell or passage holds its answer."""
     rows = relation.arrow.to_pylist()
     nodes = [node for node in answer_nodes(question) if node["row"] < len(rows)]
     if not nodes:
@@ -91,7 +91,7 @@ class Truthful:
         return self._read(request)
 
     def read(self, text: str, question: str) -> str | None:
-        """Give what a document says, as the gold answer has it."""
+        """Return what a document says, as the gold answer has it."""
         known = self._asked[_plain(question.removeprefix(_VALUE).removeprefix(_TEST))]
         if _plain(text) in known.passages:
             return known.answer if question.startswith(_VALUE) else "Yes"
@@ -102,7 +102,7 @@ class Truthful:
 
 
 def _value(row: str) -> str:
-    """Give the value of a row as it is shown: bare, or in a JSON object as `value`."""
+    """Return the value of a row as it is shown: bare, or in a JSON object as `value`."""
     try:
         shown = json.loads(row)
     except ValueError:
@@ -111,7 +111,7 @@ def _value(row: str) -> str:
 
 
 def _cell(name: str, value: object, question: str) -> str | None:
-    """Give the condition on a cell whose words the question repeats."""
+    """Return the condition on a cell whose words the question repeats."""
     if isinstance(value, str) and 3 < len(value) < 60 and f" {value.lower()} " in f" {question.lower()} ":
         return f"{_quoted(name)} ILIKE '%{_safe(value)}%'"
     if isinstance(value, int) and not isinstance(value, bool) and re.search(rf"\b{value}\b", question):

@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def measure(embedder: str) -> dict[str, Any]:
-    """Give the mean recall for each cut-off, and the number of attributes with rows."""
+    """Return the mean recall for each cut-off, and the number of attributes with rows."""
     model = FunctionModel(truth_function())
     con = almanaq.connect("sample:restaurants", model=model, embedder=embedder)
     recalls: dict[int, list[float]] = {k: [] for k in CUTOFFS}

@@ -30,7 +30,7 @@ def is_development(question_id: str) -> bool:
 
 
 def example(question: Question, tables: LinkedTables) -> tuple[np.ndarray, np.ndarray, list[Spot]]:
-    """Give the features of every place, which of them hold the answer, and the places."""
+    """Return the features of every place, which of them hold the answer, and the places."""
     evidence = Evidence(question.text, make_relation(tables.get(question.gold[0])))
     spots = evidence.spots()
     gold = {(n["row"], n["col"], n["where"] == "passage") for n in question.fields["answer_nodes"]}
@@ -39,7 +39,7 @@ def example(question: Question, tables: LinkedTables) -> tuple[np.ndarray, np.nd
 
 
 def fit(examples: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Give weights and scales."""
+    """Return weights and scales."""
     scale = np.concatenate([features for features, _ in examples]).std(axis=0) + 1e-6
     scaled = [(features / scale, hits) for features, hits in examples if hits.any()]
 
@@ -60,7 +60,7 @@ def fit(examples: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.n
 
 
 def accuracy(examples: list[tuple[np.ndarray, np.ndarray]], weights: np.ndarray, most: int = 1) -> float:
-    """Give the share of questions whose best places hold the answer."""
+    """Return the share of questions whose best places hold the answer."""
     right = [hits[np.argsort(-(features @ weights), kind="stable")[:most]].any() for features, hits in examples]
     return float(np.mean(right))
 

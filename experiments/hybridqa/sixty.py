@@ -47,13 +47,13 @@ _BLOCK = re.compile(r"^-- (I|II|III|IV|V|VI) ([0-9a-f]{16})\n(.+?);$", re.MULTIL
 
 
 def queries() -> Iterator[tuple[str, str, str]]:
-    """Give (type, question id, SUQL) of each query."""
+    """Yield (type, question id, SUQL) of each query."""
     for match in _BLOCK.finditer((HERE / "sixty.sql").read_text(encoding="utf-8")):
         yield match[1], match[2], match[3]
 
 
 def named(suql: str, relation: HybridRelation) -> str:
-    """Give a query with the relation's own name."""
+    """Return a query with the relation's own name."""
     return re.sub(r"\bFROM relation\b", f"FROM {quote(relation.name)}", suql)
 
 
@@ -84,7 +84,7 @@ def run_one(kind: str, suql: str, question: Question, relation: HybridRelation) 
 
 
 def summary(records: list[dict[str, Any]]) -> Mapping[str, Any]:
-    """Give counts for each type and all."""
+    """Return counts for each type and all."""
     found: dict[str, Any] = {}
     for kind in ("I", "II", "III", "IV", "V", "VI", "all"):
         own = [r for r in records if kind in (r["type"], "all")]
@@ -110,7 +110,7 @@ class Queries:
         self._queries = {question: (kind, suql) for kind, question, suql in queries()}
 
     async def reply(self, asked: Asked) -> Reply:
-        """Give what became of a question's query."""
+        """Return what became of a question's query."""
         return await asyncio.to_thread(self._reply, self._questions[asked.id])
 
     def _reply(self, question: Question) -> Reply:

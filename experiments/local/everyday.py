@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def measure(source: dict[str, Any], show: bool) -> tuple[dict[str, Counter[str]], list[float]]:
-    """Give how the questions of a source fared, by half, and the seconds that each reading took."""
+    """Return how the questions of a source fared, by half, and the seconds that each reading took."""
     counts: dict[str, Counter[str]] = {"development": Counter(), "report": Counter()}
     taken: list[float] = []
     today: date = source["today"]
@@ -146,7 +146,7 @@ def _outcome(connection: almanaq.Connection, suql: str | None, gold: Sequence[tu
 
 
 def holds(rows: Iterable[Sequence[Any]], gold: Iterable[Sequence[Any]]) -> bool:
-    """Say whether some columns of `rows` hold the gold rows and no others."""
+    """Return whether some columns of `rows` hold the gold rows and no others."""
     ours, theirs = [tuple(map(_plain, row)) for row in rows], {tuple(map(_plain, row)) for row in gold}
     if not ours or not theirs:
         return not ours and not theirs
@@ -155,7 +155,7 @@ def holds(rows: Iterable[Sequence[Any]], gold: Iterable[Sequence[Any]]) -> bool:
 
 
 def _plain(value: object) -> str:
-    """Give a value as every database writes it."""
+    """Return a value as every database writes it."""
     try:
         return f"{float(str(value)):.6g}"
     except ValueError:

@@ -71,7 +71,9 @@ def main() -> None:
 
 
 def fit(seen: Sequence[Seen]) -> dict[str, Any]:
-    """Give the weights, and how precision and coverage depend on the threshold: by folds, and on what is kept aside."""
+    """Return the weights, and how precision and coverage depend on the threshold: by folds, and on what
+    is kept aside.
+    """
     names = sorted({name for each in seen if each.features for name in each.features})
     usable = [each for each in seen if each.features is not None]
     x = np.array([[each.features.get(name, 0.0) for name in names] for each in usable if each.features is not None])
@@ -108,7 +110,7 @@ def _table(p: Any, y: Any, asked: int) -> list[dict[str, float]]:
 
 
 def _reliability(p: Any, y: Any) -> list[dict[str, float]]:
-    """Give, for bands of the probability that was said, how often the query was right, with a 95 % interval."""
+    """Return, for bands of the probability that was said, how often the query was right, with a 95 % interval."""
     found = []
     for low, high in pairwise((*BANDS, 1.0 + 1e-9)):
         inside = (p >= low) & (p < high)

@@ -125,7 +125,7 @@ class Fit:
         self.valence = _ridge(self.vectors, self.good)
 
     def without(self, concept: str) -> np.ndarray:
-        """Give the probe for good and bad, fitted to the other concepts only."""
+        """Return the probe for good and bad, fitted to the other concepts only."""
         other = self.concepts != concept
         return _ridge(self.vectors[other], self.good[other])
 
@@ -146,7 +146,7 @@ def _logistic(rows: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _balanced(rows: np.ndarray, y: np.ndarray, groups: np.ndarray) -> float:
-    """Give the balanced accuracy, macro over attributes, each predicted by a fit to the others."""
+    """Return the balanced accuracy, macro over attributes, each predicted by a fit to the others."""
     scores = []
     for name in sorted(set(groups)):
         mine = groups == name
@@ -157,7 +157,7 @@ def _balanced(rows: np.ndarray, y: np.ndarray, groups: np.ndarray) -> float:
 
 
 def _cues() -> list[Said]:
-    """Give the cues of the concepts that have some for either side."""
+    """Return the cues of the concepts that have some for either side."""
     return [
         Said(name, kind == "yes", cue.replace("* ", ""))
         for name, entry in lexicon.entries().items()
@@ -168,7 +168,7 @@ def _cues() -> list[Said]:
 
 
 def _exemplars() -> list[Said]:
-    """Give the clauses of exemplars.toml."""
+    """Return the clauses of exemplars.toml."""
     entries = tomllib.loads(Path(__file__).with_name("exemplars.toml").read_text("utf-8"))
     return [
         Said(name, kind == "yes", text)
@@ -179,7 +179,7 @@ def _exemplars() -> list[Said]:
 
 
 def _wordings() -> list[Said]:
-    """Give a few mentions of each wording of the development restaurants."""
+    """Return a few mentions of each wording of the development restaurants."""
     folder = almanaq.sample.__path__[0]
     mentions = pq.read_table(f"{folder}/truth_data/mentions.parquet").to_pylist()
     rows = load("restaurants").tables["restaurants"].select(["id", "reviews"]).to_pylist()
@@ -197,7 +197,7 @@ def _wordings() -> list[Said]:
 
 
 def _unmentioned() -> list[str]:
-    """Give clauses of development restaurants that express no attribute: they speak of dishes, people and the day."""
+    """Return clauses of development restaurants that express no attribute: they speak of dishes, people and the day."""
     truth = load_truth()
     said: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for mention in truth.mentions:

@@ -61,7 +61,7 @@ def _matrix(features: list[dict[str, float]], names: dict[str, int]) -> csr_matr
 
 
 def fit(data: Data, which: list[int]) -> np.ndarray:
-    """Give weights under which right spans are likeliest among the candidates of their document."""
+    """Return weights under which right spans are likeliest among the candidates of their document."""
     which = [i for i in which if data.right[i].any()]
     matrix = vstack([data.rows[i] for i in which]).tocsr()
     starts = np.cumsum([0, *(len(data.right[i]) for i in which)])
@@ -80,7 +80,7 @@ def fit(data: Data, which: list[int]) -> np.ndarray:
 
 
 def score(data: Data, which: list[int], weights: np.ndarray) -> tuple[float, float]:
-    """Give exact match and F1 in per cent."""
+    """Return exact match and F1 in per cent."""
     best = {i: int(np.argmax(data.rows[i] @ weights)) for i in which if data.texts[i]}
     said = [(data.texts[i][best[i]] if i in best else "", data.examples[i].answer) for i in which]
     return 100 * float(np.mean([exact(a, b) for a, b in said])), 100 * float(np.mean([f1(a, b) for a, b in said]))

@@ -32,12 +32,12 @@ class Example:
 
 
 def hybridqa_examples(data_dir: Path) -> list[Example]:
-    """Give HybridQA's validation questions with the first cell or passage that their answer was traced to."""
+    """Return HybridQA's validation questions with the first cell or passage that their answer was traced to."""
     return list(_examples(data_dir / "hybridqa"))
 
 
 def ottqa_examples(data_dir: Path) -> list[Example]:
-    """Give OTT-QA's validation questions that only passages answer, but for the tables of HybridQA's."""
+    """Return OTT-QA's validation questions that only passages answer, but for the tables of HybridQA's."""
     known = {e.table for e in _examples(data_dir / "hybridqa")} | {e.question for e in _examples(data_dir / "hybridqa")}
     return [
         e for e in _examples(data_dir / "ottqa") if e.passage_only and e.table not in known and e.question not in known
@@ -63,18 +63,18 @@ def _examples(folder: Path) -> Iterator[Example]:
 
 
 def normalised(text: str) -> str:
-    """Give the published form in which answers are compared: no case, punctuation or articles."""
+    """Return the published form in which answers are compared: no case, punctuation or articles."""
     bare = "".join(c for c in text.lower() if c not in string.punctuation)
     return " ".join(re.sub(r"\b(?:a|an|the)\b", " ", bare).split())
 
 
 def exact(said: str, gold: str) -> bool:
-    """Say whether an answer is the gold one."""
+    """Return whether an answer is the gold one."""
     return normalised(said) == normalised(gold)
 
 
 def f1(said: str, gold: str) -> float:
-    """Give the harmonic mean of precision and recall over words."""
+    """Return the harmonic mean of precision and recall over words."""
     ours, theirs = normalised(said).split(), normalised(gold).split()
     shared = (Counter(ours) & Counter(theirs)).total()
     if not ours or not theirs:

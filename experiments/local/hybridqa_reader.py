@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def measure(examples: Sequence[Example]) -> dict[str, Any]:
-    """Give the figures over all questions and over those that only a passage answers."""
+    """Return the figures over all questions and over those that only a passage answers."""
     start = time.perf_counter()
     found = {
         name: {"local": _score(chosen, read), "whole document": _score(chosen, lambda _, document: document)}
@@ -70,7 +70,7 @@ def _score(examples: Sequence[Example], reader: Callable[[str, str], str]) -> di
 
 
 def read(question: str, document: str) -> str:
-    """Give what `local` answers, "" for no information."""
+    """Return what `local` answers, "" for no information."""
     return LocalReader().evaluate(TextCall("answer", (document,), question)).value or ""
 
 

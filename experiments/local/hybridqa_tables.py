@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def measure(data_dir: Path) -> dict[str, int]:
-    """Give the counts over every sixth question of the validation split."""
+    """Return the counts over every sixth question of the validation split."""
     folder = data_dir / "hybridqa"
     tables = {row["table_id"]: row for row in pq.read_table(folder / "corpus.parquet").to_pylist()}
     questions = pq.read_table(folder / "queries_validation.parquet").to_pylist()[::EVERY][:QUESTIONS]
@@ -61,7 +61,7 @@ def measure(data_dir: Path) -> dict[str, int]:
 
 
 def arrow(table: dict[str, Any]) -> pa.Table:
-    """Give a table as it stands: texts, and a number behind a header that comes again."""
+    """Return a table as it stands: texts, and a number behind a header that comes again."""
     names: list[str] = []
     for header in table["header"]:
         name, times = header or "column", 1

@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def restaurants(data_dir: Path, show: bool) -> dict[str, Any]:
-    """Give precision and recall over structured conditions, by half."""
+    """Return precision and recall over structured conditions, by half."""
     rows = pq.read_table(data_dir / "suql_restaurants" / "queries_single_turn.parquet").to_pylist()
     rows = [row for row in rows if "Wrong parse" not in (row["wrong_parse"], row["entity_annotation"])]
     counts: dict[str, Counter[str]] = {}
@@ -130,7 +130,7 @@ def _number(value: str) -> str:
 
 
 def spider(data_dir: Path, show: bool) -> dict[str, Any]:
-    """Give execution accuracy over a fixed sample, and over the other questions."""
+    """Return execution accuracy over a fixed sample, and over the other questions."""
     rows = pq.read_table(data_dir / "spider" / "queries_validation.parquet").to_pylist()
     rows = [row for row in rows if row["database_id"] != LEFT_OUT]
     chosen = random.Random(0).sample(sorted(row["query_id"] for row in rows), SPIDER_QUESTIONS)
@@ -177,7 +177,7 @@ def _gold_rows(file: Path, sql: str) -> set[tuple[str, ...]]:
 
 
 def _plain(value: object) -> str:
-    """Give a value as both databases write it."""
+    """Return a value as both databases write it."""
     try:
         return f"{float(str(value)):.6g}"
     except ValueError:

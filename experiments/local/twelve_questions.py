@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def measure() -> dict[str, Any]:
-    """Give the score, and for each question whether its reply was right, the reply's status, and the seconds."""
+    """Return the score, and for each question whether its reply was right, the reply's status, and the seconds."""
     with almanaq.connect("sample:restaurants", model="local", cache=False) as connection:
         replies = []
         for question in questions():
@@ -43,7 +43,7 @@ def measure() -> dict[str, Any]:
 
 
 def judge(question: Question, response: Response) -> bool:
-    """Say whether a reply is right by ground truth."""
+    """Return whether a reply is right by ground truth."""
     if response.status != "answered":
         return False
     if question.expect == "count":
@@ -53,7 +53,7 @@ def judge(question: Question, response: Response) -> bool:
 
 
 def _ids(response: Response) -> list[int]:
-    """Give the ids of the restaurants in a reply, by their names; -1 for a row that names none."""
+    """Return the ids of the restaurants in a reply, by their names; -1 for a row that names none."""
     table = load("restaurants").tables["restaurants"].select(["id", "name"]).to_pylist()
     ids = {row["name"]: row["id"] for row in table}
     if "name" not in response.columns:

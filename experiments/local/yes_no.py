@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def measure(held_out: bool) -> dict[str, Any]:
-    """Give the figures of one half, macro over attributes, and those of each attribute."""
+    """Return the figures of one half, macro over attributes, and those of each attribute."""
     truth, documents = load_truth(), _documents()
     ids = [i for i in documents if (i in truth.held_out) is held_out]
     start = time.perf_counter()

@@ -73,7 +73,7 @@ def measure(system: str, split: str, embedder: str) -> dict[str, float]:
 
 
 def by_truth(system: str, split: str) -> RestaurantsGenerator:
-    """Give the generator whose texts are read by the sample's ground truth."""
+    """Return the generator whose texts are read by the sample's ground truth."""
     data = bundled_restaurants()
     reader = open_models(FunctionModel(truth_function()), embedder="lexical", cache=False)
     if system == "local/truth":

@@ -52,7 +52,7 @@ SHOWN = re.compile(r'"name = (?:[^"\\]|\\.)*?; id = (\d+)\b')
 
 
 def fields_of(turn: Wanted) -> dict[str, Any]:
-    """Give what a turn says of itself."""
+    """Return what a turn says of itself."""
     return {name: value for name, value in asdict(turn).items() if value is not None and (value or name == "where")}
 
 
@@ -67,7 +67,7 @@ class Writer:
         self.search: Mapping[str, Any] = {}
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the query as the prompt `parse` wants it; any other prompt gets plain words."""
+        """Return the query as the prompt `parse` wants it; any other prompt gets plain words."""
         if prompt.name != "parse":
             return Completion("Here you are.", Usage(calls=1))
         suql = self.suql(self.turn, prompt.messages[-1].content)
@@ -79,7 +79,7 @@ class Writer:
         )
 
     def suql(self, turn: Mapping[str, Any], prompt: str) -> str | None:
-        """Give the right query for a turn, None for one that needs no data."""
+        """Return the right query for a turn, None for one that needs no data."""
         earlier = [
             [int(i) for i in SHOWN.findall(line)] for line in prompt.splitlines() if line.startswith("Earlier turn")
         ]
@@ -108,7 +108,7 @@ class Writer:
 
 
 def search(turn: Mapping[str, Any], more: str = "") -> str:
-    """Give the query of a turn that says itself what it wants."""
+    """Return the query of a turn that says itself what it wants."""
     texts = [
         f"answer(reviews, '{QUESTIONS[name]}') = '{'Yes' if wanted else 'No'}'"
         for name, wanted in turn.get("attributes", {}).items()
@@ -129,7 +129,7 @@ def _among(ids: list[int]) -> str:
 
 
 def _pointed(turn: Mapping[str, Any], lists: list[list[int]]) -> list[int]:
-    """Give the rows that a turn points at, by the lists that the prompt shows."""
+    """Return the rows that a turn points at, by the lists that the prompt shows."""
     if "row" not in turn:
         return lists[-1]
     several = next((ids for ids in reversed(lists) if len(ids) > 1), lists[-1])

@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def record(found: dict[str, list[dict[str, Any]]], half: str) -> dict[str, Any]:
-    """Give the counts with their intervals: of all, by source, and by class of question."""
+    """Return the counts with their intervals: of all, by source, and by class of question."""
     replies = [reply for each in found.values() for reply in each]
     seconds = sorted(reply["seconds"] for reply in replies)
     classes = sorted({reply["class"] for reply in replies})
@@ -66,7 +66,7 @@ def record(found: dict[str, list[dict[str, Any]]], half: str) -> dict[str, Any]:
 
 
 def counts(replies: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Give right, declined and wrong, precision of what is answered, and coverage, with 95 % intervals."""
+    """Return right, declined and wrong, precision of what is answered, and coverage, with 95 % intervals."""
     outcomes = Counter(reply["outcome"] for reply in replies)
     answered = outcomes["right"] + outcomes["wrong"]
     return {
@@ -102,7 +102,7 @@ def measure(source: Source, folder: Path, show: bool) -> list[dict[str, Any]]:
 
 
 def gold_rows(opened: Path, sql: str) -> list[tuple[Any, ...]]:
-    """Give the rows of the query that was written with a question, by an engine that is not ours."""
+    """Return the rows of the query that was written with a question, by an engine that is not ours."""
     if opened.is_file():
         with sqlite3.connect(f"file:{opened}?mode=ro", uri=True) as database:
             return database.execute(sql).fetchall()
@@ -114,7 +114,7 @@ def gold_rows(opened: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def judge(response: almanaq.Response, gold: Iterable[Sequence[Any]] | None) -> str:
-    """Say whether a reply is right, declined or wrong; what is not there (no gold) can only be declined."""
+    """Return whether a reply is right, declined or wrong; what is not there (no gold) can only be declined."""
     if response.status in DECLINED:
         return "declined"
     if gold is None:
@@ -123,7 +123,7 @@ def judge(response: almanaq.Response, gold: Iterable[Sequence[Any]] | None) -> s
 
 
 def known(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
-    """Give rows of groups without those of what is missing, which may be shown or not."""
+    """Return rows of groups without those of what is missing, which may be shown or not."""
     return [row for row in rows if len(row) < 2 or not any(value is None for value in row)]
 
 

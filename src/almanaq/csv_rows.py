@@ -17,7 +17,7 @@ _ROWS_AT_ONCE = 1000
 
 
 def encoded(text: str) -> bytes:
-    """Give text in UTF-8; bytes that were none come out as they came in, half a character as U+FFFD."""
+    """Return text in UTF-8; bytes that were none come out as they came in, half a character as U+FFFD."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -106,7 +106,7 @@ class ErrorsAsAttributes:
 
 
 def python_value(value: Any) -> Any:
-    """Give a value of a row as Python's own: an interval without months as timedelta, as sqlite3 and psycopg do."""
+    """Return a value of a row as Python's own: an interval without months as timedelta, as sqlite3 and psycopg do."""
     if hasattr(value, "nanoseconds") and hasattr(value, "months") and not value.months:
         return datetime.timedelta(days=value.days, microseconds=value.nanoseconds // 1000)
     return value

@@ -199,7 +199,7 @@ def trace_record(trace: Trace) -> dict[str, Any]:
 
 
 def _decimal(value: decimal.Decimal) -> int | float | str:
-    """Give a number where one holds the decimal exactly, else its text."""
+    """Return a number where one holds the decimal exactly, else its text."""
     if not value.is_finite():
         return _not_finite(float(value)) if not value.is_snan() else "NaN"
     if value == value.to_integral_value():

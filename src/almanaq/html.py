@@ -35,7 +35,7 @@ Row = Sequence[object]
 
 
 def cell_text(value: object, most: int = CELL) -> str:
-    """Give a value as people read it, on one line of at most `most` characters; NULL is empty."""
+    """Return a value as people read it, on one line of at most `most` characters; NULL is empty."""
     text = visible(" ".join(_text(value).split()))
     return text if len(text) <= most else text[: most - 1] + "…"
 
@@ -47,7 +47,7 @@ def count_line(rows: int, shown: int, *more: str) -> str:
 
 
 def table_html(columns: Sequence[str], rows: Iterable[Row]) -> str:
-    """Give rows as a table; a column of numbers stands to the right."""
+    """Return rows as a table; a column of numbers stands to the right."""
     body = list(rows)
     right = [all(_is_number(row[i]) for row in body) and bool(body) for i in range(len(columns))]
     head = "".join(f'<th scope="col">{escape(cell_text(name))}</th>' for name in columns)
@@ -56,7 +56,7 @@ def table_html(columns: Sequence[str], rows: Iterable[Row]) -> str:
 
 
 def quotes_html(evidence: Sequence[Sequence[Quoted]]) -> str:
-    """Give the quotes of the rows, folded; "" where there are none."""
+    """Return the quotes of the rows, folded; "" where there are none."""
     found = [(number, quote) for number, quotes in enumerate(evidence, 1) for quote in quotes]
     if not found:
         return ""
@@ -77,14 +77,14 @@ def place(quote: Quoted) -> str:
 def rows_html(
     columns: Sequence[str], rows: Sequence[Row], evidence: Sequence[Sequence[Quoted]], total: int, *more: str
 ) -> str:
-    """Give the first of `total` rows with how many there are on top, and their quotes below."""
+    """Return the first of `total` rows with how many there are on top, and their quotes below."""
     first = rows[:ROWS]
     top = f"<p>{escape(visible(count_line(total, len(first), *more)))}</p>"
     return top + table_html(columns, first) + quotes_html(evidence[:ROWS])
 
 
 def rows_text(columns: Sequence[str], rows: Sequence[Row], total: int, *more: str) -> str:
-    """Give the same as text, a line for each row."""
+    """Return the same as text, a line for each row."""
     first = rows[:ROWS]
     shown = [list(map(cell_text, columns)), *([cell_text(value, 60) for value in row] for row in first)]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
@@ -93,22 +93,22 @@ def rows_text(columns: Sequence[str], rows: Sequence[Row], total: int, *more: st
 
 
 def block(*parts: str) -> str:
-    """Give the whole of what is shown of a value."""
+    """Return the whole of what is shown of a value."""
     return f'<div class="almanaq">{"".join(parts)}</div>'
 
 
 def paragraph(text: str) -> str:
-    """Give a text of several lines."""
+    """Return a text of several lines."""
     return f"<p>{escape(visible(text)).replace(chr(10), '<br>')}</p>"
 
 
 def folded(title: str, text: str) -> str:
-    """Give a text that is shown when somebody opens it."""
+    """Return a text that is shown when somebody opens it."""
     return f"<details><summary>{escape(title)}</summary>{preformatted(text)}</details>"
 
 
 def preformatted(text: str) -> str:
-    """Give a text as it is laid out."""
+    """Return a text as it is laid out."""
     return f"<pre>{escape(visible(text))}</pre>"
 
 

@@ -165,7 +165,7 @@ def progress() -> Iterator[None]:
 
 
 def _display() -> Callable[[str], None]:
-    """Give what shows words in the place of those before; nothing is shown until there are some."""
+    """Return what shows words in the place of those before; nothing is shown until there are some."""
     from IPython import display
 
     show: Callable[..., Any] = display.display

@@ -16,12 +16,12 @@ Group = Literal["almanaq.models", "almanaq.databases", "almanaq.retrievers"]
 
 
 def plugin_names(group: Group) -> list[str]:
-    """Give the names that installed packages add to a group; none of them is imported."""
+    """Return the names that installed packages add to a group; none of them is imported."""
     return sorted({point.name for point in entry_points(group=group)})
 
 
 def load_plugin(group: Group, name: str) -> Any | None:
-    """Give what an entry point stands for, None where no package has one of that name.
+    """Return what an entry point stands for, None where no package has one of that name.
 
     Raises:
         UsageError: it cannot be imported, or several packages have one of that name.
@@ -40,7 +40,7 @@ def load_plugin(group: Group, name: str) -> Any | None:
 
 
 def call_plugin(group: Group, name: str, *args: Any, **kwargs: Any) -> Any | None:
-    """Give what an entry point's callable makes, None where no package has one of that name.
+    """Return what an entry point's callable makes, None where no package has one of that name.
 
     Raises:
         UsageError: it cannot be loaded, or making it fails.

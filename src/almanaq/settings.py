@@ -117,12 +117,12 @@ class Settings(BaseSettings):
                 os.environ[variable] = value
 
     def named_model(self) -> str:
-        """Give the model's name, that of an alias in its place."""
+        """Return the model's name, that of an alias in its place."""
         return self.aliases.get(self.model, self.model)
 
 
 def read_settings(**flags: Any) -> Settings:
-    """Give the settings in force, `flags` that are None left out.
+    """Return the settings in force, `flags` that are None left out.
 
     Raises:
         UsageError: a file is not TOML or holds an unknown key; a value of the wrong type or out of range; the file in
@@ -142,7 +142,7 @@ def read_settings(**flags: Any) -> Settings:
 
 
 def read_file(path: Path) -> SettingsFile | None:
-    """Give a file of settings, None where there is none; raises UsageError for one that cannot be read."""
+    """Return a file of settings, None where there is none; raises UsageError for one that cannot be read."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode) or found.st_size > _LONGEST_FILE:
@@ -158,12 +158,12 @@ def read_file(path: Path) -> SettingsFile | None:
 
 
 def reaches_out(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the settings of a file that say where documents, keys or replies go, or that raise what may be spent."""
+    """Return the settings of a file that say where documents, keys or replies go, or that raise what may be spent."""
     return {name: value for name, value in values.items() if not _is_harmless(name, value)}
 
 
 def shown_setting(name: str, value: object) -> str:
-    """Give a setting as a line of a file, without a key in it."""
+    """Return a setting as a line of a file, without a key in it."""
     text = HIDDEN if name == "openai_api_key" else shown_address(str(value)) if name in _SECRET else str(value)
     return f"{name} = {json.dumps(redacted(text[:_SHOWN]), ensure_ascii=False)}"
 

@@ -35,7 +35,7 @@ class _Preparer(postgresql.PGIdentifierPreparer):  # type: ignore[misc]
     """Writes names without the one schema that there is, which tools put before them."""
 
     def schema_for_object(self, table: Any) -> str | None:
-        """Give the schema that is written before a table's name."""
+        """Return the schema that is written before a table's name."""
         schema: str | None = table.schema
         return None if schema == _SCHEMA else schema
 
@@ -66,7 +66,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
-        """Give the module of DB-API 2.0."""
+        """Return the module of DB-API 2.0."""
         import almanaq
 
         return almanaq
@@ -77,7 +77,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
         return pool.StaticPool
 
     def create_connect_args(self, url: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Give the arguments of `almanaq.connect` that a URL stands for."""
+        """Return the arguments of `almanaq.connect` that a URL stands for."""
         if url.host:
             raise exc.ArgumentError(
                 f"almanaq://{url.host}… names a host; three slashes stand before a path: almanaq:///"
@@ -91,15 +91,15 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
     # --- reflection: what the catalog says
 
     def get_schema_names(self, connection: Any, **_: Any) -> list[str]:
-        """Give the one schema that there is."""
+        """Return the one schema that there is."""
         return [self._get_default_schema_name(connection)]
 
     def get_table_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
-        """Give the names of the relations."""
+        """Return the names of the relations."""
         return [relation.name for relation in _relations(connection)] if schema in (None, _SCHEMA) else []
 
     def get_view_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:  # noqa: ARG002
-        """Give nothing: views are relations like others."""
+        """Return nothing: views are relations like others."""
         return []
 
     def has_table(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> bool:
@@ -110,7 +110,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
     def get_columns(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
     ) -> list[dict[str, Any]]:
-        """Give the columns of a relation, with their descriptions as comments."""
+        """Return the columns of a relation, with their descriptions as comments."""
         relation = _relation(connection, table_name, schema)
         return [
             {
@@ -126,13 +126,13 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
     def get_pk_constraint(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
     ) -> dict[str, Any]:
-        """Give the declared key of a relation."""
+        """Return the declared key of a relation."""
         return {"constrained_columns": list(_relation(connection, table_name, schema).key), "name": None}
 
     def get_foreign_keys(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
     ) -> list[dict[str, Any]]:
-        """Give the declared foreign keys of a relation."""
+        """Return the declared foreign keys of a relation."""
         return [
             {
                 "name": None,
@@ -148,11 +148,11 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
     def get_table_comment(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
     ) -> dict[str, Any]:
-        """Give the description of a relation."""
+        """Return the description of a relation."""
         return {"text": _relation(connection, table_name, schema).description or None}
 
     def get_indexes(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> list[Any]:
-        """Give nothing: the catalog knows no indexes."""
+        """Return nothing: the catalog knows no indexes."""
         _relation(connection, table_name, schema)
         return []
 
@@ -160,7 +160,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
 
 
 def _option(name: str, value: str) -> Any:
-    """Give an argument of `connect` that a URL holds as text."""
+    """Return an argument of `connect` that a URL holds as text."""
     if name in _TEXT_OPTIONS:
         return value
     if name in _FLAGS and value.lower() in ("true", "false", "1", "0"):
@@ -185,7 +185,7 @@ def _relation(connection: Any, name: str, schema: str | None) -> Relation:
 
 
 def _type(column: Column) -> Any:
-    """Give SQLAlchemy's type of a column; what it has none for is text."""
+    """Return SQLAlchemy's type of a column; what it has none for is text."""
     written = column.type.partition("(")[0].strip().lower()
     kind = postgresql.ischema_names.get(written, types.Text)
     known = types.Text() if written == "uuid" else kind()

@@ -17,13 +17,13 @@ from almanaq.visible import visible
 
 
 def config_folder() -> Path:
-    """Give the folder of the user's own settings: almanaq in XDG_CONFIG_HOME, else in ~/.config."""
+    """Return the folder of the user's own settings: almanaq in XDG_CONFIG_HOME, else in ~/.config."""
     named = os.environ.get("XDG_CONFIG_HOME")
     return (Path(named) if named else Path.home() / ".config") / "almanaq"
 
 
 def is_trusted(file: Path, content: bytes) -> bool:
-    """Say whether the user has allowed a file as it is."""
+    """Return whether the user has allowed a file as it is."""
     return _remembered().get(_place(file)) == _hash(content)
 
 
@@ -62,7 +62,7 @@ def _hash(content: bytes) -> str:
 
 
 def _remembered() -> dict[str, str]:
-    """Give the hashes of the allowed files by place; none where the list cannot be read."""
+    """Return the hashes of the allowed files by place; none where the list cannot be read."""
     try:
         told = json.loads(_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -10,12 +10,12 @@ STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u20
 
 
 def visible(text: str) -> str:
-    r"""Give the text with each character that steers a terminal as its escape, `\x1b`; tabs and newlines stay."""
+    r"""Return the text with each character that steers a terminal as its escape, `\x1b`; tabs and newlines stay."""
     return STEERING.sub(_escape, text)
 
 
 def visible_json(text: str) -> str:
-    r"""Give JSON with each character that steers a terminal as JSON writes it, `\u009b`: it stays the same value."""
+    r"""Return JSON with each character that steers a terminal as JSON writes it, `\u009b`: it stays the same value."""
     return STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 

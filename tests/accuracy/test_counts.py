@@ -12,7 +12,7 @@ PRIORS = [(1.0, 1.0), (0.2, 4.0), (3.0, 0.5)]
 
 
 def chance_of_a_miss(bound: CountBound, errors: int) -> float:
-    """Give the probability that the bound lies below the true number of errors at any size of the sample."""
+    """Return the probability that the bound lies below the true number of errors at any size of the sample."""
     reached = {0: 1.0}  # by errors found: the probability of getting there without a miss so far
     missed = 0.0
     for sampled in range(bound.size + 1):

@@ -14,7 +14,7 @@ PILOT = 60
 
 
 def run(truth, scores, accuracy, seed):
-    """Give the machine at its end, and the rows it returns."""
+    """Return the machine at its end, and the rows it returns."""
     pilot = np.random.default_rng(seed + 10_000).permutation(len(truth))[:PILOT]
     machine = AuditedTails(scores, accuracy, {int(row): bool(truth[row]) for row in pilot}, seed=seed)
     asked = set(pilot.tolist())

@@ -29,12 +29,12 @@ class Script:
 
 
 def query(suql: str | None, *, needs_data: bool = True, clarify: str | None = None) -> str:
-    """Give a reply of the form that the prompt `parse` asks for."""
+    """Return a reply of the form that the prompt `parse` asks for."""
     return json.dumps({"reasoning": "scripted", "suql": suql, "needs_data": needs_data, "clarify": clarify})
 
 
 def turn(kind: str = "query") -> str:
-    """Give a reply of the form that the prompt `classify_turn` asks for."""
+    """Return a reply of the form that the prompt `classify_turn` asks for."""
     return json.dumps({"kind": kind, "reason": "scripted"})
 
 
@@ -53,6 +53,6 @@ class _Nothing:
 
 
 def models(language: Script | None = None) -> Models:
-    """Give Models of which only the language model may be used."""
+    """Return Models of which only the language model may be used."""
     nothing = _Nothing()
     return Models("test", nothing, nothing, nothing, language)  # type: ignore[arg-type]

@@ -60,7 +60,7 @@ IMITATIONS = (
 
 
 def outside(prompt: Prompt) -> str:
-    """Give a user's message without what stands between its marks, which must be whole pairs."""
+    """Return a user's message without what stands between its marks, which must be whole pairs."""
     user, marks = prompt.messages[1].content, (f"<untrusted {prompt.fence}>", f"</untrusted {prompt.fence}>")
     pieces = re.split("(" + "|".join(map(re.escape, marks)) + ")", user)
     assert pieces[1::4] == [marks[0]] * len(pieces[1::4])

@@ -48,7 +48,7 @@ def take_apart(suql: str) -> Parts:
 
 
 def spell(node: exp.Expr) -> str:
-    """Give an expression without the relations' names: which relation a column is of, the tables say."""
+    """Return an expression without the relations' names: which relation a column is of, the tables say."""
     plain = node.copy()
     for column in plain.find_all(exp.Column):
         column.set("table", None)

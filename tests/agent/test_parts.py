@@ -36,7 +36,7 @@ MANY = (
 
 
 def order(suql, keep=()):
-    """Give the conditions in the order in which they are left out."""
+    """Return the conditions in the order in which they are left out."""
     query, taken = Query(suql, EATERIES, keep), []
     open_ = list(query.free)
     while open_:

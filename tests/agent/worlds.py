@@ -230,6 +230,6 @@ def staff(read: Reads | None = None) -> World:
 
 
 def result(columns: dict[str, list[object]], evidence: tuple[tuple[Evidence, ...], ...] | None = None) -> Result:
-    """Give a Result of these columns."""
+    """Return a Result of these columns."""
     table = pa.table(columns)
     return Result(table, evidence or tuple(() for _ in range(table.num_rows)), Trace())

@@ -37,7 +37,9 @@ def read(text: str, question: str) -> str | None:
 
 
 def answered(suql: str, question: str = "Who is it ?") -> tuple[Prediction, list[tuple[str, str]]]:
-    """Give the prediction of the whole pipeline over HTTP, and (prompt, what it says to the model) of every request."""
+    """Return the prediction of the whole pipeline over HTTP, and (prompt, what it says to the model)
+    of every request.
+    """
     asked: list[tuple[str, str]] = []
     reading = replies_from(read)
 

@@ -62,14 +62,14 @@ class Moment:
 
 
 def told() -> dict[str, pa.Table]:
-    """Give the table that is asked about."""
+    """Return the table that is asked about."""
     ids = range(ROWS)
     columns = {"id": ids, "city": [("Oslo", "Rome", "Kyiv")[i % 7 % 3] for i in ids]}
     return {"told": pa.table({**columns, "body": [f"text {i % TEXTS}" for i in ids]})}
 
 
 def right() -> list[tuple[Any, ...]]:
-    """Give the rows of the query, by DuckDB."""
+    """Return the rows of the query, by DuckDB."""
     with almanaq.connect(told(), model=FunctionModel(lambda text, _: _calm(text)), cache=False) as con:
         return [tuple(row) for row in con.sql(SQL).rows]
 
@@ -143,7 +143,7 @@ def moments(cluster: Cluster, kind: str, count: int, seed: int = 0) -> list[Mome
 
 
 def _undisturbed(cluster: Cluster, model: StandInServer, cache: Path) -> tuple[float, float]:
-    """Give when a run first has a session on the cluster, and how long it takes."""
+    """Return when a run first has a session on the cluster, and how long it takes."""
     client = Client(Tables(cluster).source(told()), model, cache)
     for _ in range(2):  # the first one finds the server cold; the second asks nothing
         started = time.monotonic()
@@ -183,7 +183,7 @@ def _kill(cluster: Cluster, kind: str, client: subprocess.Popen[str]) -> None:
 
 
 def _executors(cluster: Cluster) -> list[int]:
-    """Give the executors, when there is one: another is started for each that was killed."""
+    """Return the executors, when there is one: another is started for each that was killed."""
     until = time.monotonic() + _PATIENCE
     while not (found := cluster.executors()):
         assert time.monotonic() < until, "no executor came up"
@@ -192,7 +192,7 @@ def _executors(cluster: Cluster) -> list[int]:
 
 
 def record(found: Mapping[str, list[Moment]]) -> dict[str, Any]:
-    """Give what the kills came to as JSON can hold it."""
+    """Return what the kills came to as JSON can hold it."""
     return {
         kind: {
             "kills": len(each),

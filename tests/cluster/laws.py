@@ -110,7 +110,7 @@ class Record:
         return [found.failure for found in self.compared if found.failure is not None]
 
     def told(self) -> dict[str, Any]:
-        """Give the record as JSON can hold it."""
+        """Return the record as JSON can hold it."""
         reasons: dict[str, list[int]] = {}
         for found in self.left_out:
             reasons.setdefault(str(found.left_out), []).append(found.seed)

@@ -109,7 +109,7 @@ class Cluster:
         _kill_group(process)
 
     def executors(self) -> list[int]:
-        """Give the ids of the executors' processes."""
+        """Return the ids of the executors' processes."""
         groups = {process.pid for name, process in self.processes.items() if name.startswith("worker")}
         return [pid for pid, group, command in _running() if group in groups and "CoarseGrained" in command]
 
@@ -174,7 +174,7 @@ def _java_apart() -> Iterator[None]:
 
 
 def spark_home() -> Path:
-    """Give where Spark lies in the environment of the cluster; raises SystemExit where there is none."""
+    """Return where Spark lies in the environment of the cluster; raises SystemExit where there is none."""
     python = Path(os.environ.get("ALMANAQ_CLUSTER_PYTHON", "build/cluster/bin/python")).absolute()
     found = sorted(python.parents[1].glob("lib/python*/site-packages/pyspark"))
     if not found or not (found[0] / "jars").is_dir():
@@ -210,7 +210,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _running() -> list[tuple[int, int, str]]:
-    """Give the id, the session and the command of every process."""
+    """Return the id, the session and the command of every process."""
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError, IndexError):

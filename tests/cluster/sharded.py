@@ -52,7 +52,7 @@ def write_corpus(folder: Path, tables: int) -> Path:
 
 
 def best(folder: Path, question: str) -> list[tuple[float, str]]:
-    """Give the score and the name of the hundred best tables."""
+    """Return the score and the name of the hundred best tables."""
     found = open_index(folder).best(question, 100)
     return [(score, f"{named.id.database}/{named.id.table}") for named, score in found]
 
@@ -86,7 +86,7 @@ def measured(cluster: Cluster, folder: Path, tables: int) -> dict[str, Any]:
 
 
 def _asked(folder: Path) -> dict[str, float]:
-    """Give the size of an index, and how long its questions take when it is open."""
+    """Return the size of an index, and how long its questions take when it is open."""
     index, took = open_index(folder), []
     for _ in range(_TIMES):
         for question in QUESTIONS:

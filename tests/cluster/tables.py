@@ -30,7 +30,7 @@ class Tables:
         self.remote = Remote(read_spark_url(cluster.url))
 
     def source(self, tables: Mapping[str, pa.Table], comments: Mapping[tuple[str, str], str] | None = None) -> str:
-        """Give the address of a new schema that holds the tables."""
+        """Return the address of a new schema that holds the tables."""
         schema = f"made_{next(_NUMBERS)}"
         self.remote.command(f"CREATE SCHEMA {schema}", "tests")
         for name, table in tables.items():
@@ -75,7 +75,7 @@ class Tables:
             self.remote.command(f"CREATE VIEW {schema}.{named(name)} AS {query}", "tests")
 
     def database(self, tables: Mapping[str, pa.Table], *, files: bool = True) -> SparkDatabase:
-        """Give a database of the tables; a column of dictionaries is an ENUM with its values in their order."""
+        """Return a database of the tables; a column of dictionaries is an ENUM with its values in their order."""
         said = {}
         for name, table in tables.items():
             enums = {
@@ -95,7 +95,7 @@ class Tables:
 
 
 def spark_type(type_: Any) -> str:
-    """Give the name of an Arrow type in Spark."""
+    """Return the name of an Arrow type in Spark."""
     if pa.types.is_list(type_):
         return f"array<{spark_type(type_.value_type)}>"
     if pa.types.is_struct(type_):

@@ -25,7 +25,7 @@ FOREIGN = ("ALMANAQ_", "OPENAI_", "COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE
 
 
 def command() -> list[str]:
-    """Give the installed `almanaq` beside this Python, else the module."""
+    """Return the installed `almanaq` beside this Python, else the module."""
     script = Path(sys.executable).with_name("almanaq")
     return [str(script)] if script.exists() else [sys.executable, "-m", "almanaq"]
 
@@ -134,7 +134,7 @@ def almanaq(
 
 
 def merged(environment: dict[str, str], more: dict[str, str | None] | None) -> dict[str, str]:
-    """Give an environment with more in it, and without what is None."""
+    """Return an environment with more in it, and without what is None."""
     both: dict[str, str | None] = {**environment, **(more or {})}
     return {name: value for name, value in both.items() if value is not None}
 

@@ -20,7 +20,7 @@ from almanaq.suql.databases.protocols import Database
 
 
 def numbers(database: Database, rows: int, alias: str) -> str:
-    """Give a relation of the numbers from 0, one each row, made by the engine itself as it goes."""
+    """Return a relation of the numbers from 0, one each row, made by the engine itself as it goes."""
     if database.dialect == "duckdb":
         return f"range({rows}) {alias}"
     if database.dialect == "mysql":
@@ -33,7 +33,7 @@ def numbers(database: Database, rows: int, alias: str) -> str:
 
 
 def many(database: Database) -> int:
-    """Give more rows than a stream can bring at once; through ibis they are copied first, and are fewer here."""
+    """Return more rows than a stream can bring at once; through ibis they are copied first, and are fewer here."""
     return 100_000 if isinstance(database, IbisDatabase) else 4_000_000 if _counts_nothing(database) else 1_000_000_000
 
 

@@ -116,7 +116,7 @@ class Played:
         return self._result([column[0] for column in found.description or ()], found.fetchall())
 
     def _result(self, names: list[str], rows: list[tuple[Any, ...]]) -> Any:
-        """Give rows as the engine's driver does."""
+        """Return rows as the engine's driver does."""
         if self.name == "clickhouse":
             return SimpleNamespace(column_names=names, result_rows=rows)
         if self.name == "bigquery":

@@ -67,7 +67,7 @@ def make(connection: Any, type_: str, mark: str) -> None:
 
 
 def model() -> FunctionModel:
-    """Give a model that finds notes long that have more than two letters."""
+    """Return a model that finds notes long that have more than two letters."""
     return FunctionModel(lambda text, _: "Yes" if len(text) > 2 else "No")
 
 

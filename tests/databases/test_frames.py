@@ -48,7 +48,7 @@ def back(source: Any, relation: str = "data") -> almanaq.Result:
 
 
 def plain(type_: pa.DataType) -> object:
-    """Give a type without what libraries choose for themselves: width of offsets, names of items, units of times."""
+    """Return a type without what libraries choose for themselves: width of offsets, names of items, units of times."""
     if pa.types.is_nested(type_):
         names = [type_.field(i).name for i in range(type_.num_fields)] if pa.types.is_struct(type_) else []
         return "nested", names, [plain(type_.field(i).type) for i in range(type_.num_fields)]

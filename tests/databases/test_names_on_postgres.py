@@ -143,7 +143,7 @@ def assert_same(servers: Servers, sql: str) -> None:
 
 
 def rounded(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Give a row with numbers as far as engines agree on them."""
+    """Return a row with numbers as far as engines agree on them."""
     return tuple(round(float(v), 12) if isinstance(v, float | Decimal) else v for v in row)
 
 
@@ -241,7 +241,7 @@ class Froms:
         return self.renamed(name, columns)
 
     def renamed(self, text: str, columns: list[str]) -> tuple[str, list[str]]:
-        """Give an item a name of its own, and now and then some of its columns."""
+        """Return an item a name of its own, and now and then some of its columns."""
         self.count += 1
         names = self.rng.sample(("k", "a", "b", "c", "d", "e"), self.rng.randint(1, 2))
         if self.rng.random() < 0.3 and len(names) <= len(columns) and not set(names) & set(columns[len(names) :]):

@@ -23,7 +23,7 @@ DIVIDED = {
 
 
 def written(sql: str, dialect: str) -> str:
-    """Give a query of ours as an engine gets it; `//` stands for a division of integers, which types tell."""
+    """Return a query of ours as an engine gets it; `//` stands for a division of integers, which types tell."""
     tree = suql_dialect().parse(sql)[0]
     assert tree is not None
     tree = tree.transform(

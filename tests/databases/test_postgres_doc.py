@@ -18,7 +18,7 @@ DOC = (Path(__file__).parents[2] / "docs" / "postgres.md").read_text(encoding="u
 
 
 def table(heading: str) -> list[list[str]]:
-    """Give the cells of the first table under a heading."""
+    """Return the cells of the first table under a heading."""
     lines = DOC.partition(f"## {heading}\n")[2].partition("\n## ")[0].splitlines()
     rows = [re.split(r"(?<!\\) \| ", line.strip("| ") + " ") for line in lines if line.startswith("|")]
     return [[cell.strip() for cell in row] for row in rows[2:]]

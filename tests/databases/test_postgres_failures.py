@@ -29,7 +29,7 @@ def url(postgres_server: PostgresServer) -> str:
 
 
 def on_call(number: int, act: Callable[[], object]) -> FunctionModel:
-    """Give a model that acts at its n-th call."""
+    """Return a model that acts at its n-th call."""
     calls = []
 
     def reply(text: str, question: str) -> str:

@@ -35,7 +35,7 @@ TASK = (
 
 
 def task() -> dict[str, pa.Table]:
-    """Give 200 rows, every third text repeated, every eleventh NULL."""
+    """Return 200 rows, every third text repeated, every eleventh NULL."""
     ids = range(1, 201)
     bodies = [None if i % 11 == 0 else f"text {i - i % 3} about nothing" for i in ids]
     cities = [("Oslo", "Rome", None, "Kyiv")[i % 4] for i in ids]
@@ -119,7 +119,7 @@ NOT_IN_DUCKDB = (
 
 
 def odd() -> dict[str, pa.Table]:
-    """Give values on which engines differ."""
+    """Return values on which engines differ."""
     moment = datetime.datetime(2020, 2, 29, 23, 59, 59, 123456)
     return {
         "odd": pa.table(

@@ -124,7 +124,7 @@ def both(postgres_server: PostgresServer) -> Iterator[list[Any]]:
 
 
 def values(con: Any, expressions: Sequence[str]) -> list[list[Any]]:
-    """Give the values of each expression, in the order of the texts."""
+    """Return the values of each expression, in the order of the texts."""
     items = ", ".join(f"{expression} AS v{i}" for i, expression in enumerate(expressions))
     rows = list(con.sql(f"SELECT {items} FROM t ORDER BY id").rows)
     return [list(column) for column in zip(*rows, strict=True)]
@@ -183,7 +183,7 @@ def test_of_any_pattern_duckdb_finds_what_postgresql_does_or_refuses_it(both: li
 
 
 def _pattern(draw: random.Random, depth: int = 2) -> str:
-    """Give a pattern of letters, sets, repetitions, groups and edges."""
+    """Return a pattern of letters, sets, repetitions, groups and edges."""
     branches = [
         "".join(_piece(draw, depth) for _ in range(draw.choice([1, 2, 2, 3]))) for _ in range(draw.choice([1, 1, 2]))
     ]

@@ -87,7 +87,7 @@ def test_the_sdist_builds_without_the_checkout(made: Path, tmp_path: Path) -> No
 
 
 def interpreter(version: str) -> str | None:
-    """Give a Python of a version: on the path, or of pyenv or uv; None where there is none."""
+    """Return a Python of a version: on the path, or of pyenv or uv; None where there is none."""
     homes = (Path.home() / ".pyenv" / "versions", Path.home() / ".local" / "share" / "uv" / "python")
     managed = [str(found) for home in homes for found in sorted(home.glob(f"*{version}*/bin/python{version}"))]
     for found in (sys.executable, shutil.which(f"python{version}"), *managed):

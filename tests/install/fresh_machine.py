@@ -25,7 +25,7 @@ SHELL = 'set -euo pipefail\nsource "$HOME/own/bin/activate" 2>/dev/null || true\
 
 
 def commands(block: str) -> list[str]:
-    """Give a block's commands; what is fed to one from a here-document belongs to it."""
+    """Return a block's commands; what is fed to one from a here-document belongs to it."""
     found: list[str] = []
     end = ""
     for line in block.splitlines():

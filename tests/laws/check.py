@@ -49,7 +49,7 @@ class Ready:
 
 
 def prepare(seed: int, *, optimized: bool = True) -> Ready | str:
-    """Give the case of a seed with what it must give; why, where the seed is passed over ("" without rows).
+    """Return the case of a seed with what it must give; why, where the seed is passed over ("" without rows).
 
     `optimized` as in `Oracle`.
     """
@@ -132,7 +132,7 @@ class LinkingModel(FunctionModel):
     """A FunctionModel that knows what the literals of the laws mean."""
 
     async def link(self, request: LinkRequest) -> tuple[str, ...]:
-        """Give the values that a literal means."""
+        """Return the values that a literal means."""
         return MEANINGS.get(request.literal, ())
 
 
@@ -158,7 +158,7 @@ class RuleSet:
 
     @classmethod
     def until(cls, name: str, open_tables: Callable[[Any], Database] = open_database) -> RuleSet:
-        """Give the rules before one, and itself."""
+        """Return the rules before one, and itself."""
         chosen = cls("none", open_tables)
         names = cls.NAMES[: cls.NAMES.index(name) + 1]
         chosen.rules = tuple(rule for rule in RULES if rule.__name__ in names)
@@ -175,7 +175,7 @@ class RuleSet:
 
 
 def rules_that_change(ready: Ready) -> frozenset[str]:
-    """Give the names of the rules that change the plan of a case, each after those before it."""
+    """Return the names of the rules that change the plan of a case, each after those before it."""
     changing: set[str] = set()
 
     def watched(rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -240,7 +240,7 @@ def _calls_wrong(sql: str, model: FunctionModel, made: int, ready: Ready | None)
 
 
 def _types_of(sql: str) -> int:
-    """Give how many types text functions are cast to or compared with, at most."""
+    """Return how many types text functions are cast to or compared with, at most."""
     found = {"text"}
     for call in parse(sql).find_all(exp.Anonymous):
         if is_text_call(call):

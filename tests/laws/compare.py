@@ -183,7 +183,7 @@ def _normal(rows: Iterable[Row], fold: bool) -> tuple[Row, ...]:
 
 
 def _value(value: Any, fold: bool) -> Any:
-    """Give a form in which values equal in SQL are equal, whatever Python type they came in."""
+    """Return a form in which values equal in SQL are equal, whatever Python type they came in."""
     if value is None or isinstance(value, bool):
         return ("bool", value) if value is not None else None
     if isinstance(value, int | float | decimal.Decimal):

@@ -53,7 +53,7 @@ CLAUSES = (
 
 
 def clauses_of(case: Case) -> set[str]:
-    """Give the clauses of a query; those that hold expressions count where a text function stands in them."""
+    """Return the clauses of a query; those that hold expressions count where a text function stands in them."""
     tree = parse(case.sql)
     found = _structure(tree)
     if "⟦" in case.marked:

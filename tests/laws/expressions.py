@@ -41,7 +41,7 @@ class Scope:
     keys: tuple[str, ...] = ()
 
     def of(self, *types: str, free: bool | None = None) -> list[Col]:
-        """Give the columns of those types."""
+        """Return the columns of those types."""
         return [c for c in self.columns if c.type in types and (free is None or c.free == free)]
 
 
@@ -66,7 +66,7 @@ class Draw:
             self.text_left = max(self.text_left, 1)
 
     def alias(self, prefix: str = "a") -> str:
-        """Give a name not used yet in the query."""
+        """Return a name not used yet in the query."""
         self.aliases += 1
         return f"{prefix}{self.aliases}"
 
@@ -161,7 +161,7 @@ def answer_of(draw: Draw, scope: Scope, type_: str) -> str | None:
 
 
 def structured_texts(scope: Scope) -> list[str]:
-    """Give the structured text columns."""
+    """Return the structured text columns."""
     return [c.sql for c in scope.of("text", free=False)]
 
 

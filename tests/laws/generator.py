@@ -80,14 +80,14 @@ class Source:
     listed: str = ""
 
     def scope(self) -> tuple[Col, ...]:
-        """Give its columns as a block names them."""
+        """Return its columns as a block names them."""
         return tuple(
             Col(c.name if c.name == self.alias else f"{self.alias}.{c.name}", c.type, c.free) for c in self.columns
         )
 
 
 def generate(seed: int) -> Case:
-    """Give the case of a seed."""
+    """Return the case of a seed."""
     rng = random.Random(seed)
     varied = rng.random() < 0.12
     world = make_world(rng, varied=varied)

@@ -69,7 +69,7 @@ class Oracle:
             self._con.unregister("incoming")
 
     def rows(self, tree: exp.Expr) -> list[Row]:
-        """Give the rows of a query already translated by `translate`."""
+        """Return the rows of a query already translated by `translate`."""
         self._calls = 0
         ended = threading.Timer(PATIENCE, self._con.interrupt)
         ended.start()
@@ -85,7 +85,7 @@ class Oracle:
         return found
 
     def columns(self, tree: exp.Expr) -> list[tuple[str, str]]:
-        """Give the (name, type) of a translated query's columns."""
+        """Return the (name, type) of a translated query's columns."""
         try:
             described = self._con.execute("DESCRIBE " + tree.sql(dialect="duckdb")).fetchall()
         except (duckdb.Error, RuntimeError) as error:
@@ -144,7 +144,7 @@ def _shared() -> _Shared:
 
 
 def similarity(first: str | None, second: str | None) -> float | None:
-    """Give the cosine of two documents' vectors of words, each component a multiple of 1/2048, to six decimals."""
+    """Return the cosine of two documents' vectors of words, each component a multiple of 1/2048, to six decimals."""
     texts = [document_text(first), document_text(second)]
     if any(text is None for text in texts):
         return None
@@ -154,7 +154,7 @@ def similarity(first: str | None, second: str | None) -> float | None:
 
 
 def document_text(document: str | None) -> str | None:
-    """Give the text of a document from its JSON: the passages that are not blank, joined by a blank line."""
+    """Return the text of a document from its JSON: the passages that are not blank, joined by a blank line."""
     value = None if document is None else json.loads(document)
     passages = value if isinstance(value, list) else [value]
     kept = [p for p in passages if p is not None and p.strip()]
@@ -169,7 +169,7 @@ def parse(sql: str) -> exp.Query:
 
 
 def linked(tree: exp.Query) -> exp.Query:
-    """Give the query with the values that a literal means in its place; one that means none equals none."""
+    """Return the query with the values that a literal means in its place; one that means none equals none."""
     for comparison in _inner_first(tree, exp.EQ, exp.NEQ):
         literal = comparison.expression
         if isinstance(literal, exp.Literal) and literal.is_string and literal.name in MEANINGS:
@@ -180,7 +180,7 @@ def linked(tree: exp.Query) -> exp.Query:
 
 
 def translate(tree: exp.Query) -> exp.Query:
-    """Give the query for the oracle's database: functions renamed, casts of answers lenient, `/` as in PostgreSQL."""
+    """Return the query for the oracle's database: functions renamed, casts of answers lenient, `/` as in PostgreSQL."""
     tree = tree.copy()
     for node in _inner_first(tree, exp.Unnest, exp.Cast):
         if isinstance(node, exp.Unnest):
@@ -219,7 +219,7 @@ def _compare_grades(comparison: exp.Expr) -> None:
 
 
 def _inner_first(tree: exp.Expr, *kinds: type[exp.Expr]) -> list[exp.Expr]:
-    """Give the nodes of some kinds, those inside others first, so that each can be replaced in turn."""
+    """Return the nodes of some kinds, those inside others first, so that each can be replaced in turn."""
     return list(tree.find_all(*kinds))[::-1]
 
 
@@ -247,7 +247,7 @@ def _compare(call: exp.Anonymous) -> None:
 
 
 def _one_of(answer: exp.Expr, options: list[exp.Expr]) -> exp.Expr:
-    """Give an answer as one of its options, NULL where it is none of them (semantics 3)."""
+    """Return an answer as one of its options, NULL where it is none of them (semantics 3)."""
     if len(options) == 1 and isinstance(options[0], exp.Query):
         said = exp.EQ(this=exp.func("lower", exp.column("o")), expression=exp.func("lower", answer))
         values = exp.Subquery(this=options[0].copy(), alias=exp.TableAlias(this="p", columns=[exp.to_identifier("o")]))

@@ -180,7 +180,7 @@ def main() -> int:
 
 
 def _commit() -> str:
-    """Give the commit of the working tree; "" where git does not know one."""
+    """Return the commit of the working tree; "" where git does not know one."""
     done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     return done.stdout.strip()
 

@@ -19,7 +19,7 @@ ENDS = ("where", "having", "group", "order", "limit", "offset", "distinct", "joi
 
 
 def shrink(failure: Failure, *, budget: int = 400) -> str:
-    """Give a minimal reproduction of a failure as text."""
+    """Return a minimal reproduction of a failure as text."""
     case = generate(failure.seed)
     kind = failure.kind
     tried = 0

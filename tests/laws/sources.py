@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def renamed(draw: Draw, source: Source) -> Source:
-    """Give a source with an alias list that renames some of its first columns."""
+    """Return a source with an alias list that renames some of its first columns."""
     count = draw.rng.randint(1, len(source.columns))
     number = draw.alias("")
     old = [c.name for c in source.columns[:count]]
@@ -28,7 +28,7 @@ def renamed(draw: Draw, source: Source) -> Source:
 
 
 def values(draw: Draw, made: type[Source], out: type[Out]) -> Source:
-    """Give VALUES with a key, a number and a text to read."""
+    """Return VALUES with a key, a number and a text to read."""
     rows = []
     for i in range(draw.rng.randint(1, 4)):
         text = literal(" ".join(draw.rng.choice(WORDS) for _ in range(2)))

@@ -60,7 +60,7 @@ def test_each_row_has_the_quotes_of_its_text(grouping: list[str], monkeypatch: p
 
 
 def answered() -> tuple[list[tuple[object, ...]], list[list[tuple[str, str]]], int]:
-    """Give the rows of the query, the key and text of each row's quotes, and the calls that they took."""
+    """Return the rows of the query, the key and text of each row's quotes, and the calls that they took."""
 
     def reply(prompt: Prompt) -> dict[str, object]:
         word = prompt.messages[-1].content.partition("[passage 1]\n")[2].split()[0]

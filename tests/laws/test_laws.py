@@ -38,7 +38,7 @@ RARE_RULES = (7_000_020, 7_000_024, 7_000_040, 7_000_145, 7_000_196, 7_100_004)
 
 
 def told(failures: list[Failure]) -> str:
-    """Give failures as the message of an assertion."""
+    """Return failures as the message of an assertion."""
     return f"{len(failures)} of the queries differ:\n" + "\n".join(str(f) for f in failures[:10])
 
 
@@ -148,7 +148,7 @@ def test_queries_of_one_connection_do_not_disturb_each_other() -> None:
 
 
 def failing_world(rng: random.Random) -> tuple[World, Relation]:
-    """Give a world with a relation that has an id, and a model of which a fifth of the calls fail."""
+    """Return a world with a relation that has an id, and a model of which a fifth of the calls fail."""
     while True:
         world = make_world(rng)
         keyed = [r for r in world.relations if r.keyed and len(r.rows) >= 6]

@@ -65,7 +65,7 @@ def asking_stops_before_offset(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def quick() -> Callable[[], Iterator[Ready]]:
-    """Give the cases of the quick run again and again, each prepared once."""
+    """Return the cases of the quick run again and again, each prepared once."""
     made: list[Ready] = []
     more = cases(0, QUICK)
 

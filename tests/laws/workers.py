@@ -92,7 +92,7 @@ class _Worker:
                 continue
 
     def hear(self) -> Outcome | None:
-        """Give what became of the first seed that is waiting; None where the process only says that it started."""
+        """Return what became of the first seed that is waiting; None where the process only says that it started."""
         outcome: Outcome | None = self.pipe.recv()
         self.heard, self.started = time.monotonic(), True
         if outcome is not None:

@@ -76,7 +76,7 @@ class Relation:
         return "id" in self.columns
 
     def arrow(self) -> pa.Table:
-        """Give the rows as Arrow, `grade` as a dictionary (an ENUM)."""
+        """Return the rows as Arrow, `grade` as a dictionary (an ENUM)."""
         columns = {c: _array(TYPES[c], [row[i] for row in self.rows]) for i, c in enumerate(self.columns)}
         return pa.table(columns)
 
@@ -97,7 +97,7 @@ class World:
     model: Model
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give what `almanaq.connect` takes."""
+        """Return what `almanaq.connect` takes."""
         return {r.name: r.arrow() for r in self.relations}
 
 
@@ -115,7 +115,7 @@ class Model:
     _kinds: tuple[str, ...] = field(default=("is", "who", "how", "what", "when", "summary"), repr=False)
 
     def canonical(self, text: str, question: str) -> str | None:
-        """Give the value a question has for a text in the spelling that a cast understands."""
+        """Return the value a question has for a text in the spelling that a cast understands."""
         # Where spellings vary, an answer about an answer must not depend on which spelling it was given.
         roll = _digest(
             self.seed, *(("".join(p.split()).casefold() for p in (text, question)) if self.varied else (text, question))
@@ -141,7 +141,7 @@ class Model:
         return self.fail > 0 and _digest(self.seed, "fail", text, question) % 1000 < self.fail * 1000
 
     def reply(self, text: str, question: str) -> str | None:
-        """Give what the model under test says: the canonical value, or another spelling of it."""
+        """Return what the model under test says: the canonical value, or another spelling of it."""
         if self.failing(text, question):
             raise self.error("this call was made to fail")
         value = self.canonical(text, question)

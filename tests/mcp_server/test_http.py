@@ -31,7 +31,7 @@ def post(address, body, **headers):
 
 
 def announced(address, length):
-    """Give the status of a request that says it has a body of that length."""
+    """Return the status of a request that says it has a body of that length."""
     with contextlib.closing(http.client.HTTPConnection(address.removeprefix("http://"), timeout=20)) as line:
         line.putrequest("POST", "/mcp")
         for name, value in (("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")):

@@ -69,7 +69,7 @@ def e5() -> Iterator[str]:
 
 
 def post(address: str, path: str, **content: object) -> Reply:
-    """Give the reply to a request as it is."""
+    """Return the reply to a request as it is."""
     return asyncio.run(JsonServer(address, {}, timeout=120).post(path, {**ASKED, **content}))
 
 

@@ -38,5 +38,5 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def now() -> float:
-    """Give the seconds that have passed on the running loop's clock."""
+    """Return the seconds that have passed on the running loop's clock."""
     return asyncio.get_running_loop().time()

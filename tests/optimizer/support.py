@@ -24,7 +24,7 @@ BODY_WORDS = ("calm", "loud")
 
 
 def table() -> pa.Table:
-    """Give 12 places: every third is calm, every second in Oslo; those with an even id have no phone."""
+    """Return 12 places: every third is calm, every second in Oslo; those with an even id have no phone."""
     ids = range(1, 13)
     return pa.table(
         {
@@ -68,7 +68,7 @@ def run(sql: str, rules: tuple[Rule, ...], query_rules: tuple[QueryRule, ...]) -
 
 
 def before_and_after(sql: str, name: str) -> tuple[str, str]:
-    """Give a query as text before and after a rule, all rules that come earlier having been applied."""
+    """Return a query as text before and after a rule, all rules that come earlier having been applied."""
     database = open_database({"t": table()})
     try:
         catalog = database.catalog()

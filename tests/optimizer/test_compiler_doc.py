@@ -15,7 +15,7 @@ MARKED = re.compile(r"(<!-- explain:begin -->\n).*?(<!-- explain:end -->)", re.S
 
 
 def plan_of(query: str) -> str:
-    """Give what EXPLAIN VERBOSE says, of each rule only the lines that it changed."""
+    """Return what EXPLAIN VERBOSE says, of each rule only the lines that it changed."""
     with almanaq.connect("sample:restaurants", model=FunctionModel(lambda *_: None), cache=False) as con:
         explained = con.explain(query, verbose=True)
     lines, last = [], set[str]()

@@ -38,7 +38,7 @@ EXAMPLES = {
 
 
 def without(name: str) -> tuple[tuple, tuple]:  # type: ignore[type-arg]
-    """Give all rules but one, as `run` takes them."""
+    """Return all rules but one, as `run` takes them."""
     return (
         tuple(rule for rule in RULES if rule.__name__ != name),
         tuple(rule for rule in QUERY_RULES if rule.__name__ != name),
@@ -46,7 +46,7 @@ def without(name: str) -> tuple[tuple, tuple]:  # type: ignore[type-arg]
 
 
 def only(name: str) -> tuple[tuple, tuple]:  # type: ignore[type-arg]
-    """Give one rule, as `run` takes them."""
+    """Return one rule, as `run` takes them."""
     return (
         tuple(rule for rule in RULES if rule.__name__ == name),
         tuple(rule for rule in QUERY_RULES if rule.__name__ == name),

@@ -104,7 +104,7 @@ _LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]+))?\)")
 
 
 def anchors(page: Path) -> set[str]:
-    """Give the ends of links to a page's headings, as GitHub and the site make them."""
+    """Return the ends of links to a page's headings, as GitHub and the site make them."""
     text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
     plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in _HEADING.findall(text))
     return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in plain}
@@ -164,7 +164,7 @@ print(json.dumps(faults))
 
 
 def dataset(name: str, split: str):
-    """Give what writes a small dataset for a page that runs the benchmark."""
+    """Return what writes a small dataset for a page that runs the benchmark."""
 
     def write(folder: Path) -> None:
         sys.path.insert(0, str(ROOT / "tests" / "benchmark"))

@@ -26,7 +26,9 @@ def python(code: str) -> str:
 
 
 def seconds(code: str) -> float:
-    """Give the least work that a piece of code was for a processor: how long it took is the other processes' doing."""
+    """Return the least work that a piece of code was for a processor: how long it took is the
+    other processes' doing.
+    """
     taken = []
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -18,7 +18,7 @@ LIMIT = re.compile(r" LIMIT \d+$")
 
 
 def asked(root) -> list[tuple[str, str]]:
-    """Give ("ask" or "sql", text) for each question and query that the README runs on the sample."""
+    """Return ("ask" or "sql", text) for each question and query that the README runs on the sample."""
     found = []
     for block in BLOCK.findall((root / "README.md").read_text()):
         for line in block.splitlines():

@@ -53,7 +53,7 @@ class Asked:
             cls.opened.pop().close()
 
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
-        """Give the rows of a query, and see that its trace counts the model's calls."""
+        """Return the rows of a query, and see that its trace counts the model's calls."""
         self._skip_where_missing(sql)
         before = self.model.calls
         result = self.con.sql(sql, list(params)) if params else self.con.sql(sql)
@@ -61,7 +61,7 @@ class Asked:
         return list(result.rows)
 
     def calls(self, sql: str) -> int:
-        """Give the number of calls of a query."""
+        """Return the number of calls of a query."""
         self._skip_where_missing(sql)
         return int(self.con.sql(sql).trace.text_calls)
 
@@ -71,10 +71,10 @@ class Asked:
 
 
 def texts(*values: str | None) -> pa.Array:
-    """Give a column of text."""
+    """Return a column of text."""
     return pa.array(values, pa.string())
 
 
 def arrays(*values: list[str | None] | None) -> pa.Array:
-    """Give a column of text[]."""
+    """Return a column of text[]."""
     return pa.array(values, pa.list_(pa.string()))

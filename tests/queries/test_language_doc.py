@@ -52,13 +52,13 @@ def _opens(hours: str) -> str | None:
 
 
 def choices(example: str) -> tuple[str, dict[str, Any]]:
-    """Give the query of an example, and the choices that its comments name."""
+    """Return the query of an example, and the choices that its comments name."""
     found = re.findall(r"^-- (\w+): (.+)$", example, re.M)
     return re.sub(r"^--.*\n", "", example, flags=re.M).strip(), {name: json.loads(value) for name, value in found}
 
 
 def ordered(table: pa.Table) -> pa.Table:
-    """Give the restaurants with their prices as an ENUM, in the order that the sample declares."""
+    """Return the restaurants with their prices as an ENUM, in the order that the sample declares."""
     at, prices = table.schema.get_field_index("price"), table.column("price").to_pylist()
     indices = pa.array([None if price is None else PRICES.index(price) for price in prices], pa.int32())
     return table.set_column(at, "price", pa.DictionaryArray.from_arrays(indices, pa.array(PRICES)))

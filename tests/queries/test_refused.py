@@ -20,7 +20,7 @@ from .support import Asked, texts
 
 
 def pointed_at(error: QueryError, sql: str) -> str:
-    """Give the part of a query that an error points at; it has to point somewhere."""
+    """Return the part of a query that an error points at; it has to point somewhere."""
     assert error.start is not None
     assert error.end is not None
     return sql[error.start : error.end + 1]

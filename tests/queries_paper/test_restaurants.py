@@ -57,7 +57,7 @@ def results(queries) -> dict[str, Result | QueryError]:
 
 
 def spelled(literals: Sequence[str]) -> Callable[[str, str], str | None]:
-    """Give the truth in the spelling of the query's own literals: equal up to case and white space is equal."""
+    """Return the truth in the spelling of the query's own literals: equal up to case and white space is equal."""
     truth, spelling = truth_function(), {canonical(literal): literal for literal in literals}
 
     def reply(text: str, question: str) -> str | None:

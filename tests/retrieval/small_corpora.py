@@ -33,7 +33,7 @@ class BagOfWords:
 def table(
     name: str, title: str = "", header: Sequence[str] = ("a",), rows: Sequence[Sequence[str]] = (), **more: object
 ):
-    """Give a table named `DATABASE/TABLE`, or TABLE in the database `d`."""
+    """Return a table named `DATABASE/TABLE`, or TABLE in the database `d`."""
     database, _, own = name.rpartition("/")
     return Table(TableId(database or "d", own), tuple(header), tuple(map(tuple, rows)), title=title, **more)
 

@@ -135,7 +135,7 @@ LINKS = {"coffee shop": ["coffee & tea"], "coffee": ["coffee & tea"], "burger": 
 
 
 def _naive(query: str) -> str:
-    """Give the query with the literals linked by the table above, in DuckDB's spelling."""
+    """Return the query with the literals linked by the table above, in DuckDB's spelling."""
     for literal, values in LINKS.items():
         array = "[" + ", ".join(f"'{v}'" for v in values) + "]::VARCHAR[]"
         query = query.replace(f"'{literal}' = ANY (cuisines)", f"list_has_any(cuisines, {array})")

@@ -185,7 +185,7 @@ class Attack:
 
 
 def functions() -> list[str]:
-    """Give every name that sqlglot has a class of functions for, those allowed, the engines' dangerous ones."""
+    """Return every name that sqlglot has a class of functions for, those allowed, the engines' dangerous ones."""
     names = {name for kind in exp.ALL_FUNCTIONS for name in kind.sql_names()}
     parser = Dialect.get_or_raise("postgres").parser_class
     names |= {*parser.FUNCTIONS, *parser.FUNCTION_PARSERS}

@@ -108,7 +108,7 @@ def objection(text: str, engine: str) -> str:
 
 
 def without_quoted(text: str, engine: str) -> str | None:
-    """Give a text with '' or "" for what is quoted in it, 'at' for a text that begins with @, which may name a file.
+    """Return a text with '' or "" for what is quoted in it, 'at' for a text that begins with @, which may name a file.
 
     None for one with a comment, or with an open quote.
     """

@@ -147,7 +147,7 @@ class Writer:
         return Item(f"(SELECT {shown[0]} AS u, id FROM {word}) AS {alias}", alias, [("u", shown[1])], shown[1])
 
     def names(self, columns: list[tuple[str, bool]]) -> tuple[str, list[tuple[str, bool]]]:
-        """Give new names to a derived table's columns, sometimes."""
+        """Return new names to a derived table's columns, sometimes."""
         if self.random.random() < 0.5:
             return "", columns
         new = [(f"n{i}", private) for i, (_, private) in enumerate(columns)]

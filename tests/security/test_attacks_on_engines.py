@@ -90,7 +90,7 @@ def test_a_parameter_stays_one_text_at_every_place(engine: str) -> None:
 
 
 def _outlines(sent: list[str], engine: str) -> list[str]:
-    """Give statements without their texts, and without the word for what a backslash in a pattern is."""
+    """Return statements without their texts, and without the word for what a backslash in a pattern is."""
     return [str(without_quoted(text, engine)).replace(" ESCAPE ''", "").replace("'at'", "''") for text in sent]
 
 

@@ -20,7 +20,7 @@ BARE = ("current_date", "current_time", "current_timestamp", "localtime", "local
 
 
 def calls(name: str) -> list[str]:
-    """Give calls of a function with arguments of several kinds, those that can be read."""
+    """Return calls of a function with arguments of several kinds, those that can be read."""
     written = [f"{name}({arguments})" for arguments in ARGUMENTS] + ([name] if name in BARE else [])
     return [call for call in written if _is_read(call)]
 

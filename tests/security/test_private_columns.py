@@ -64,7 +64,7 @@ class FarEmbedder:
 
 
 def is_refused(connection: almanaq.Connection, suql: str) -> bool:
-    """Say whether a query is refused as showing what is private to a model."""
+    """Return whether a query is refused as showing what is private to a model."""
     try:
         connection.explain(suql)
     except RefusedQueryError as error:

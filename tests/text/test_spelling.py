@@ -14,7 +14,7 @@ WORDS = st.text("abé", max_size=6)
 
 @cache
 def plain(left: str, right: str) -> int:
-    """Give the edits by trying each at the end of both words; a pair of letters is swapped at most once."""
+    """Return the edits by trying each at the end of both words; a pair of letters is swapped at most once."""
     if not left or not right:
         return len(left) + len(right)
     found = [plain(left[:-1], right) + 1, plain(left, right[:-1]) + 1]

@@ -16,23 +16,23 @@ class Dice:
         self._random = random.Random(":".join(map(str, seed)))
 
     def chance(self, share: float) -> bool:
-        """Give True for `share` of the throws."""
+        """Return True for `share` of the throws."""
         return self._random.random() < share
 
     def between(self, low: int, high: int) -> int:
-        """Give an integer from `low` to `high`, both included."""
+        """Return an integer from `low` to `high`, both included."""
         return low + int(self._random.random() * (high - low + 1))
 
     def uniform(self, low: float, high: float) -> float:
-        """Give a number from `low` to `high`."""
+        """Return a number from `low` to `high`."""
         return low + self._random.random() * (high - low)
 
     def pick(self, items: Sequence[T]) -> T:
-        """Give one of the items."""
+        """Return one of the items."""
         return items[int(self._random.random() * len(items))]
 
     def weighted(self, items: Sequence[T], weights: Sequence[float]) -> T:
-        """Give one of the items, each as often as its weight says."""
+        """Return one of the items, each as often as its weight says."""
         rest = self._random.random() * sum(weights)
         for item, weight in zip(items, weights, strict=True):
             rest -= weight
@@ -41,10 +41,10 @@ class Dice:
         return items[-1]
 
     def sample(self, items: Sequence[T], size: int) -> list[T]:
-        """Give `size` different items (all of them when there are fewer), in random order."""
+        """Return `size` different items (all of them when there are fewer), in random order."""
         return self.shuffled(items)[:size]
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
-        """Give the items in random order."""
+        """Return the items in random order."""
         keys = sorted((self._random.random(), i) for i in range(len(items)))
         return [items[i] for _, i in keys]

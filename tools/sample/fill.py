@@ -28,7 +28,7 @@ Slots = Mapping[str, Sequence[str]]
 
 
 def slots_of(restaurant: Restaurant) -> dict[str, Sequence[str]]:
-    """Give the words that each slot may take for a restaurant; a slot that makes no sense for it is absent."""
+    """Return the words that each slot may take for a restaurant; a slot that makes no sense for it is absent."""
     concept = restaurant.concept
     mains = _mains(restaurant.dishes, concept) or _mains(concept.food, concept) or list(restaurant.dishes)
     adjective = [t.title() for t in concept.tags[:1] if _ADJECTIVES.fullmatch(t)]
@@ -52,7 +52,7 @@ def slots_of(restaurant: Restaurant) -> dict[str, Sequence[str]]:
 
 
 def _mains(dishes: Sequence[str], concept: Concept) -> list[str]:
-    """Give what one eats: a latte is never undercooked."""
+    """Return what one eats: a latte is never undercooked."""
     return [d for d in dishes if d not in concept.desserts and not _DRINK.search(d)]
 
 
@@ -70,7 +70,10 @@ def _names(template: str) -> tuple[str, ...]:
 
 
 def fill(template: str, slots: Slots, dice: Dice, said: set[str] | None = None) -> str:
-    """Give the template in words; no slot takes a word in `said` while it has others, and `said` grows by its words."""
+    """Return the template in words.
+
+    No slot takes a word in `said` while it has others, and `said` grows by its words.
+    """
     text = _CHOICE.sub(lambda m: dice.pick(m[1].split("|")), template)
     chosen: dict[str, str] = {}
     said = set() if said is None else said

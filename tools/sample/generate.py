@@ -29,7 +29,7 @@ class Place:
 
 
 def places(seed: int = SEED) -> list[Place]:
-    """Give all restaurants with their reviews: the same for the same seed, on every Python."""
+    """Return all restaurants with their reviews: the same for the same seed, on every Python."""
     reviewers = Reviewers(seed)
     made = []
     for restaurant in restaurants(seed):
@@ -40,7 +40,7 @@ def places(seed: int = SEED) -> list[Place]:
 
 
 def tables(made: Iterable[Place]) -> dict[str, Any]:
-    """Give the Arrow tables by file name: restaurants, truth (a row per restaurant), mentions (a row per mention)."""
+    """Return the Arrow tables by file name: restaurants, truth (a row per restaurant), mentions (a row per mention)."""
     import pyarrow as pa
 
     made = list(made)
@@ -52,7 +52,7 @@ def tables(made: Iterable[Place]) -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """Give the schema file of the sample, TOML."""
+    """Return the schema file of the sample, TOML."""
     lines = [
         "# Written by tools.sample.generate.",
         "[restaurants]",
@@ -68,7 +68,7 @@ def schema_text() -> str:
 
 
 def files() -> dict[str, Path]:
-    """Give where each table is kept. The truth lies apart, so that no one reads it as a relation of the sample."""
+    """Return where each table is kept. The truth lies apart, so that no one reads it as a relation of the sample."""
     return {
         "restaurants": DATA / "restaurants.parquet",
         "truth": TRUTH,
@@ -77,7 +77,7 @@ def files() -> dict[str, Path]:
 
 
 def differences() -> list[str]:
-    """Give the committed files whose content is not what the generator makes; empty when all agree."""
+    """Return the committed files whose content is not what the generator makes; empty when all agree."""
     import pyarrow.parquet as pq
 
     made = tables(places())

@@ -62,14 +62,14 @@ class Concept:
 
 @cache
 def read_toml(name: str) -> dict[str, Any]:
-    """Give a data file of this package as a dictionary."""
+    """Return a data file of this package as a dictionary."""
     with (HERE / name).open("rb") as file:
         return tomllib.load(file)
 
 
 @lru_cache(maxsize=1)
 def attributes() -> Mapping[str, Attribute]:
-    """Give every attribute by name, in the order of the files."""
+    """Return every attribute by name, in the order of the files."""
     found: dict[str, Attribute] = {}
     for path in sorted((HERE / "wordings").glob("*.toml")):
         for name, entry in read_toml(f"wordings/{path.name}").items():
@@ -85,7 +85,7 @@ def attributes() -> Mapping[str, Attribute]:
 
 @lru_cache(maxsize=1)
 def concepts() -> Mapping[str, Concept]:
-    """Give every concept by name."""
+    """Return every concept by name."""
     return {
         name: Concept(name, entry["kind"], **{k: tuple(v) for k, v in entry.items() if k != "kind"})
         for name, entry in read_toml("concepts.toml").items()
@@ -94,7 +94,7 @@ def concepts() -> Mapping[str, Concept]:
 
 @lru_cache(maxsize=1)
 def cuisines() -> tuple[str, ...]:
-    """Give the values of the ENUM of cuisines, sorted."""
+    """Return the values of the ENUM of cuisines, sorted."""
     return tuple(sorted({tag for c in concepts().values() for tag in (*c.tags, *c.extra)}))
 
 

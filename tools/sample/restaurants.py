@@ -50,7 +50,7 @@ class _Lot:
 
 
 def restaurants(seed: int) -> list[Restaurant]:
-    """Give all restaurants, in the order of their ids."""
+    """Return all restaurants, in the order of their ids."""
     lots = Dice(seed, "order").shuffled(_lots(seed))
     lines: Counter[str] = Counter()
     return [_restaurant(i, lot, Dice(seed, "restaurant", i), lines) for i, lot in enumerate(lots, 1)]
@@ -95,7 +95,7 @@ def _restaurant(number: int, lot: _Lot, dice: Dice, lines: Counter[str]) -> Rest
 
 
 def _rating(dice: Dice) -> float:
-    """Give a rating like those of review sites: mostly 3.4 to 4.5."""
+    """Return a rating like those of review sites: mostly 3.4 to 4.5."""
     middle = sum(dice.uniform(3.0, 4.9) for _ in range(3)) / 3
     return round(min(4.8, max(2.2, 3.97 + (middle - 3.95) * 1.7)), 1)
 
@@ -137,7 +137,7 @@ def _address(city: str, truth: Mapping[str, bool], dice: Dice) -> tuple[str, str
 
 
 def _phone(city: str, lines: Counter[str]) -> str:
-    """Give the next number of the range that is kept for fiction, 555-0100 to 555-0199."""
+    """Return the next number of the range that is kept for fiction, 555-0100 to 555-0199."""
     code = next(c for c in read_toml("places.toml")[city]["area_codes"] if lines[c] < 100)
     lines[code] += 1
     return f"({code}) 555-01{lines[code] - 1:02d}"

@@ -55,7 +55,7 @@ class Reviewers:
         self._seen: set[str] = set()
 
     def write(self, restaurant: Restaurant) -> list[Review]:
-        """Give the 5 to 20 reviews of a restaurant, which together bear out its truth."""
+        """Return the 5 to 20 reviews of a restaurant, which together bear out its truth."""
         dice = Dice(self._seed, "reviews", restaurant.id)
         plan = _plan(restaurant, dice)
         return [self._review(restaurant, said, dice) for said in plan]
@@ -108,7 +108,7 @@ class Reviewers:
         return _Piece(text, (wording.text,), (Mention(wording, 0, len(text)),), good)
 
     def _least_used(self, templates: Sequence[str], dice: Dice) -> str | None:
-        """Give one of three templates, the one used least: every template stays rare, and no pattern shows."""
+        """Return one of three templates, the one used least: every template stays rare, and no pattern shows."""
         if not templates:
             return None
         chosen = min(dice.sample(templates, 3), key=lambda t: self._used[t])
@@ -117,7 +117,7 @@ class Reviewers:
 
 
 def _plan(restaurant: Restaurant, dice: Dice) -> list[list[tuple[str, bool]]]:
-    """Give for each review what it says: (attribute, polarity). The truth always has the majority of its mentions."""
+    """Return for each review what it says: (attribute, polarity). The truth always has the majority of its mentions."""
     size = 5 + int(15.99 * dice.uniform(0, 1) * dice.uniform(0.35, 1))
     plan: list[list[tuple[str, bool]]] = [[] for _ in range(size)]
     for name, value in restaurant.truth.items():
@@ -143,7 +143,7 @@ def _food_kind(stars: float, dice: Dice) -> str:
 
 
 def _arranged(talking: Sequence[_Piece], food: Sequence[_Piece], asides: Sequence[_Piece], dice: Dice) -> list[_Piece]:
-    """Give the body in an order that people write in: the food in one go more often than not."""
+    """Return the body in an order that people write in: the food in one go more often than not."""
     if dice.chance(0.35):
         return dice.shuffled([*talking, *food, *asides])
     blocks = [dice.shuffled(food), dice.shuffled(talking)]
@@ -194,7 +194,7 @@ _ARTICLE = re.compile(r"(The|My|Their|We|They) ")
 
 
 def _lead(piece: _Piece, before: _Piece | None, dice: Dice) -> str:
-    """Give the words that tie a sentence to the one before, mostly none."""
+    """Return the words that tie a sentence to the one before, mostly none."""
     if piece.good is None:
         return ""
     if before and before.good is (not piece.good) and dice.chance(0.35):

@@ -18,11 +18,11 @@ class Frames:
     """A system: `keep` and `value` are its own."""
 
     def keep(self, rows, column, question, limit=None):
-        """Give the rows for which the model says yes; a system that can stops at a limit."""
+        """Return the rows for which the model says yes; a system that can stops at a limit."""
         raise NotImplementedError
 
     def value(self, rows, column, question, number=False):
-        """Give what the model says for each row."""
+        """Return what the model says for each row."""
         raise NotImplementedError
 
     def run(self, name, sql, tables):

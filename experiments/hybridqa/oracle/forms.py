@@ -32,7 +32,7 @@ class Form:
         return None
 
     def _kept(self, span: str, question: str) -> str:
-        """Give the part of a span that was asked for: of a date, the year alone where the question says so."""
+        """Return the part of a span that was asked for: of a date, the year alone where the question says so."""
         kept = self.keep(span)
         return year_of(kept) or kept if re.search(r"\b(?:what|which) year\b", question, re.IGNORECASE) else kept
 

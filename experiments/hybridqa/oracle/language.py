@@ -184,12 +184,12 @@ def stems(text: str) -> tuple[str, ...]:
 
 
 def content(question: str) -> list[str]:
-    """Give the stems of a question that say what is asked for, in order."""
+    """Return the stems of a question that say what is asked for, in order."""
     return [stem(word) for word in words(question) if word not in STOP]
 
 
 def alike(stem_: str) -> frozenset[str]:
-    """Give the stems that mean what this one does."""
+    """Return the stems that mean what this one does."""
     group = _SAME.get(stem_)
     same = () if group is None else _GROUPS[group].split()
     return frozenset((stem_, *same, *_KINDS.get(stem_, ())))
@@ -197,7 +197,7 @@ def alike(stem_: str) -> frozenset[str]:
 
 @lru_cache(maxsize=50_000)
 def sentences(text: str) -> tuple[str, ...]:
-    """Give the sentences of a document; abbreviations end none."""
+    """Return the sentences of a document; abbreviations end none."""
     found: list[str] = []
     for part in _END.split(text):
         if found and _NO_END.search(found[-1]):
@@ -208,6 +208,6 @@ def sentences(text: str) -> tuple[str, ...]:
 
 
 def tidy(span: str) -> str:
-    """Give a span as people write it, without the spaces of the tokens."""
+    """Return a span as people write it, without the spaces of the tokens."""
     span = re.sub(r" ([,.;:)])", r"\1", span.strip(" ,;:-"))
     return re.sub(r"\s+", " ", re.sub(r"\( ", "(", span)).replace(" 's", "'s").strip()

@@ -43,7 +43,7 @@ _REACH = 12
 
 
 def read(text: str, question: str) -> str | None:
-    """Give what the text answers, None when nothing of the right shape stands near what is asked."""
+    """Return what the text answers, None when nothing of the right shape stands near what is asked."""
     question = " ".join(question.split()).strip()
     if _AUX.match(question):
         return "Yes" if _is_so(text, question) else "No"
@@ -56,7 +56,7 @@ def read(text: str, question: str) -> str | None:
 
 
 def _whole_name(found: str, text: str, question: str) -> str:
-    """Give a person's name in full where only the last name stands beside what is asked."""
+    """Return a person's name in full where only the last name stands beside what is asked."""
     if not question.casefold().startswith(("who", "whom")) or " " in found:
         return found
     longer = re.search(rf"((?:[A-Z][\w.'’-]+ ){{1,3}}{re.escape(found)})\b", text)
@@ -64,7 +64,7 @@ def _whole_name(found: str, text: str, question: str) -> str:
 
 
 def _is_so(text: str, question: str) -> bool:
-    """Say whether the text bears out a yes-or-no question."""
+    """Return whether the text bears out a yes-or-no question."""
     dated = _BORN.search(question) or _DIED.search(question)
     if dated and re.search(YEAR, dated[1]):
         when = "when was this person born?" if _BORN.search(question) else "when did this person die?"
@@ -86,7 +86,9 @@ def _bears_out(passage: str, question: str) -> bool:
 
 
 def _holds(passage: str, question: str, wanted: list[str]) -> bool:
-    """Say whether a passage holds every number and name of a question, and most of its other words close together."""
+    """Return whether a passage holds every number and name of a question, and most of its other
+    words close together.
+    """
     held = set(stems(passage))
     names = re.findall(r"[0-9][0-9,.]*[0-9]|[0-9]|(?<=\s)[A-Z][\w’'-]+", question)
     for name in names:
@@ -105,7 +107,7 @@ def _holds(passage: str, question: str, wanted: list[str]) -> bool:
 
 
 def _side_by_side(passage: str, wanted: list[str]) -> bool:
-    """Say whether at least half of the words that a question puts side by side stand near each other."""
+    """Return whether at least half of the words that a question puts side by side stand near each other."""
     said = stems(passage)
     places = {word: [i for i, s in enumerate(said) if s in alike(word)] for word in wanted}
     pairs = list(pairwise(wanted))
@@ -136,7 +138,7 @@ def _shape(question: str) -> str:
 
 
 def _nearest(text: str, question: str) -> str | None:
-    """Give the words of the right shape that stand nearest to most of the question's words."""
+    """Return the words of the right shape that stand nearest to most of the question's words."""
     wanted = content(question)
     shape = re.compile(_shape(question))
     asked = set(stems(question))
@@ -175,7 +177,7 @@ def _near(tokens: list[tuple[int, str]], match: re.Match[str], wanted: list[str]
 
 
 def _counted(question: str) -> frozenset[str]:
-    """Give the stems of the noun that "how many" counts."""
+    """Return the stems of the noun that "how many" counts."""
     found = re.search(r"how many (?:different |other |total )?(\w+)(?: (\w+))?", question, re.IGNORECASE)
     return (
         frozenset()

@@ -24,7 +24,7 @@ class TurnClassifier(Protocol):
     """Says what a turn is. Raises ModelError when its model cannot be used at all."""
 
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> TurnKind:
-        """Give the kind of a turn; `new` also where only the parser can tell the kinds of follow-ups apart."""
+        """Return the kind of a turn; `new` also where only the parser can tell the kinds of follow-ups apart."""
 
 
 class PromptedClassifier:
@@ -37,7 +37,7 @@ class PromptedClassifier:
         self._model = model
 
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> TurnKind:
-        """Give talk, world (for what no table can hold) or new; follow-ups are the parser's to tell apart."""
+        """Return talk, world (for what no table can hold) or new; follow-ups are the parser's to tell apart."""
         asked_back = bool(history) and history[-1].status == "clarify"
         if small_talk(question) is not None and not asked_back:
             return "talk"

@@ -115,7 +115,7 @@ class Agent:
         self._responder: Responder = responder or (PromptedResponder(language) if language else LocalResponder())
 
     def with_options(self, options: Options) -> Agent:
-        """Give an agent that runs queries by other options, and shares with this one what it knows of the source."""
+        """Return an agent that runs queries by other options, and shares with this one what it knows of the source."""
         agent = copy(self)
         agent._options = options
         local = self._local.with_confidence(options.confidence)
@@ -124,7 +124,10 @@ class Agent:
         return agent
 
     def respond(self, question: str, history: Sequence[Turn] = ()) -> Response:
-        """Give the reply to a question after the turns of `history`; a failure is a Response that says what failed."""
+        """Return the reply to a question after the turns of `history`.
+
+        A failure is a Response that says what failed.
+        """
         for event in self.events(question, history):
             if isinstance(event, Finished):
                 return event.response
@@ -177,7 +180,7 @@ class Agent:
         return (yield from self._reply(question, kind, ran, history))
 
     def _catalog(self, question: str, history: History) -> tuple[Catalog, bool]:
-        """Give the relations to show the parser, and whether they are only those that the conversation is about."""
+        """Return the relations to show the parser, and whether they are only those that the conversation is about."""
         catalog = self._engine.catalog
         if len(catalog.relations) <= (MOST_TABLES if catalog.separate else self._most):
             return catalog, False
@@ -219,12 +222,12 @@ class Agent:
         return without_keys(result, keyed, suql)
 
     def as_run(self, suql: str) -> str:
-        """Give a query that was written as it is run: with the keys of its rows."""
+        """Return a query that was written as it is run: with the keys of its rows."""
         keyed = self._keyed(suql)
         return suql if keyed is None else keyed.suql
 
     def _keyed(self, suql: str) -> Keyed | None:
-        """Give the query with keys; a query that cannot be parsed is the engine's to refuse."""
+        """Return the query with keys; a query that cannot be parsed is the engine's to refuse."""
         known = self._with_keys.get(suql)
         if known is None:
             try:
@@ -270,12 +273,12 @@ class Agent:
         return replace(ran, earlier=earlier, told=told)
 
     def _kept_out(self, suql: str, catalog: Catalog) -> tuple[KeptOut, ...]:
-        """Give what each condition of a query that found nothing keeps out, private values aside."""
+        """Return what each condition of a query that found nothing keeps out, private values aside."""
         private = {column.name for relation in catalog.relations for column in relation.columns if column.private}
         return kept_out(suql, lambda query: self._engine.run(query, options=options_of_turn(self._options)), private)
 
     def _helpful(self, query: Query) -> list[int]:
-        """Give the conditions without which rows may be found: one look at the structured ones tells."""
+        """Return the conditions without which rows may be found: one look at the structured ones tells."""
         probe = query.probe()
         if probe is None:
             return []
@@ -337,7 +340,7 @@ class Agent:
         return replace(response, answer="".join(pieces))
 
     def _total(self, suql: str, found: int) -> int | None:
-        """Give how many rows there are where a LIMIT cut them and no text has to be read to count them; else None."""
+        """Return how many rows there are where a LIMIT cut them and no text has to be read to count them; else None."""
         try:
             # Few queries have a LIMIT, and only those are looked at.
             tree = trees.read(suql) if query_tree(suql).args.get("limit") is not None else None
@@ -350,7 +353,7 @@ class Agent:
 
 
 def _choose_tables() -> ChooseTables:
-    """Give a TableChooser that is made when it is first needed: most sources have few tables."""
+    """Return a TableChooser that is made when it is first needed: most sources have few tables."""
     chooser: list[ChooseTables] = []
 
     def choose(question: str, catalog: Catalog) -> tuple[str, ...]:
@@ -364,7 +367,7 @@ def _choose_tables() -> ChooseTables:
 
 
 def _notes(parsed: Parsed, trace: Trace) -> tuple[str, ...]:
-    """Give what the asker should know of how the question was understood and the query was run."""
+    """Return what the asker should know of how the question was understood and the query was run."""
     notes = [*parsed.notes, *(f"I took “{written}” for “{meant}”." for written, meant in parsed.corrections)]
     if parsed.unused:
         notes.append("I did not use: " + ", ".join(f"“{w}”" for w in parsed.unused) + ".")

@@ -32,7 +32,7 @@ _SETS: dict[type[exp.Expr], str] = {exp.Union: "and", exp.Intersect: "that are a
 
 
 def describe(suql: str, shown: Sequence[Shown] = ()) -> str:
-    """Give a phrase like "restaurants whose price is cheap, highest rating first"; SQL for what has no words.
+    """Return a phrase like "restaurants whose price is cheap, highest rating first"; SQL for what has no words.
 
     Args:
         shown: rows of earlier replies; a key that stands for one of them is described by its name.
@@ -47,7 +47,10 @@ def describe(suql: str, shown: Sequence[Shown] = ()) -> str:
 
 
 def _query(tree: exp.Expr) -> str | None:
-    """Give a query in words: what a set operation joins, and what a WITH calls by names; None for one without FROM."""
+    """Return a query in words: what a set operation joins, and what a WITH calls by names.
+
+    None for one without FROM.
+    """
     if isinstance(tree, exp.Select):
         named = tree.args["with_"].expressions if tree.args.get("with_") else []
         parts = [(words(each.alias), _query(each.this)) for each in named]
@@ -61,12 +64,12 @@ def _query(tree: exp.Expr) -> str | None:
 
 
 def condition_words(condition: exp.Expr) -> str:
-    """Give one condition in words: "price is cheap"."""
+    """Return one condition in words: "price is cheap"."""
     return _condition(condition)
 
 
 def _by_name(node: exp.Expr, names: dict[tuple[str, str], str]) -> exp.Expr:
-    """Give a comparison of a key with literals as one of the name with what these rows were called."""
+    """Return a comparison of a key with literals as one of the name with what these rows were called."""
     literals = [node.args["expression"]] if isinstance(node, exp.EQ) else node.expressions
     if not isinstance(node, exp.EQ | exp.In) or not isinstance(node.this, exp.Column):
         return node
@@ -106,14 +109,14 @@ def _select(tree: exp.Select) -> str:
 
 
 def _joined(join: exp.Join) -> str:
-    """Give a join in words: outer ones keep rows that have no partner, and that is said."""
+    """Return a join in words: outer ones keep rows that have no partner, and that is said."""
     name, side = words(join.this.name), str(join.args.get("side") or "").upper()
     kept = {"LEFT": ", or without any", "RIGHT": ", these also alone", "FULL": ", or either alone"}.get(side, "")
     return f"with {name}{kept}"
 
 
 def _distinct(tree: exp.Select) -> str:
-    """Give "different city of " where only what differs in the values shown counts, "" elsewhere."""
+    """Return "different city of " where only what differs in the values shown counts, "" elsewhere."""
     if tree.args.get("distinct") is None:
         return ""
     shown = [_expression(item.unalias()) for item in tree.expressions]
@@ -121,14 +124,14 @@ def _distinct(tree: exp.Select) -> str:
 
 
 def _answers(tree: exp.Select) -> str:
-    """Give what is read off the texts of the rows that are shown, "" for nothing."""
+    """Return what is read off the texts of the rows that are shown, "" for nothing."""
     calls = [item.unalias() for item in tree.expressions]
     asked = [f"“{_question(call)}”" for call in calls if isinstance(call, exp.Anonymous) and len(call.expressions) > 1]
     return f", and asked {' and '.join(asked)}" if asked else ""
 
 
 def _listed(conditions: list[str]) -> str:
-    """Give conditions that all hold: with commas where there are more than two."""
+    """Return conditions that all hold: with commas where there are more than two."""
     return " and ".join(conditions) if len(conditions) < 3 else f"{', '.join(conditions[:-1])}, and {conditions[-1]}"
 
 
@@ -137,7 +140,7 @@ def _and(node: exp.Expr) -> bool:
 
 
 def _asked(tree: exp.Select) -> str:
-    """Give "the number of", "the average rating of" for computed columns, "" for plain ones."""
+    """Return "the number of", "the average rating of" for computed columns, "" for plain ones."""
     found = []
     for item in tree.expressions:
         item = item.unalias()
@@ -220,20 +223,20 @@ def _expression(node: exp.Expr) -> str:
 
 
 def _json_path(node: exp.Expr) -> str:
-    """Give the path of a JSON field: "opening Mon"."""
+    """Return the path of a JSON field: "opening Mon"."""
     return (
         " ".join(p.name or str(p.this) for p in node.expressions[1:]) if isinstance(node, exp.JSONPath) else node.name
     )
 
 
 def _one_value(node: exp.Subquery) -> str:
-    """Give "the average salary", "that of Ann" for a query of one figure."""
+    """Return "the average salary", "that of Ann" for a query of one figure."""
     inner = node.unnest()
     return (_figure(inner) if isinstance(inner, exp.Select) else None) or _sql(node)
 
 
 def _figure(inner: exp.Select) -> str | None:
-    """Give the figure that a query has in words; None where it has no words."""
+    """Return the figure that a query has in words; None where it has no words."""
     figure = inner.expressions[0].unalias() if len(inner.expressions) == 1 else None
     where = inner.args.get("where")
     if figure is None or not isinstance(figure, exp.Column | exp.Avg | exp.Max | exp.Min | exp.Sum | exp.Count):
@@ -252,7 +255,10 @@ def _figure(inner: exp.Select) -> str | None:
 
 
 def _exists(node: exp.Expr) -> str | None:
-    """Give what has partners where a condition asks for no more of them: "related loans"; None for other conditions."""
+    """Return what has partners where a condition asks for no more of them: "related loans".
+
+    None for other conditions.
+    """
     query = node.args.get("query") if isinstance(node, exp.In) else None
     inner = query.unnest() if query is not None else None
     where = inner.args.get("where") if isinstance(inner, exp.Select) else None
@@ -330,7 +336,7 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
 
 
 def words(identifier: str) -> str:
-    """Give an identifier as people read it: `num_reviews` is "number of reviews", `sales.orders` is "orders"."""
+    """Return an identifier as people read it: `num_reviews` is "number of reviews", `sales.orders` is "orders"."""
     identifier = identifier.rpartition(".")[2] or identifier
     spoken = re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", identifier).strip().lower()
     return re.sub(r"^num (?=\w)", "number of ", spoken)

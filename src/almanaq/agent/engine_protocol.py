@@ -25,4 +25,4 @@ class QueryEngine(Protocol):
         """Parse and bind only; raises QueryError."""
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:
-        """Give distinct values of a text or ENUM column, the most frequent first."""
+        """Return distinct values of a text or ENUM column, the most frequent first."""

@@ -31,7 +31,7 @@ _SCHEMA = {
 
 
 def exact_query(question: str, engine: QueryEngine, model: LanguageModel, *, hint: str = "") -> str:
-    """Give a query over the engine's tables that reads no prose; the last one written where none was accepted.
+    """Return a query over the engine's tables that reads no prose; the last one written where none was accepted.
 
     Raises:
         ModelCallError: the model gave no query that can be read.
@@ -52,13 +52,13 @@ def exact_query(question: str, engine: QueryEngine, model: LanguageModel, *, hin
 
 
 def exact_prompt(schema: str, question: str, hint: str = "", failures: Sequence[Failure] = ()) -> Prompt:
-    """Give the request for a query."""
+    """Return the request for a query."""
     values = {"schema": schema, "question": question, "hint": hint, "failures": failures}
     return make("exact", values, _SCHEMA)
 
 
 def _refused(suql: str, engine: QueryEngine) -> str | None:
-    """Give why a query is not accepted; None where it is."""
+    """Return why a query is not accepted; None where it is."""
     try:
         engine.check(suql)
         calls = nodes_of(sqlglot.parse_one(suql, read="postgres"), exp.Anonymous)

@@ -47,7 +47,7 @@ class KeptOut:
 
 
 def kept_out(suql: str, run: RunQuery, private: Collection[str] = ()) -> tuple[KeptOut, ...]:
-    """Give what each condition of a query without rows keeps out; no text is read for it, and () where none is known.
+    """Return what each condition of a query without rows keeps out; no text is read for it, and () where none is known.
 
     Args:
         run: runs a query of no text.
@@ -91,7 +91,7 @@ def _counting(tree: exp.Select, structured: Sequence[exp.Expr]) -> exp.Select:
 
 
 def _held(tree: exp.Select, part: exp.Expr, run: RunQuery, private: Collection[str]) -> tuple[str, ...]:
-    """Give some values of the column that a condition speaks of, where it is one that may be told."""
+    """Return some values of the column that a condition speaks of, where it is one that may be told."""
     columns = {column.name: column for column in part.find_all(exp.Column)}
     if len(columns) != 1 or set(columns) & set(private) or part.find(exp.Subquery, exp.Select) is not None:
         return ()

@@ -38,7 +38,7 @@ class Keyed:
 
 
 def main_relation(tree: exp.Expr, catalog: Catalog) -> Relation | None:
-    """Give the relation of FROM when each row of the query is a row of it; None for groups, sets and aggregates."""
+    """Return the relation of FROM when each row of the query is a row of it; None for groups, sets and aggregates."""
     if not isinstance(tree, exp.Select) or any(tree.args.get(part) for part in ("group", "distinct", "with_")):
         return None
     if any(node.find_ancestor(exp.Window, exp.Subquery) is None for item in tree.expressions for node in _sums(item)):
@@ -55,7 +55,7 @@ def _sums(item: exp.Expr) -> list[exp.Expr]:
 
 
 def with_keys(suql: str, catalog: Catalog, *, compared: bool = False) -> Keyed | None:
-    """Give the query with the key of each row added; None where its rows have none, or are rows of no relation.
+    """Return the query with the key of each row added; None where its rows have none, or are rows of no relation.
 
     Args:
         compared: add the columns too that the query compares or sorts by.
@@ -82,7 +82,7 @@ def with_keys(suql: str, catalog: Catalog, *, compared: bool = False) -> Keyed |
 
 
 def _compared(tree: exp.Select, table: str, relation: Relation) -> tuple[exp.Column, ...]:
-    """Give the plain columns of a relation that a query compares or sorts by, and does not show."""
+    """Return the plain columns of a relation that a query compares or sorts by, and does not show."""
     shown = {item.unalias().name.casefold() for item in tree.expressions if isinstance(item.unalias(), exp.Column)}
     shown |= {name.casefold() for name in relation.key}
     found: dict[str, exp.Column] = {}
@@ -96,7 +96,7 @@ def _compared(tree: exp.Select, table: str, relation: Relation) -> tuple[exp.Col
 
 
 def without_keys(result: Result, keyed: Keyed, suql: str) -> tuple[Result, Shown]:
-    """Give the result of the query as it was written, and the rows that it shows."""
+    """Return the result of the query as it was written, and the rows that it shows."""
     first = result.table.num_columns - len(keyed.columns) - len(keyed.beside)
     last = first + len(keyed.columns)
     table = result.table.select(list(range(first)))
@@ -109,7 +109,7 @@ def without_keys(result: Result, keyed: Keyed, suql: str) -> tuple[Result, Shown
 
 
 def _values(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[tuple[Key, ...], ...]:
-    """Give the short cells of each row with their columns, those that come last at any rate."""
+    """Return the short cells of each row with their columns, those that come last at any rate."""
     found = []
     for row in rows:
         told = [(column, " ".join(str(v).split())) for column, v in zip(columns, row, strict=True) if v is not None]
@@ -122,7 +122,7 @@ def _value(value: Any) -> Value:
 
 
 def named_rows(suql: str, result: Result, catalog: Catalog) -> Shown | None:
-    """Give the rows of a relation without a key by their first column, when that is one of the relation's own."""
+    """Return the rows of a relation without a key by their first column, when that is one of the relation's own."""
     tree = query_tree(suql)
     relation = main_relation(tree, catalog)
     first = tree.expressions[0] if isinstance(tree, exp.Select) and tree.expressions else None

@@ -16,7 +16,7 @@ _NAMED = re.compile(r"\d[\d.,:]*\d|\d|(?<=[^.!?“\"'\s] )[“\"']?(?!I\b)[A-Z][
 
 
 def believed(said: object, condition: str, instead: str, question: str) -> str:
-    """Give the sentence that says what was loosened, "" where it is not to be believed.
+    """Return the sentence that says what was loosened, "" where it is not to be believed.
 
     It has to speak of the condition, and of what stands `instead` of it where something does: by a word that only this
     has. Its numbers, names and quotes all stand in these two or in the question.

@@ -56,4 +56,4 @@ class SemanticParser(Protocol):
     def parse(
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
     ) -> Parsed:
-        """Give a query over `catalog`; `failures` are earlier attempts at the same question that did not bind."""
+        """Return a query over `catalog`; `failures` are earlier attempts at the same question that did not bind."""

@@ -11,7 +11,8 @@ from almanaq.suql.syntax.parse import parse
 
 
 def shows_private(suql: str, catalog: Catalog, links: Sequence[tuple[str, str, tuple[str, ...]]] = ()) -> bool:
-    """Say whether the rows of a query that ran, the quotes they rest on, or its links show values of private columns.
+    """Return whether the rows of a query that ran, the quotes they rest on, or its links show values of private
+    columns.
 
     Args:
         links: the trace's: column, literal, and the values that it was taken for.

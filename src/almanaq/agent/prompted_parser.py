@@ -67,7 +67,7 @@ class PromptedParser:
     def parse(
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
     ) -> Parsed:
-        """Give the model's query; raises ModelCallError when two replies in a row cannot be read."""
+        """Return the model's query; raises ModelCallError when two replies in a row cannot be read."""
         prompt = self.prompt(question, catalog, history, failures)
         usage = Usage()
         for _ in range(_ATTEMPTS):
@@ -85,7 +85,7 @@ class PromptedParser:
     def prompt(
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
     ) -> Prompt:
-        """Give the request that `parse` sends."""
+        """Return the request that `parse` sends."""
         values = {
             "schema": schema_text(catalog, self._show_rows(catalog) if self._show_rows else None),
             "examples": fitting(self._shots, catalog) or examples(catalog),
@@ -106,7 +106,7 @@ def _turn(turn: Turn) -> dict[str, object]:
 
 
 def _key(turn: Turn, i: int) -> str:
-    """Give the key of a row that was shown, where it is not its name."""
+    """Return the key of a row that was shown, where it is not its name."""
     if turn.shown is None or i >= len(turn.shown.keys) or turn.shown.columns == (turn.entities[i][0],):
         return ""
     pairs = zip(turn.shown.columns, turn.shown.keys[i], strict=True)
@@ -114,13 +114,13 @@ def _key(turn: Turn, i: int) -> str:
 
 
 def _values(turn: Turn, i: int) -> str:
-    """Give what a row that was shown was compared, sorted or described by."""
+    """Return what a row that was shown was compared, sorted or described by."""
     values = turn.shown.values if turn.shown is not None else ()
     return "".join(f"; {column} = {value}" for column, value in values[i]) if i < len(values) else ""
 
 
 def read_reply(text: str) -> dict[str, Any] | None:
-    """Give the fields of a reply; None when there are none to read, or they decide nothing."""
+    """Return the fields of a reply; None when there are none to read, or they decide nothing."""
     value = json_object(text)
     if value is None or not {"suql", "needs_data", "clarify"} & set(value):
         return None
@@ -129,12 +129,15 @@ def read_reply(text: str) -> dict[str, Any] | None:
 
 
 def _decides(value: dict[str, Any]) -> bool:
-    """Say whether a reply has a query, a question back, or says that no data is needed."""
+    """Return whether a reply has a query, a question back, or says that no data is needed."""
     return bool(value.get("suql") or value.get("clarify")) or value.get("needs_data") is False
 
 
 def _left_out(reply: dict[str, Any]) -> tuple[str, ...]:
-    """Give the words of the request that the query leaves out, as the model says; () where it says nothing readable."""
+    """Return the words of the request that the query leaves out, as the model says.
+
+    () where it says nothing readable.
+    """
     said = reply.get("left_out")
     words = (
         [" ".join(each.split())[:_WORDS] for each in said if isinstance(each, str)] if isinstance(said, list) else []

@@ -19,12 +19,12 @@ _PACKAGE = "almanaq.agent.prompts"
 
 
 def make(name: str, values: Mapping[str, object], schema: Mapping[str, object] | None = None) -> Prompt:
-    """Give the prompt of the file `prompts/NAME.jinja`, with what people and rows say inside a fence of its own."""
+    """Return the prompt of the file `prompts/NAME.jinja`, with what people and rows say inside a fence of its own."""
     return prompt_file(name, _PACKAGE).prompt(values, schema=schema)
 
 
 def complete(model: LanguageModel, prompt: Prompt) -> Completion:
-    """Give the model's reply; works inside a running event loop as well as outside one."""
+    """Return the model's reply; works inside a running event loop as well as outside one."""
     return run_sync(in_turn(model.complete(prompt)))
 
 
@@ -64,5 +64,5 @@ def forget(model: LanguageModel, prompt: Prompt) -> None:
 
 
 def version(name: str) -> str:
-    """Give the hash of a prompt file, part of every cache key."""
+    """Return the hash of a prompt file, part of every cache key."""
     return prompt_file(name, _PACKAGE).version

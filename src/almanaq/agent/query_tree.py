@@ -10,7 +10,7 @@ from sqlglot import exp
 
 @lru_cache(maxsize=128)
 def query_tree(suql: str) -> exp.Expr:
-    """Give the tree of a query, to be read only: it is shared, and whoever changes it makes a copy.
+    """Return the tree of a query, to be read only: it is shared, and whoever changes it makes a copy.
 
     Raises:
         SqlglotError: it cannot be parsed.

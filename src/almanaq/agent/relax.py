@@ -41,7 +41,10 @@ class Relaxer(Protocol):
     """Chooses a condition to loosen."""
 
     def relax(self, question: str, query: Query, open_: Sequence[int]) -> tuple[int, Loosened] | None:
-        """Give the index of the chosen condition, which is one of `open_`, and the query without it; None for none."""
+        """Return the index of the chosen condition, which is one of `open_`, and the query without it.
+
+        None for none.
+        """
 
 
 class Query:
@@ -76,21 +79,21 @@ class Query:
             )
 
     def words(self, i: int) -> str:
-        """Give a condition in words."""
+        """Return a condition in words."""
         return condition_words(self._parts[i])
 
     def reads_text(self, i: int) -> bool:
-        """Say whether a condition calls a text function."""
+        """Return whether a condition calls a text function."""
         return self._parts[i].find(exp.Anonymous) is not None
 
     def places(self, i: int) -> list[Place]:
-        """Give the columns of the main relation that a condition speaks of."""
+        """Return the columns of the main relation that a condition speaks of."""
         names = dict.fromkeys(column.name for column in self._parts[i].find_all(exp.Column))
         columns = [self._relation.column(name) for name in names]
         return [place(self._relation, column) for column in columns if column is not None]
 
     def without(self, i: int, replacement: str | None = None) -> str:
-        """Give the query without a condition, or with another in its place."""
+        """Return the query without a condition, or with another in its place."""
         loosened = [part.copy() for k, part in enumerate(self._parts) if k != i]
         if replacement is not None:
             loosened.insert(i, sqlglot.parse_one(replacement, read="postgres"))
@@ -99,7 +102,8 @@ class Query:
         return _text(tree)
 
     def probe(self) -> str | None:
-        """Give a query that tells which conditions may help: a column for each of `free`, 1 where rows pass the others.
+        """Return a query that tells which conditions may help: a column for each of `free`, 1 where rows pass the
+        others.
 
         Text conditions are taken to hold, so that it costs no model call. None when no condition is free.
         """
@@ -122,7 +126,7 @@ def _text(tree: exp.Expr) -> str:
 
 
 def _identifies(part: exp.Expr, relation: Relation) -> bool:
-    """Say whether a condition names the entity, leaves out rows by their key, or joins."""
+    """Return whether a condition names the entity, leaves out rows by their key, or joins."""
     named = name_place([place(relation, column) for column in relation.columns]).column.name
     columns = {column.name for column in part.find_all(exp.Column)}
     if part.find(exp.Subquery, exp.Select):
@@ -136,7 +140,7 @@ class LocalRelaxer:
     """Leaves out the condition that a person would give up first."""
 
     def relax(self, question: str, query: Query, open_: Sequence[int]) -> tuple[int, Loosened]:
-        """Give the first in the order: numbers and prices, texts from the last to the first, values, places."""
+        """Return the first in the order: numbers and prices, texts from the last to the first, values, places."""
         del question
         chosen = min(open_, key=lambda i: (_firmness(query, i), -i))
         return chosen, Loosened(query.without(chosen), query.words(chosen))
@@ -158,7 +162,7 @@ class PromptedRelaxer:
         self._model, self._local = model, LocalRelaxer()
 
     def relax(self, question: str, query: Query, open_: Sequence[int]) -> tuple[int, Loosened] | None:
-        """Give the model's choice; a replacement that is no condition is taken as leaving it out."""
+        """Return the model's choice; a replacement that is no condition is taken as leaving it out."""
         values: dict[str, object] = {"question": question[:2000], "suql": query.suql}
         values |= {"conditions": [query.conditions[i] for i in open_], "history": query.before}
         prompt = task_prompt("relax", values | {"told": query.told, "tried": query.tried})
@@ -176,7 +180,7 @@ class PromptedRelaxer:
 
 
 def _loosened(query: Query, chosen: int, replacement: object, told: tuple[object, str]) -> Loosened:
-    """Give the query with the replacement where that is a condition, described by what it asks for.
+    """Return the query with the replacement where that is a condition, described by what it asks for.
 
     `told` is what the model says of it, and the question: said where it speaks of that condition and of nothing else.
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """Give the JSON object of a reply, prose and code fences around it forgiven; None when there is none to read."""
+    """Return the JSON object of a reply, prose and code fences around it forgiven; None when there is none to read."""
     match = re.search(r"\{.*\}", text, re.DOTALL)
     try:
         value = json.loads(match.group()) if match else None

@@ -57,10 +57,10 @@ class Responder(Protocol):
         """Yield the pieces of the reply for at least one row."""
 
     def no_data(self, question: str, catalog: Catalog) -> str:
-        """Give the reply to a message that needs no data."""
+        """Return the reply to a message that needs no data."""
 
     def no_table(self, question: str, catalog: Catalog) -> str:
-        """Give the reply to a question that no table of the source can answer."""
+        """Return the reply to a question that no table of the source can answer."""
 
 
 class LocalResponder:
@@ -83,7 +83,7 @@ class LocalResponder:
         yield lines[-1]
 
     def no_data(self, question: str, catalog: Catalog) -> str:
-        """Give a short honest reply to small talk, or say what the source holds."""
+        """Return a short honest reply to small talk, or say what the source holds."""
         kind = small_talk(question)
         return _SMALL_TALK.get(kind or "", "") or _UNLINKED + " " + holds(catalog)
 
@@ -117,7 +117,7 @@ _UNLINKED = "I searched nothing: no word of your message names anything in this 
 
 
 def holds(catalog: Catalog) -> str:
-    """Give a sentence that names what a source holds."""
+    """Return a sentence that names what a source holds."""
     names = [words(r.name) for r in catalog.relations]
     shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more tables" if len(names) > 8 else "")
     if not names:
@@ -126,7 +126,7 @@ def holds(catalog: Catalog) -> str:
 
 
 def _count(number: int, total: int | None) -> str:
-    """Give how many rows were found, of how many, and how many are shown."""
+    """Return how many rows were found, of how many, and how many are shown."""
     if number == 1 and total in (None, 1):
         return "I found one:"
     more = f", the first {ROWS_SHOWN} of them here" if number > ROWS_SHOWN else ""
@@ -143,25 +143,25 @@ def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:
 
 
 def _of(evidence: Sequence[Sequence[Evidence]], i: int) -> list[Evidence]:
-    """Give one quote per question for row i."""
+    """Return one quote per question for row i."""
     by_question = {e.question: e for e in reversed(evidence[i] if i < len(evidence) else ()) if e.quote.strip()}
     return list(reversed(list(by_question.values())))
 
 
 def quoted(evidence: Evidence) -> str:
-    """Give a quote with the place it stands in."""
+    """Return a quote with the place it stands in."""
     text = " ".join(evidence.quote.split())
     text = text if len(text) <= _QUOTE_LENGTH else text[: _QUOTE_LENGTH - 1] + "…"
     return f"“{text}” ({words(evidence.column)} {evidence.passage + 1})"
 
 
 def said_cell(column: str, value: Any) -> str:
-    """Give a cell as `cell` does; what a text function wrote is shown as long as such texts are."""
+    """Return a cell as `cell` does; what a text function wrote is shown as long as such texts are."""
     return cell(value, _SAID_LENGTH if column.startswith(("answer", "summary")) else _CELL_LENGTH)
 
 
 def cell(value: Any, most: int = _CELL_LENGTH) -> str:
-    """Give a cell as people read it: short lists with commas, no needless decimals, long text cut, links whole."""
+    """Return a cell as people read it: short lists with commas, no needless decimals, long text cut, links whole."""
     if value is None:
         return "not known"
     if isinstance(value, list | tuple):
@@ -207,7 +207,7 @@ class PromptedResponder:
             yield from self._plain.found(found)
 
     def no_data(self, question: str, catalog: Catalog) -> str:
-        """Give the model's reply to small talk; it sees the names of the tables and no row."""
+        """Return the model's reply to small talk; it sees the names of the tables and no row."""
         if small_talk(question) == "empty":
             return self._plain.no_data(question, catalog)
         try:
@@ -224,7 +224,7 @@ class PromptedResponder:
 
 
 def respond_prompt(found: Found) -> Any:
-    """Give the prompt that words a reply."""
+    """Return the prompt that words a reply."""
     rows = [{c: said_cell(c, v) for c, v in zip(found.columns, row, strict=True)} for row in found.rows[:ROWS_SHOWN]]
     quotes = [
         {"row": i + 1, "question": e.question, "quote": e.quote[:_QUOTE_LENGTH]}

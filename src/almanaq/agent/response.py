@@ -124,5 +124,5 @@ def _plain(value: Any) -> Any:
 
 
 def failed(question: str, error: AlmanaqError, suql: str | None = None) -> Response:
-    """Give the reply that says what failed."""
+    """Return the reply that says what failed."""
     return Response("failed", str(error), suql, question=question, error=error)

@@ -21,7 +21,7 @@ _WRITTEN = 4000
 
 
 def schema_text(catalog: Catalog, rows: Mapping[str, Rows] | None = None) -> str:
-    """Give the relations as CREATE TABLE statements with kinds, keys, descriptions and samples in comments.
+    """Return the relations as CREATE TABLE statements with kinds, keys, descriptions and samples in comments.
 
     `rows` are those of small tables, by relation: a comment shows them all.
     """
@@ -66,13 +66,13 @@ def _comment(column: Column) -> str:
 
 
 def _safe(text: str, most: int = _SAMPLE_LENGTH) -> str:
-    """Give cell text on one short line that cannot end the tags around the schema."""
+    """Return cell text on one short line that cannot end the tags around the schema."""
     flat = " ".join(text.split()).replace("<", "\u2039").replace(">", "\u203a")
     return flat if len(flat) <= most else flat[: most - 1] + "…"
 
 
 def examples(catalog: Catalog, most: int = 4) -> tuple[tuple[str, str | None], ...]:
-    """Give (question, SUQL) pairs over the catalog's own columns, the last one a question without a query (None)."""
+    """Return (question, SUQL) pairs over the catalog's own columns, the last one a question without a query (None)."""
     found: list[tuple[str, str | None]] = []
     for relation in _richest(catalog.relations):
         found += _examples(relation)
@@ -82,7 +82,7 @@ def examples(catalog: Catalog, most: int = 4) -> tuple[tuple[str, str | None], .
 
 
 def _richest(relations: Sequence[Relation]) -> list[Relation]:
-    """Give relations with prose, then with ENUMs, first: they show most of the language."""
+    """Return relations with prose, then with ENUMs, first: they show most of the language."""
     return sorted(
         relations, key=lambda r: -sum({ColumnKind.FREE_TEXT: 3, ColumnKind.ENUM: 2}.get(c.kind, 0) for c in r.columns)
     )

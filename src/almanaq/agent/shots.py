@@ -26,13 +26,13 @@ MOST = 8
 
 
 def examples_path(source: str | Path) -> Path:
-    """Give the path at which the examples of a source are looked for."""
+    """Return the path at which the examples of a source are looked for."""
     path = Path(source)
     return path.parent / f"{path.resolve().name if path.is_dir() else path.name}.examples.toml"
 
 
 def find_examples(source: object) -> Examples:
-    """Give the examples that lie beside a source, () when there are none."""
+    """Return the examples that lie beside a source, () when there are none."""
     if not isinstance(source, str | Path):
         return ()
     if str(source).startswith("sample:"):
@@ -44,7 +44,7 @@ def find_examples(source: object) -> Examples:
 
 
 def read_examples(path: str | Path) -> Examples:
-    """Give the examples of a file; raises SourceError that says which entry is at fault."""
+    """Return the examples of a file; raises SourceError that says which entry is at fault."""
     path = Path(path)
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -72,7 +72,10 @@ def _example(entry: object, where: str) -> tuple[str, str | None]:
 
 
 def fitting(shots: Sequence[tuple[str, str | None]], catalog: Catalog) -> Examples:
-    """Give the examples whose relations are all in the catalog, at most eight; () when no example has a query then."""
+    """Return the examples whose relations are all in the catalog, at most eight.
+
+    () when no example has a query then.
+    """
     found = [(question, suql) for question, suql in shots if suql is None or _reads(suql, catalog)][:MOST]
     return tuple(found) if any(suql for _, suql in found) else ()
 

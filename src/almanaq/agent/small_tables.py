@@ -38,7 +38,7 @@ class SmallTables:
         self._kept: tuple[Catalog, float, Mapping[str, Rows]] | None = None
 
     def __call__(self, catalog: Catalog) -> Mapping[str, Rows]:
-        """Give the rows of each small table; one that cannot be read is left out."""
+        """Return the rows of each small table; one that cannot be read is left out."""
         kept = self._kept
         if kept is not None and kept[0] is catalog and time.monotonic() - kept[1] < _SECONDS_KEPT:
             return kept[2]

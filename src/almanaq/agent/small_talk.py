@@ -60,7 +60,7 @@ _SHORT = (("'s", " is"), ("'m", " am"), ("'re", " are"), ("whats", "what is"), (
 
 
 def small_talk(text: str) -> Kind | None:
-    """Give the kind of small talk that a text is as a whole, None when it says anything else."""
+    """Return the kind of small talk that a text is as a whole, None when it says anything else."""
     plain = text.casefold().replace("\u2019", "'")
     for short, full in _SHORT:
         plain = plain.replace(short, full)

@@ -20,7 +20,7 @@ MOST_TABLES = 12
 def relevant(
     question: str, catalog: Catalog, history: Sequence[Turn], choose: ChooseTables, *, one_database: bool = False
 ) -> Catalog:
-    """Give the relations that a turn may be about: those the last query read, and those chosen for the question.
+    """Return the relations that a turn may be about: those the last query read, and those chosen for the question.
 
     With each chosen relation come those that it refers to, and where the source is several databases, the rest of the
     one that most of the chosen ones lie in: a join needs them. No relation when none fits.
@@ -39,7 +39,10 @@ def relevant(
 
 
 def _neighbours(chosen: Sequence[Relation], catalog: Catalog) -> list[str]:
-    """Give the relations of the database that most chosen ones lie in, the chosen first; none of a single database."""
+    """Return the relations of the database that most chosen ones lie in, the chosen first.
+
+    None of a single database.
+    """
     if not catalog.separate:
         return []
     place = home(chosen)
@@ -47,7 +50,7 @@ def _neighbours(chosen: Sequence[Relation], catalog: Catalog) -> list[str]:
 
 
 def home(chosen: Sequence[Relation]) -> tuple[str, ...] | None:
-    """Give the database that most of the chosen relations lie in, the first ones weighing most; None of none."""
+    """Return the database that most of the chosen relations lie in, the first ones weighing most; None of none."""
     weights: dict[tuple[str, ...], float] = {}
     for rank, relation in enumerate(chosen, 1):
         place = relation.location[:-1]
@@ -56,13 +59,13 @@ def home(chosen: Sequence[Relation]) -> tuple[str, ...] | None:
 
 
 def restrict(catalog: Catalog, names: Sequence[str]) -> Catalog:
-    """Give a catalog of the named relations only, in the catalog's order."""
+    """Return a catalog of the named relations only, in the catalog's order."""
     kept = set(names)
     return replace(catalog, relations=tuple(r for r in catalog.relations if r.name in kept))
 
 
 def tables_of(suql: str) -> tuple[str, ...]:
-    """Give the names of the relations that a query reads, in the order of their first mention."""
+    """Return the names of the relations that a query reads, in the order of their first mention."""
     tree = query_tree(suql)
     local = {cte.alias for cte in tree.find_all(exp.CTE)}
     tables = (".".join(p.name for p in t.parts) for t in tree.find_all(exp.Table))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def rows_told(response: Response) -> bool:
-    """Say whether the reply holds every cell of every row, as replies write cells; NULLs need not be told."""
+    """Return whether the reply holds every cell of every row, as replies write cells; NULLs need not be told."""
     cells = {
         said_cell(column, value)
         for row in response.rows
@@ -25,10 +25,10 @@ def rows_told(response: Response) -> bool:
 
 
 def untold(quotes: Sequence[Evidence], answer: str) -> list[Evidence]:
-    """Give the quotes that the reply does not hold."""
+    """Return the quotes that the reply does not hold."""
     return [quote for quote in quotes if quoted(quote) not in answer]
 
 
 def _stands_in(cell: str, text: str) -> bool:
-    """Say whether a cell stands in a text, and not as a part of another word or number."""
+    """Return whether a cell stands in a text, and not as a part of another word or number."""
     return re.search(rf"(?<![\w.]){re.escape(cell)}(?!\w)", text) is not None

@@ -37,7 +37,7 @@ class TurnAccount:
             steps.close()
 
     def told(self, response: Response) -> Response:
-        """Give the reply with a trace of all calls of the turn; as it is where no model was asked."""
+        """Return the reply with a trace of all calls of the turn; as it is where no model was asked."""
         lines, usage = self._spent.lines, self._spent.usage
         if not lines:
             return response
@@ -57,7 +57,7 @@ class TurnAccount:
 
 
 def with_earlier(trace: Trace, earlier: Sequence[Trace]) -> Trace:
-    """Give the trace of a turn's last query with what its earlier ones asked of texts."""
+    """Return the trace of a turn's last query with what its earlier ones asked of texts."""
     every = (trace, *earlier)
     counts = ("text_calls", "cached_calls", "unknown_calls", "candidate_rows", "seconds")
     return replace(trace, **{name: sum(getattr(each, name) for each in every) for name in counts})

@@ -30,19 +30,19 @@ class TurnTime:
 
     @classmethod
     def of(cls, options: Options | None) -> TurnTime | None:
-        """Give the time of a turn that begins now; None where it has no deadline."""
+        """Return the time of a turn that begins now; None where it has no deadline."""
         seconds = options.deadline if options is not None else None
         return None if seconds is None else cls(seconds, time.monotonic() + seconds)
 
     def left(self) -> float:
-        """Give the seconds that are left; raises DeadlineExceeded where none are."""
+        """Return the seconds that are left; raises DeadlineExceeded where none are."""
         left = self.ends - time.monotonic()
         if left <= 0:
             raise self.over()
         return left
 
     def over(self) -> DeadlineExceeded:
-        """Give the error that says that the time is over."""
+        """Return the error that says that the time is over."""
         said = f"the turn took longer than {self.seconds:g} s and was stopped; give it more with --deadline"
         return DeadlineExceeded(said)
 
@@ -61,13 +61,13 @@ def within(time_: TurnTime | None, step: Callable[P, T], *args: P.args, **kwargs
 
 
 def options_of_turn(options: Options | None) -> Options | None:
-    """Give the options of a query of the turn: it may take what is left of the turn."""
+    """Return the options of a query of the turn: it may take what is left of the turn."""
     time_ = _time.get()
     return options if time_ is None or options is None else replace(options, deadline=time_.left())
 
 
 async def in_turn(work: Coroutine[Any, Any, T]) -> T:
-    """Give what a coroutine gives; raises DeadlineExceeded when the turn is over before."""
+    """Return what a coroutine gives; raises DeadlineExceeded when the turn is over before."""
     time_ = _time.get()
     if time_ is None:
         return await work

@@ -199,13 +199,13 @@ SEES = {
 
 
 def find_card(name: str) -> Card | None:
-    """Give the card of a dataset by its name, as we, the paper or its code spell it; None where there is none."""
+    """Return the card of a dataset by its name, as we, the paper or its code spell it; None where there is none."""
     wanted = name.lower().removesuffix("-validation").removesuffix("-test")  # TARGET's code has `bird-validation`
     return next((card for card in DATASETS if wanted and wanted in (card.name, card.name_in_paper.lower())), None)
 
 
 def card_of(name: str) -> Card:
-    """Give the card of a dataset. Raises UsageError for a name that has none."""
+    """Return the card of a dataset. Raises UsageError for a name that has none."""
     card = find_card(name)
     if card is None:
         raise UsageError(f"there is no card for {name!r}{suggest(name, [card.name for card in DATASETS])}")

@@ -47,7 +47,7 @@ class Difference:
         return self.p_corrected < ALPHA
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the form that `bench compare --json` prints."""
+        """Return the form that `bench compare --json` prints."""
         return {
             "a": self.a,
             "b": self.b,
@@ -75,7 +75,7 @@ class Comparison:
     groups: Mapping[str, Sequence[Sequence[str]]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the form that `bench compare --json` prints."""
+        """Return the form that `bench compare --json` prints."""
         first = next(iter(self.runs.values()))
         return {
             "dataset": first.dataset,
@@ -121,7 +121,7 @@ def compare(folders: Sequence[Path]) -> Comparison:
 def alike(
     runs: Mapping[str, RunConfig], records: Mapping[str, Sequence[Record]], measure: str
 ) -> tuple[str, list[tuple[str, ...]]]:
-    """Give a measure at the smallest cutoff that runs have in common, and the groups that it cannot tell apart.
+    """Return a measure at the smallest cutoff that runs have in common, and the groups that it cannot tell apart.
 
     Only this measure is tested, and corrected for the number of pairs.
 
@@ -143,7 +143,7 @@ def _common_cutoffs(runs: Mapping[str, RunConfig]) -> list[int]:
 
 
 def _of_replies(folder: Path, config: RunConfig) -> PerQuery[str]:
-    """Give the measures of a run's replies that are means over questions."""
+    """Return the measures of a run's replies that are means over questions."""
     replies = read_run_replies(folder, config)
     if not replies:
         raise BenchmarkError(f"{folder} holds no replies yet: finish the run with --resume")
@@ -221,5 +221,5 @@ def _groups(
 
 
 def shown(p: float) -> str:
-    """Give a p-value for people: never more digits than it has, never 0."""
+    """Return a p-value for people: never more digits than it has, never 0."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if not math.isclose(p, 1.0) else "1"

@@ -82,15 +82,15 @@ class RunConfig:
 
     @property
     def hash(self) -> str:
-        """Give 16 hexadecimal digits that differ whenever anything here does."""
+        """Return 16 hexadecimal digits that differ whenever anything here does."""
         return hashlib.sha256(_canonical(asdict(self)).encode()).hexdigest()[:16]
 
     def to_json(self) -> str:
-        """Give the configuration with its hash, for people and for `read_config`."""
+        """Return the configuration with its hash, for people and for `read_config`."""
         return json.dumps({**asdict(self), "format": FORMAT, "hash": self.hash}, indent=2, ensure_ascii=False) + "\n"
 
     def changed(self, other: RunConfig) -> list[str]:
-        """Give one line per setting in which `other` differs from this one."""
+        """Return one line per setting in which `other` differs from this one."""
         mine, theirs = asdict(self), asdict(other)
         return [f"{key}: {mine[key]!r} → {theirs[key]!r}" for key in mine if mine[key] != theirs[key]]
 
@@ -122,7 +122,7 @@ def read_config(file: Path) -> RunConfig:
 
 
 def versions() -> dict[str, str]:
-    """Give the versions of Python, of this program, and of the libraries that compute."""
+    """Return the versions of Python, of this program, and of the libraries that compute."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:

@@ -109,7 +109,7 @@ _DRAWN = "{:,} of {:,} questions, drawn by seed {}"
 
 
 def _asked(every: Sequence[Question], request: RunRequest) -> tuple[tuple[Question, ...], str]:
-    """Give the questions to ask, in the order of the split, and how they were drawn; "" where they were not."""
+    """Return the questions to ask, in the order of the split, and how they were drawn; "" where they were not."""
     if request.sample is None or request.sample >= len(every):
         return tuple(every[: request.limit]), ""
     places = sorted(Random(request.seed).sample(range(len(every)), request.sample))
@@ -168,13 +168,13 @@ def keep_place(run: Path, data_dir: Path) -> None:
 
 
 def kept_place(run: Path) -> Path | None:
-    """Give the folder that a run's data lay in; None where that was not noted."""
+    """Return the folder that a run's data lay in; None where that was not noted."""
     lines = [line for line in whole_lines(run / TIMINGS) if f'"{_PLACE}"'.encode() in line]
     return Path(json.loads(lines[-1])["folder"]) if lines else None
 
 
 def is_unchanged(dataset: Dataset, split: str, hashes: Mapping[str, str]) -> bool:
-    """Say whether a dataset's files are those whose hashes a run has kept."""
+    """Return whether a dataset's files are those whose hashes a run has kept."""
     return all(hashes.get(_name(file, dataset.path)) == _sha256(file) for file in dataset.files(split))
 
 
@@ -190,7 +190,7 @@ def datasets_in(data_dir: Path) -> list[str]:
 
 
 def _copied(data_dir: Path, card: Card) -> DatasetFolder | None:
-    """Give a dataset whose repositories were copied from the hub as they are, as `fetaqa-corpus/data/…`."""
+    """Return a dataset whose repositories were copied from the hub as they are, as `fetaqa-corpus/data/…`."""
     if card.source is None:
         return None
     found = [_shards_of(data_dir, name) for name in (card.source.corpus, card.source.queries)]
@@ -198,7 +198,7 @@ def _copied(data_dir: Path, card: Card) -> DatasetFolder | None:
 
 
 def _shards_of(data_dir: Path, repository: str) -> Path | None:
-    """Give the folder with the shards of a copied repository; None where there is none."""
+    """Return the folder with the shards of a copied repository; None where there is none."""
     if not repository:
         return None
     last = repository.split("/")[-1]
@@ -217,7 +217,7 @@ class _Others:
 
 
 def _with_distractors(request: RunRequest, own: Corpus) -> tuple[Corpus, _Others | None]:
-    """Give the corpus with the distractors asked for: drawn by the seed, all where the task is to find needles."""
+    """Return the corpus with the distractors asked for: drawn by the seed, all where the task is to find needles."""
     needles = find_task(request.task).name == "needle-in-haystack"
     if not request.distractors and not (needles and request.distractors is None):
         return own, None
@@ -239,7 +239,7 @@ def _corpus_files(dataset: Dataset, split: str) -> Sequence[Path]:
 
 
 def _check_ids(questions: Sequence[Question], corpus: Corpus, where: Path) -> Set[TableId]:
-    """Give the ids of the corpus, after checking that they are distinct and hold every gold table."""
+    """Return the ids of the corpus, after checking that they are distinct and hold every gold table."""
     wanted = {table: question for question in questions for table in question.gold}
     ids: set[TableId] = set()
     for table in corpus:
@@ -265,12 +265,12 @@ def _name(file: Path, dataset: Path) -> str:
 
 
 def _described(dataset: Dataset, request: RunRequest) -> Corpus:
-    """Give the tables with their cells' passages as description, for retrievers whose fields name it."""
+    """Return the tables with their cells' passages as description, for retrievers whose fields name it."""
     return DescribedByPassages(LinkedTables(_linked_folder(dataset, request), request.split))
 
 
 def _linked_folder(dataset: Dataset, request: RunRequest) -> DatasetFolder:
-    """Give a dataset that has the texts which cells link; raises UsageError for one that has none."""
+    """Return a dataset that has the texts which cells link; raises UsageError for one that has none."""
     if isinstance(dataset, DatasetFolder) and dataset.passages_file.is_file():
         return dataset
     raise UsageError(

@@ -14,7 +14,7 @@ _MOST = 2_000_000  # objects looked at: enough for any index here, and it ends o
 
 
 def footprint(index: object) -> int:
-    """Give the bytes that an index holds; models and stores of vectors, which others share, are left out."""
+    """Return the bytes that an index holds; models and stores of vectors, which others share, are left out."""
     seen: set[int] = set()
     open_: list[object] = [index]
     total = 0

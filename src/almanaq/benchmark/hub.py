@@ -50,7 +50,7 @@ _MOST_LISTED = 64 * 2**20
 
 
 def endpoint() -> str:
-    """Give the hub's address: HF_ENDPOINT, as its own tools read it, or the public one."""
+    """Return the hub's address: HF_ENDPOINT, as its own tools read it, or the public one."""
     return os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
 
 
@@ -84,7 +84,7 @@ def fetch(
 
 
 def read_source(folder: Path) -> dict[str, Any]:
-    """Give what was written down of a download: `revisions` and `files`; {} for data that came in another way."""
+    """Return what was written down of a download: `revisions` and `files`; {} for data that came in another way."""
     file = folder / SOURCE
     if not file.exists():
         return {}
@@ -113,7 +113,7 @@ def _revisions(card: Card, given: str) -> dict[str, str]:
 
 
 def _listed(repository: str, revision: str, card: Card, split: str | None) -> list[RemoteFile]:
-    """Give the shards of a repository that are wanted."""
+    """Return the shards of a repository that are wanted."""
     part = "corpus" if card.source is not None and repository == card.source.corpus else "queries"
     found: list[RemoteFile] = []
     splits = set()

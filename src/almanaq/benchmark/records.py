@@ -33,7 +33,7 @@ class Record:
     fault: str = ""
 
     def to_json(self) -> str:
-        """Give one line without its end."""
+        """Return one line without its end."""
         hits = [[*hit.id, round(float(hit.score), _DIGITS)] for hit in self.hits]
         gold = [list(table) for table in self.gold]
         fields = {"query_id": self.query_id, "question": self.question, "gold": gold, "hits": hits}
@@ -42,7 +42,7 @@ class Record:
 
 
 def read_records(file: Path) -> Iterator[Record]:
-    """Give the records of a run in order; none where the file is not there.
+    """Yield the records of a run in order; none where the file is not there.
 
     A last line without its end was being written when the run was stopped: it is left out.
 
@@ -133,7 +133,7 @@ def check_unused(out: Path) -> None:
 
 
 def whole_lines(file: Path) -> Iterator[bytes]:
-    """Give the lines of a file that have their end; none where the file is not there."""
+    """Yield the lines of a file that have their end; none where the file is not there."""
     if not file.exists():
         return
     with file.open("rb") as lines:

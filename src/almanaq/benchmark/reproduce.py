@@ -45,12 +45,12 @@ class Cell:
     why: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the form that `bench reproduce --json` prints."""
+        """Return the form that `bench reproduce --json` prints."""
         return asdict(self)
 
 
 def tables() -> tuple[str, ...]:
-    """Give the names of the tables that can be reproduced."""
+    """Return the names of the tables that can be reproduced."""
     folder = files("almanaq.benchmark") / "published"
     return tuple(sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")))
 
@@ -88,7 +88,7 @@ def _read(table: str) -> dict[str, Any]:
 def _datasets(
     published: Mapping[str, Any], request: RunRequest, chosen: Sequence[str], tell: Callable[[str], None]
 ) -> dict[str, str]:
-    """Give the datasets at hand, each with the published split where it is there, else with the first it has."""
+    """Return the datasets at hand, each with the published split where it is there, else with the first it has."""
     unknown = next((name for name in chosen if name not in published["measures"]), None)
     if unknown is not None:
         raise UsageError(f"the table has no dataset {unknown!r}{suggest(unknown, published['measures'])}")
@@ -164,12 +164,12 @@ def _downstream(
 def _named(
     row: Mapping[str, Any], dataset: str, name: str, split: str, measures: Mapping[str, str]
 ) -> tuple[str, str, str, str, str, str]:
-    """Give what a cell is about: its first fields."""
+    """Return what a cell is about: its first fields."""
     return row["method"], row["retriever"], dataset, name, split, measures["split"]
 
 
 def _measured(name: str, scores: Scores | None) -> tuple[float | None, tuple[float, float] | None]:
-    """Give our figure and its interval; None where nothing was run."""
+    """Return our figure and its interval; None where nothing was run."""
     return (scores.metrics[name], scores.intervals[name]) if scores else (None, None)
 
 

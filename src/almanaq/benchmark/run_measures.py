@@ -60,7 +60,7 @@ class Scores:
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the form that `bench run --json` and `bench score --json` print."""
+        """Return the form that `bench run --json` and `bench score --json` print."""
         config = self.config
         return {
             "task": config.task,
@@ -77,7 +77,7 @@ class Scores:
 
 
 def score(run_dir: Path, cutoffs: Sequence[int] = ()) -> Scores:
-    """Give the measures of a run folder, at its own cutoffs or at others that it reaches.
+    """Return the measures of a run folder, at its own cutoffs or at others that it reaches.
 
     Raises:
         BenchmarkError: it is no run folder, it is damaged or holds no record, or records or replies of a finished run
@@ -95,7 +95,7 @@ def scored(
     replies: Sequence[ReplyRecord],
     cutoffs: Sequence[int] = (),
 ) -> Scores:
-    """Give the measures of a run folder whose content was read already; the errors are those of `score`."""
+    """Return the measures of a run folder whose content was read already; the errors are those of `score`."""
     chosen = cutoffs or config.cutoffs
     if min(chosen) < 1 or max(chosen) > config.depth:
         raise UsageError(f"--k: {run_dir} holds {config.depth} tables per question; give 1 to {config.depth}")
@@ -164,7 +164,7 @@ def unfinished(run_dir: Path) -> str:
 
 
 def keep_score(run_dir: Path) -> Scores:
-    """Give the measures of a run folder, and write them into it, timings aside."""
+    """Return the measures of a run folder, and write them into it, timings aside."""
     config, records = _read_run(run_dir)
     replies = _read_replies(run_dir, config)
     scores = scored(run_dir, config, records, replies)
@@ -179,7 +179,7 @@ def keep_score(run_dir: Path) -> Scores:
 
 
 def read_run(run_dir: Path) -> tuple[RunConfig, list[Record]]:
-    """Give what a run folder holds.
+    """Return what a run folder holds.
 
     Raises:
         BenchmarkError: it is no run folder, is damaged, has no record yet, or has fewer than when it was finished.
@@ -190,7 +190,7 @@ def read_run(run_dir: Path) -> tuple[RunConfig, list[Record]]:
 
 
 def read_run_replies(run_dir: Path, config: RunConfig) -> list[ReplyRecord]:
-    """Give the replies of a run, [] for a task without any; raises BenchmarkError as `read_run` does."""
+    """Return the replies of a run, [] for a task without any; raises BenchmarkError as `read_run` does."""
     replies = _read_replies(run_dir, config)
     _check_whole(run_dir, REPLIES, len(replies))
     return replies
@@ -232,7 +232,7 @@ def _check_whole(run_dir: Path, name: str, found: int) -> None:
 def measured(
     records: Sequence[Record], cutoffs: Iterable[int], names: Iterable[str] = tuple(MEASURES)
 ) -> PerQuery[Measure]:
-    """Give every measure, or those named, at every cutoff for every query."""
+    """Return every measure, or those named, at every cutoff for every query."""
     at = sorted(set(cutoffs))
     measures = [Measure(name, k) for name in names for k in at]
     qrels = {record.query_id: record.gold for record in records}
@@ -242,7 +242,7 @@ def measured(
 
 
 def read_timings(file: Path) -> dict[str, float]:
-    """Give what a run took.
+    """Return what a run took.
 
     `index_seconds` and `index_bytes` are of the last start. `seconds_per_query` is the mean of all batches;
     `latency_mean`, `latency_p50` and `latency_p95` are seconds of questions asked one by one, their vectors known.
@@ -272,7 +272,7 @@ def read_timings(file: Path) -> dict[str, float]:
 
 
 def _spent(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Give what the generator took: per question, and in all."""
+    """Return what the generator took: per question, and in all."""
     efficiency = [each for batch in batches for each in batch["efficiency"]]
     told = {
         "seconds_per_reply": round(sum(b["seconds"] for b in batches) / sum(b["queries"] for b in batches), 6),

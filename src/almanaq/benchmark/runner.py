@@ -120,7 +120,7 @@ def _replying(request: RunRequest, data: Data) -> _Replying | None:
 
 
 def _restaurants(request: RunRequest, data: Data) -> tuple[RunRequest, str]:
-    """Give the request with its generator, and say which turns cannot be read."""
+    """Return the request with its generator, and say which turns cannot be read."""
     if not isinstance(data.dataset, RestaurantsData):
         raise UsageError(f"the restaurants task asks turns of conversations, and {request.dataset} holds none")
     broken = broken_turns(data.dataset.conversations(request.split))
@@ -140,7 +140,7 @@ def _restaurants(request: RunRequest, data: Data) -> tuple[RunRequest, str]:
 
 
 def _sembench(request: RunRequest, data: Data) -> RunRequest:
-    """Give the request with its generator."""
+    """Return the request with its generator."""
     if not isinstance(data.dataset, SembenchData):
         raise UsageError(f"the sembench-movie task asks about {' and '.join(FILES)}, not in {request.dataset}")
     if request.replies is not None:

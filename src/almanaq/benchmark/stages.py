@@ -17,18 +17,19 @@ _NOT_READ = ("could not be read", "cannot be read", "not be parsed")
 
 
 def count_stages(stages: Iterable[str]) -> Mapping[str, float]:
-    """Give how many were lost to each stage, as `lost_STAGE`; {} where nothing was told of any."""
+    """Return how many were lost to each stage, as `lost_STAGE`; {} where nothing was told of any."""
     told = [stage for stage in stages if stage]
     return {f"lost_{stage.replace(' ', '_')}": told.count(stage) for stage in STAGES[1:]} if told else {}
 
 
 def failed_casts(warnings: Iterable[str]) -> bool:
-    """Say whether some value or answer could not be read as its type."""
+    """Return whether some value or answer could not be read as its type."""
     return any(said in warning for warning in warnings for said in _NOT_READ)
 
 
 def cell_condition(tree: exp.Expr) -> exp.Expr | None:
-    """Give a query's WHERE with TRUE in the place of each condition with a text call; None where it is not one SELECT.
+    """Return a query's WHERE with TRUE in the place of each condition with a text call; None where it is not one
+    SELECT.
 
     It is TRUE where there is no WHERE.
     """
@@ -43,12 +44,12 @@ def cell_condition(tree: exp.Expr) -> exp.Expr | None:
 
 
 def reads_texts(tree: exp.Expr) -> bool:
-    """Say whether a query has a text call."""
+    """Return whether a query has a text call."""
     return any(is_model_call(call) for call in tree.find_all(exp.Anonymous))
 
 
 def _without(condition: exp.Expr, call: exp.Expr) -> exp.Expr:
-    """Give a condition with TRUE in the place of the smallest part of it that is a condition and holds the call."""
+    """Return a condition with TRUE in the place of the smallest part of it that is a condition and holds the call."""
     part = call
     while part.parent is not None and not isinstance(part.parent, exp.And | exp.Or | exp.Not | exp.Paren):
         part = part.parent

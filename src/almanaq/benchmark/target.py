@@ -229,7 +229,7 @@ def _placed(base: RunRequest, task: CustomTask, dataset: str, path: Path) -> Run
 
 
 def _is_hay(dataset: str) -> bool:
-    """Say whether a dataset is known as one that nobody asks about."""
+    """Return whether a dataset is known as one that nobody asks about."""
     card = find_card(dataset)
     return card is not None and not card.tasks
 

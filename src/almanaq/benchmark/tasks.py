@@ -34,7 +34,7 @@ TASKS = (
 
 
 def find_task(name: str) -> Task:
-    """Give the task of a name, ours or the paper's, case folded. Raises UsageError for a name that has none."""
+    """Return the task of a name, ours or the paper's, case folded. Raises UsageError for a name that has none."""
     wanted = name.strip().lower()
     for task in TASKS:
         if wanted in (task.name, *(alias.lower() for alias in task.aliases)):

@@ -44,7 +44,7 @@ def _run_lines(record: Record, tag: str) -> Iterator[str]:
 
 
 def _strictly_falling(scores: Sequence[float]) -> list[float]:
-    """Give scores that fall from rank to rank, in float32, which is what trec_eval reads."""
+    """Return scores that fall from rank to rank, in float32, which is what trec_eval reads."""
     fallen: list[np.float32] = []
     for score in map(np.float32, scores):
         below = np.nextafter(fallen[-1], np.float32(-np.inf)) if fallen else score

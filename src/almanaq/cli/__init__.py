@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def _is_the_program() -> bool:
-    """Say whether this process was started as the command, and does not merely call it."""
+    """Return whether this process was started as the command, and does not merely call it."""
     for place, part in enumerate(sys.orig_argv[1:], 1):
         if part == "-m":
             return sys.orig_argv[place + 1 : place + 2] == ["almanaq"]

@@ -35,7 +35,7 @@ class Commands(typer.core.TyperGroup):
     """The commands by their names; a source in the place of a name opens the shell over it."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Give the command that the arguments name, and its own arguments."""
+        """Return the command that the arguments name, and its own arguments."""
         if self.get_command(ctx, args[0]) is None and _is_source(args[0]):
             return "shell", self.get_command(ctx, "shell"), args
         return super().resolve_command(ctx, args)
@@ -54,7 +54,7 @@ class Commands(typer.core.TyperGroup):
 
 
 def _is_source(word: str) -> bool:
-    """Say whether a word that is no command is meant as a source: something is there, or it looks like a place."""
+    """Return whether a word that is no command is meant as a source: something is there, or it looks like a place."""
     return not word.startswith("-") and (os.path.exists(word) or any(sign in word for sign in (":", "/", ".", os.sep)))
 
 

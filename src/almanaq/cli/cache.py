@@ -69,7 +69,7 @@ def clear(
 
 
 def _tables() -> KeptTables:
-    """Give the tables of files that are kept, in the folder that settings name."""
+    """Return the tables of files that are kept, in the folder that settings name."""
     from almanaq.settings import read_settings
     from almanaq.suql.databases.kept import KeptTables, tables_folder
 
@@ -78,7 +78,7 @@ def _tables() -> KeptTables:
 
 
 def _cache() -> tuple[Path, ReplyCache]:
-    """Give the cache file that settings name, and the cache in it."""
+    """Return the cache file that settings name, and the cache in it."""
     from almanaq.models.reply_cache import ReplyCache, default_cache_file
     from almanaq.settings import read_settings
 

@@ -103,7 +103,7 @@ def chat(
 
 
 def export_wanted(question: str) -> str | None:
-    """Give the file that a line asks to write the rows to; None for any other line."""
+    """Return the file that a line asks to write the rows to; None for any other line."""
     found = _EXPORT.fullmatch(question)
     return None if found is None else found[1].strip("\"'“”")
 

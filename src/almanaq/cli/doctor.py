@@ -65,7 +65,7 @@ def doctor(json: Json = False) -> None:
 
 
 def installation() -> dict[str, Any]:
-    """Give the versions of almanaq, of Python, of the system, and of the packages that almanaq needs."""
+    """Return the versions of almanaq, of Python, of the system, and of the packages that almanaq needs."""
     import almanaq
 
     return {
@@ -79,14 +79,14 @@ def installation() -> dict[str, Any]:
 
 
 def version_lines() -> list[str]:
-    """Give what `--version --verbose` prints."""
+    """Return what `--version --verbose` prints."""
     found = installation()
     lines = [f"almanaq {found['almanaq']}", f"Python {found['python']} on {found['platform']}"]
     return [*lines, *(f"{name} {number or 'missing'}" for name, number in found["packages"].items())]
 
 
 def extras() -> dict[str, dict[str, Any]]:
-    """Give each extra with what it is for, whether all of it is installed, and how to install it."""
+    """Return each extra with what it is for, whether all of it is installed, and how to install it."""
     needed: dict[str, list[str]] = {}
     for name, extra in _required():
         needed.setdefault(extra or "", []).append(name)
@@ -102,13 +102,13 @@ def extras() -> dict[str, dict[str, Any]]:
 
 
 def _required() -> list[tuple[str, str | None]]:
-    """Give each package that is required, and by which extra; with what an extra of that package needs in turn."""
+    """Return each package that is required, and by which extra; with what an extra of that package needs in turn."""
     found = [match for match in map(_REQUIREMENT.match, requires("almanaq") or ()) if match is not None]
     return [(name, match[3]) for match in found for name in (match[1], *_of_extra(match[1], match[2]))]
 
 
 def _of_extra(package: str, extra: str | None) -> list[str]:
-    """Give the packages that an extra of another package needs; [] where it is not installed."""
+    """Return the packages that an extra of another package needs; [] where it is not installed."""
     if extra is None or _version(package) is None:
         return []
     lines = map(_REQUIREMENT.match, requires(package) or ())
@@ -149,7 +149,7 @@ def _caches() -> list[dict[str, Any]]:
 
 
 def _place(place: Path) -> dict[str, Any]:
-    """Give the size of what is kept at a place, and whether it can be written to, or made."""
+    """Return the size of what is kept at a place, and whether it can be written to, or made."""
     files = [place] if place.is_file() else [each for each in place.rglob("*") if each.is_file()]
     there = next((each for each in (place, *place.parents) if each.exists()), place)
     return {"bytes": sum(file.stat().st_size for file in files), "writable": os.access(there, os.W_OK)}

@@ -45,7 +45,7 @@ def editing(session: Session) -> Iterator[None]:
 
 
 def completer(session: Session, line: Callable[[], str]) -> Callable[[str, int], str | None]:
-    """Give the function that readline asks for the first, second, … completion of what was typed."""
+    """Return the function that readline asks for the first, second, … completion of what was typed."""
 
     def complete(text: str, number: int) -> str | None:
         found = completions(text, line(), session)
@@ -55,7 +55,7 @@ def completer(session: Session, line: Callable[[], str]) -> Callable[[str, int],
 
 
 def completions(text: str, line: str, session: Session) -> list[str]:
-    """Give what may stand where `text` begins, at the end of `line`."""
+    """Return what may stand where `text` begins, at the end of `line`."""
     if line.lstrip().startswith(".") and " " not in line.lstrip():
         return sorted(name for name in [*session.commands, ".quit"] if name.startswith(text))
     relations = session.connection.catalog.relations
@@ -69,7 +69,7 @@ def completions(text: str, line: str, session: Session) -> list[str]:
 
 
 def _starting(text: str, names: list[str]) -> list[str]:
-    """Give the names that begin with a text, as a query writes them."""
+    """Return the names that begin with a text, as a query writes them."""
     wanted = text.strip('"').casefold()
     found = sorted({name for name in names if name.casefold().startswith(wanted)})
     return [name if _PLAIN.fullmatch(name) else f'"{name}"' for name in found]

@@ -163,7 +163,7 @@ def _search_index(question: str, index: StoredIndex, k: int, how: _How) -> list[
 
 
 def _fitting(found: Found, *, nearest: bool) -> Ranking:
-    """Give what was found if it fits, or in any case where the nearest are asked for; else say that none does.
+    """Return what was found if it fits, or in any case where the nearest are asked for; else say that none does.
 
     Says too why the order is another than was asked for.
     """
@@ -211,7 +211,7 @@ def _search(question: str, corpus: str, k: int, how: _How) -> list[tuple[Named, 
 
 
 def agreed_embedder(named: str, flag: str | None) -> Embedder:
-    """Give the embedder that an index names, where it is one of this package's or the user names it too.
+    """Return the embedder that an index names, where it is one of this package's or the user names it too.
 
     An index may come from anybody: it must not say to whom a question, and a key, are sent, or which folder is loaded.
 
@@ -229,7 +229,7 @@ def agreed_embedder(named: str, flag: str | None) -> Embedder:
 
 
 def embedder_opener(name: str | None) -> Callable[[], Embedder]:
-    """Give what opens the embedder named by a flag, else by the settings, else the best that is installed."""
+    """Return what opens the embedder named by a flag, else by the settings, else the best that is installed."""
 
     def opened() -> Embedder:
         from almanaq.models.model_names import open_embedder
@@ -245,7 +245,7 @@ def embedder_opener(name: str | None) -> Callable[[], Embedder]:
 
 
 def model_opener(max_calls: int | None = None) -> Callable[[str], LanguageModel]:
-    """Give what opens a language model by name, within a budget: the flag, else the settings, else 1,000 calls."""
+    """Return what opens a language model by name, within a budget: the flag, else the settings, else 1,000 calls."""
 
     def opened(name: str) -> LanguageModel:
         from almanaq.models.model_names import ModelSettings, open_models
@@ -260,7 +260,7 @@ def model_opener(max_calls: int | None = None) -> Callable[[str], LanguageModel]
 
 
 def open_budget(max_calls: int | None) -> Budget:
-    """Give a budget of calls: the flag, else the settings, else 1,000."""
+    """Return a budget of calls: the flag, else the settings, else 1,000."""
     from almanaq.models.budget import DEFAULT_MAX_CALLS, Budget
     from almanaq.settings import read_settings
 

@@ -93,14 +93,14 @@ def index(
 
 
 def vector_store(embedder: str) -> VectorStore | None:
-    """Give what makes and keeps the vectors of an embedder; None for no name."""
+    """Return what makes and keeps the vectors of an embedder; None for no name."""
     from almanaq.models.vector_store import VectorStore, default_cache_folder
 
     return VectorStore(default_cache_folder(), embedder_opener(embedder)()) if embedder else None
 
 
 def _progress() -> Callable[[int, int], None] | None:
-    """Give what rewrites one line of stderr ten times a second; None where that is no terminal."""
+    """Return what rewrites one line of stderr ten times a second; None where that is no terminal."""
     if not sys.stderr.isatty():
         return None
     shown = 0.0

@@ -23,7 +23,7 @@ _ENDING = ".duckdb"
 
 
 def check_place(name: str) -> Path:
-    """Give the file; raise UsageError before any work is done for one that is not ours to write."""
+    """Return the file; raise UsageError before any work is done for one that is not ours to write."""
     path = Path(name)
     if path.suffix != _ENDING or not path.stem:
         raise UsageError(f"--materialize {name}: name a file that ends in {_ENDING}; its table is called like it")
@@ -78,7 +78,7 @@ def _write(database: duckdb.DuckDBPyConnection, result: Result, name: str) -> No
 
 
 def _numbered(table: pa.Table) -> pa.Table:
-    """Give rows with their number before them, by which quotes name them."""
+    """Return rows with their number before them, by which quotes name them."""
     from almanaq.suql.execution.columns import id_column
 
     names = {name.casefold() for name in table.column_names}

@@ -94,7 +94,7 @@ def _print_config(client: str, source: str, flags: list[str]) -> None:
 
 
 def _environment(flags: list[str]) -> dict[str, str]:
-    """Give what a server of models needs of the environment, which a client does not hand on; never a key."""
+    """Return what a server of models needs of the environment, which a client does not hand on; never a key."""
     if not any(flag.startswith("openai:") for flag in flags):
         return {}
     from almanaq.models.address import shown_address
@@ -108,5 +108,5 @@ def _whole(flag: str, value: object) -> str:
 
 
 def _place(source: str) -> str:
-    """Give a path that holds wherever a client starts the command; names and URLs as they are."""
+    """Return a path that holds wherever a client starts the command; names and URLs as they are."""
     return str(Path(source).absolute()) if Path(source).exists() else source

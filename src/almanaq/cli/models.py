@@ -48,7 +48,7 @@ def models(json: Json = False) -> None:
 
 
 def _found(settings: Settings, servers: tuple[Server, ...], choice: Choice) -> list[dict[str, object]]:
-    """Give each model with what it is, `local` last."""
+    """Return each model with what it is, `local` last."""
     found: dict[str, dict[str, object]] = {}
     if choice.name.startswith("openai:"):
         found[choice.name] = {"name": choice.name, "address": choice.place, "what": f"at {choice.place}"}

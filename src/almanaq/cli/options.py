@@ -202,7 +202,7 @@ def connected(request: Request) -> Iterator[Connection]:
 
 
 def chosen_model(settings: Settings, *, looks: bool = True) -> str:
-    """Give the model's name; what `auto` stands for is looked up, and said on stderr in one line.
+    """Return the model's name; what `auto` stands for is looked up, and said on stderr in one line.
 
     That nothing was found is said to a terminal alone.
     """

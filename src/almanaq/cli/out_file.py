@@ -119,7 +119,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _rights(path: Path) -> int:
-    """Give the rights of the file that is replaced, else those of any new file: mkstemp's are for the owner only."""
+    """Return the rights of the file that is replaced, else those of any new file: mkstemp's are for the owner only."""
     try:
         return stat.S_IMODE(path.lstat().st_mode)
     except FileNotFoundError:

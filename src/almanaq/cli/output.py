@@ -37,7 +37,7 @@ class Format(StrEnum):
 
 
 def choose_format(wanted: Format | None, out: str | None) -> Format:
-    """Give the format that was asked for, else the one of the file's suffix, else `table`."""
+    """Return the format that was asked for, else the one of the file's suffix, else `table`."""
     suffix = "" if out is None else Path(out).suffix.lstrip(".").lower()
     if suffix in ("xlsx", "xls", "ods"):
         raise UsageError(f"--out {out}: no spreadsheets are written; a spreadsheet opens FILE.csv as it is")
@@ -66,7 +66,7 @@ def write_result(result: Result, format: Format, out: str | None, amount: Amount
 
 
 def rows_writer(file: BinaryIO, format: Format, *, no_formulas: bool = False) -> Callable[[pa.Table | None], None]:
-    """Give what writes rows as CSV or Parquet, a table of some at a time; None ends them."""
+    """Return what writes rows as CSV or Parquet, a table of some at a time; None ends them."""
     if format is Format.parquet:
         return _ParquetWriter(file).write
     from almanaq.suql.result import python_rows as rows_of

@@ -67,7 +67,7 @@ def print_rows(
 
 
 def cell_text(value: Any, limit: int | None = CELL) -> str:
-    """Give a cell as a person reads it: NULL empty, an array as a list, at most `limit` characters."""
+    """Return a cell as a person reads it: NULL empty, an array as a list, at most `limit` characters."""
     if value is None:
         return ""
     shown = plain(value)
@@ -77,7 +77,7 @@ def cell_text(value: Any, limit: int | None = CELL) -> str:
 
 
 def shorten(text: str, limit: int | None) -> str:
-    """Give a text on one line, cut at a word where it is longer than `limit`."""
+    """Return a text on one line, cut at a word where it is longer than `limit`."""
     line = " ".join(text.split())
     if limit is None or len(line) <= limit:
         return line
@@ -85,7 +85,7 @@ def shorten(text: str, limit: int | None) -> str:
 
 
 def _fitting(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> int:
-    """Give how many of the first columns fit side by side; at least one."""
+    """Return how many of the first columns fit side by side; at least one."""
     taken = 0
     for index, name in enumerate(columns):
         longest = max(len(visible(name)), *(len(cell_text(row[index], _LEAST_WIDTH)) for row in rows))

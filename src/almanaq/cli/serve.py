@@ -144,7 +144,7 @@ def _serve(
 
 
 def _runs(folders: Sequence[Path]) -> Bench | None:
-    """Give what the benchmark pages show, read once; None where no run was named."""
+    """Return what the benchmark pages show, read once; None where no run was named."""
     if not folders:
         return None
     from almanaq.web.bench import read_bench
@@ -153,7 +153,7 @@ def _runs(folders: Sequence[Path]) -> Bench | None:
 
 
 def _mounts(connection: Connection) -> Mapping[str, Application]:
-    """Give what answers at further paths where its extra is installed: MCP, at `/mcp`."""
+    """Return what answers at further paths where its extra is installed: MCP, at `/mcp`."""
     if find_spec("mcp") is None:
         return {}
     from almanaq.mcp import asgi_app

@@ -15,7 +15,7 @@ _SOURCE = re.compile(r"rows: SELECT .*? FROM (?P<from>.*?)(?: WHERE (?P<where>.*
 
 
 def short_plan(explanation: Explanation) -> list[str]:
-    """Give the plan as lines of at most one thought each; the whole of it is `--explain`."""
+    """Return the plan as lines of at most one thought each; the whole of it is `--explain`."""
     lines = [line for stage in explanation.stages if stage.stage.startswith("text") for line in _text_stage(stage)]
     lines += [f"link    {stage.what}" for stage in explanation.stages if stage.stage == "link"]
     return [*lines, "finish  the rest of the query in the database"] if lines else ["the database runs the whole query"]

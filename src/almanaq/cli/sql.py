@@ -147,12 +147,12 @@ def sql(
 
 
 def _reads_text(query: str) -> bool:
-    """Say whether a query may ask a model: only answer and summary do that need one."""
+    """Return whether a query may ask a model: only answer and summary do that need one."""
     return re.search(r"\b(answer|summary)\b", query, re.IGNORECASE) is not None
 
 
 def _kept(out: str | None, materialize: str | None, *, resume: bool, cache: bool, runs: bool) -> Path | None:
-    """Give the file that keeps the rows, None where none does; raise UsageError for flags that do not go together."""
+    """Return the file that keeps the rows, None where none does; raise UsageError for flags that do not go together."""
     from almanaq.cli.materialize import check_place
 
     if resume and not (out or materialize):

@@ -10,7 +10,7 @@ from almanaq.errors import UsageError
 
 
 def queries(suql: str | None, file: str | None, source: str) -> list[str]:
-    """Give the queries that a command is to run: the argument, or those of a file or of standard input ("-").
+    """Return the queries that a command is to run: the argument, or those of a file or of standard input ("-").
 
     Raises:
         UsageError: none is given, or more than one way; a file that cannot be read, or that holds none.
@@ -40,7 +40,7 @@ def split(text: str) -> Iterator[str]:
 
 
 def complete_statements(text: str) -> tuple[list[str], str]:
-    """Give the statements that a semicolon ends, and what follows the last one."""
+    """Return the statements that a semicolon ends, and what follows the last one."""
     from sqlglot.errors import TokenError
     from sqlglot.tokenizer_core import TokenType
 
@@ -61,7 +61,7 @@ def complete_statements(text: str) -> tuple[list[str], str]:
 
 
 def _says_something(text: str) -> bool:
-    """Say whether a text holds more than blanks and comments."""
+    """Return whether a text holds more than blanks and comments."""
     lines = [line.strip() for line in text.splitlines()]
     return any(line and not line.startswith("--") for line in lines)
 

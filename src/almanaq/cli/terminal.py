@@ -34,7 +34,7 @@ _TOKEN = re.compile(
 
 
 def console(file: IO[str] | None = None) -> Console:
-    """Give a console that fits the terminal, or 100 columns where there is none."""
+    """Return a console that fits the terminal, or 100 columns where there is none."""
     from rich.console import Console
 
     file = file or sys.stdout

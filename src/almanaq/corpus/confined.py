@@ -8,7 +8,7 @@ from almanaq.errors import SourceError
 
 
 def confined(named: object, beside: Path, within: Path) -> Path:
-    """Give the path that a file names relative to itself; it need not exist.
+    """Return the path that a file names relative to itself; it need not exist.
 
     Args:
         beside: the file that names it.
@@ -30,5 +30,5 @@ def confined(named: object, beside: Path, within: Path) -> Path:
 
 
 def is_plain_name(name: str) -> bool:
-    """Say whether a name is one of a file or folder, and no path to another place."""
+    """Return whether a name is one of a file or folder, and no path to another place."""
     return bool(name) and name not in (".", "..") and not {"/", "\\", "\0"} & {*name}

@@ -25,23 +25,23 @@ _WIKIPEDIA = re.compile(r"^https?://[^/]*wikipedia\.org/wiki/([^?#]+)")
 
 
 def title_of(context: Mapping[str, object], table_id: str) -> str:
-    """Give the table's title from its context, else from an id that is a name, else ""."""
+    """Return the table's title from its context, else from an id that is a name, else ""."""
     return _first(context, TITLE_KEYS) or _page_name(context) or _name_in(table_id)
 
 
 def section_of(context: Mapping[str, object]) -> str:
-    """Give the title of the section that the table stands in; "" where there is none."""
+    """Return the title of the section that the table stands in; "" where there is none."""
     return _first(context, SECTION_KEYS)
 
 
 def description_of(context: Mapping[str, object], header: Sequence[str]) -> str:
-    """Give the prose about the table and what its columns mean, a line each; "" where there is none."""
+    """Return the prose about the table and what its columns mean, a line each; "" where there is none."""
     prose = [_said(context.get(key)) for key in DESCRIPTION_KEYS]
     return "\n".join(text for text in (*prose, _column_names(context, header), *_column_descriptions(context)) if text)
 
 
 def keys_of(context: Mapping[str, object]) -> tuple[str, ...]:
-    """Give primary key columns by name, and foreign keys as `column -> table.column`."""
+    """Return primary key columns by name, and foreign keys as `column -> table.column`."""
     return (*_strings(context.get("primary_keys")), *map(_foreign_key, _items(context.get("foreign_keys"))))
 
 
@@ -50,7 +50,7 @@ def _first(context: Mapping[str, object], keys: Iterable[str]) -> str:
 
 
 def _said(value: object) -> str:
-    """Give a value's text, "" when it says nothing: datasets write the word "none" for a missing caption."""
+    """Return a value's text, "" when it says nothing: datasets write the word "none" for a missing caption."""
     text = value.strip() if isinstance(value, str) else ""
     return "" if text.lower() in _BLANK else text
 
@@ -61,13 +61,13 @@ def _page_name(context: Mapping[str, object]) -> str:
 
 
 def _name_in(table_id: str) -> str:
-    """Give an id as a title unless it is the name of a file, a number or a hash, which say nothing of the table."""
+    """Return an id as a title unless it is the name of a file, a number or a hash, which say nothing of the table."""
     nameless = _FILE_NAME.search(table_id) or _HASH.fullmatch(table_id) or not _WORD.search(table_id)
     return "" if nameless else table_id.replace("_", " ").strip()
 
 
 def _column_names(context: Mapping[str, object], header: Sequence[str]) -> str:
-    """Give the columns' names in words, where they are not the header itself."""
+    """Return the columns' names in words, where they are not the header itself."""
     names = _strings(context.get("column_names"))
     return " | ".join(names) if names and [n.lower() for n in names] != [h.lower() for h in header] else ""
 

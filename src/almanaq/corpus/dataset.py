@@ -51,16 +51,16 @@ class Dataset(Protocol):
         """The splits that have questions."""
 
     def files(self, split: str) -> tuple[Path, ...]:
-        """Give every file that the tables and questions of a split are read from."""
+        """Return every file that the tables and questions of a split are read from."""
 
     def corpus(self, split: str | None = None) -> Corpus:
-        """Give the tables of a split; all of them when `split` is None or no table is marked with it."""
+        """Return the tables of a split; all of them when `split` is None or no table is marked with it."""
 
     def corpus_split(self, split: str) -> str:
-        """Give the split whose tables are searched: "all" where the tables are not marked with it."""
+        """Return the split whose tables are searched: "all" where the tables are not marked with it."""
 
     def questions(self, split: str) -> tuple[Question, ...]:
-        """Give the questions of a split in file order."""
+        """Return the questions of a split in file order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class DatasetFolder:
         return tuple(sorted(own | set(self._queries())))
 
     def files(self, split: str) -> tuple[Path, ...]:
-        """Give every file that the tables and questions of a split are read from."""
+        """Return every file that the tables and questions of a split are read from."""
         return (*self._corpus_files(split), *self.queries_files(split))
 
     @property
@@ -94,13 +94,13 @@ class DatasetFolder:
         return self.path / "passages.parquet"
 
     def queries_files(self, split: str) -> tuple[Path, ...]:
-        """Give the files of a split's questions. Raises UsageError for a split that is not there."""
+        """Return the files of a split's questions. Raises UsageError for a split that is not there."""
         if split not in self.splits:
             raise UsageError(f"no split {split!r} in {self.path}{suggest(split, self.splits)}")
         return self._queries().get(split) or (self.path / f"queries_{split}.parquet",)
 
     def corpus(self, split: str | None = None) -> ParquetCorpus:
-        """Give the tables of one split; all of them when `split` is None or the corpus marks no table with it."""
+        """Return the tables of one split; all of them when `split` is None or the corpus marks no table with it."""
         files = self._corpus_files(split)
         held = _count_splits(files)
         if split is not None and held[split]:
@@ -108,12 +108,12 @@ class DatasetFolder:
         return ParquetCorpus(files, sum(_open(file).metadata.num_rows for file in files))
 
     def corpus_split(self, split: str) -> str:
-        """Give the split whose tables are searched: "all" where the corpus marks no table with it."""
+        """Return the split whose tables are searched: "all" where the corpus marks no table with it."""
         marked = split in self._corpora() or _count_splits(self._corpus_files(split))[split]
         return split if marked else "all"
 
     def questions(self, split: str) -> tuple[Question, ...]:
-        """Give the questions of a split in file order.
+        """Return the questions of a split in file order.
 
         Raises:
             UsageError: there is no such split.
@@ -132,7 +132,7 @@ class DatasetFolder:
         return shards_in(self.queries_folder or self.path / "queries")
 
     def _corpus_files(self, split: str | None) -> tuple[Path, ...]:
-        """Give the shards of a split, of all splits where it has none, or the one file."""
+        """Return the shards of a split, of all splits where it has none, or the one file."""
         one = self.path / "corpus.parquet"
         if one.is_file():
             return (one,)
@@ -181,7 +181,7 @@ def open_dataset(path: Path) -> DatasetFolder:
 
 
 def question_of(row: Mapping[str, Any], file: Path) -> Question:
-    """Give the question of a record. Raises SourceError when it lacks its id, its text or its gold table."""
+    """Return the question of a record. Raises SourceError when it lacks its id, its text or its gold table."""
     gold = row["table_id"]
     tables = tuple(gold) if isinstance(gold, list | tuple) else (gold,)
     if row["query_id"] is None or not str(row["query"] or "").strip() or not tables or None in tables or "" in tables:
@@ -193,7 +193,7 @@ def question_of(row: Mapping[str, Any], file: Path) -> Question:
 
 
 def distinct(questions: Sequence[Question], where: Path) -> tuple[Question, ...]:
-    """Give the questions, checked to have an id each of its own; raises SourceError when they do not."""
+    """Return the questions, checked to have an id each of its own; raises SourceError when they do not."""
     repeated = [name for name, times in Counter(question.id for question in questions).items() if times > 1]
     if repeated:
         raise SourceError(f"{where}: {len(repeated)} query ids stand more than once, the first is {repeated[0]!r}")
@@ -201,7 +201,7 @@ def distinct(questions: Sequence[Question], where: Path) -> tuple[Question, ...]
 
 
 def shards_in(folder: Path) -> dict[str, tuple[Path, ...]]:
-    """Give the shards of each split, in order of their numbers; raises SourceError where one of them is missing."""
+    """Return the shards of each split, in order of their numbers; raises SourceError where one of them is missing."""
     found: dict[str, dict[int, Path]] = {}
     wanted: dict[str, int] = {}
     for file in sorted(folder.glob("*.parquet")):
@@ -223,7 +223,7 @@ _QUESTION_COLUMNS = frozenset({"query_id", "query", "database_id", "table_id", "
 
 
 def table_of_row(row: Mapping[str, Any], file: Path) -> Table:
-    """Give the table that a row of a corpus is. Raises SourceError where it is none; `file` is for the message."""
+    """Return the table that a row of a corpus is. Raises SourceError where it is none; `file` is for the message."""
     table_id = TableId(str(row["database_id"]), str(row["table_id"]))
     header, rows = _grid(row)
     ragged = next((number for number, cells in enumerate(rows, 1) if len(cells) != len(header)), None)
@@ -244,7 +244,7 @@ def table_of_row(row: Mapping[str, Any], file: Path) -> Table:
 
 
 def _grid(row: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Give header and rows; a table without a header gets empty names."""
+    """Return header and rows; a table without a header gets empty names."""
     header, rows = row.get("header"), row.get("rows")
     if header is None and rows is None:
         grid = row.get("table") or [[]]
@@ -285,7 +285,7 @@ def _require(file: Path, columns: Sequence[str]) -> None:
 
 
 def read_columns(file: Path, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Give columns of a Parquet file; raises SourceError when it cannot be read or lacks one."""
+    """Return columns of a Parquet file; raises SourceError when it cannot be read or lacks one."""
     _require(file, names)
     return _columns(file, names)
 

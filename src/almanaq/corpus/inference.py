@@ -133,7 +133,7 @@ _NOTHING = Told()
 
 
 def infer_column(name: str, counts: Mapping[str, int], told: Told = _NOTHING) -> TypedColumn:
-    """Give the type of a column from its distinct cells and how often each occurs.
+    """Return the type of a column from its distinct cells and how often each occurs.
 
     Tried in order: boolean (true/false), number, date, timestamp, time (durations and times of day). Numbers with
     leading zeros or more than 18 digits are identifiers and stay text, and so do numbers of several units.
@@ -173,7 +173,7 @@ _NUMERIC = ("bigint", "double precision")
 
 
 def _otherwise(values: Mapping[str, Any], type_: str) -> str:
-    """Give a cell that is written otherwise than its value is in a query: `2:13.32`, `$1,200`, `3 May 2021`."""
+    """Return a cell that is written otherwise than its value is in a query: `2:13.32`, `$1,200`, `3 May 2021`."""
     if type_ in _NUMERIC:
         odd = (cell for cell in values if not _PLAIN_NUMBER.fullmatch(cell.strip()))
     elif type_ == "time":
@@ -234,7 +234,7 @@ def _since_midnight(moment: Any) -> timedelta:
 
 
 def _read_all(cells: Mapping[str, int], parse: Callable[[str], Any]) -> dict[str, Any]:
-    """Give the cells that `parse` can read, with their values."""
+    """Return the cells that `parse` can read, with their values."""
     values: dict[str, Any] = {}
     for number, cell in enumerate(cells):
         if number % _LOOK == 0:

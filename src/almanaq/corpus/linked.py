@@ -45,7 +45,7 @@ class LinkedTables:
         return map(self.get, self._tables)
 
     def get(self, table_id: TableId) -> LinkedTable:
-        """Give one table; raises SourceError when it is not in the corpus or its links do not fit its cells."""
+        """Return one table; raises SourceError when it is not in the corpus or its links do not fit its cells."""
         table = self._tables.get(table_id)
         if table is None:
             raise SourceError(f"{self._path}: no table {table_id}")

@@ -54,24 +54,24 @@ class OwnDataset:
         return tuple(sorted(self.queries))
 
     def files(self, split: str) -> tuple[Path, ...]:
-        """Give every file that the tables and questions of a split are read from, the card included."""
+        """Return every file that the tables and questions of a split are read from, the card included."""
         tables = [self.source]
         if self.source.is_dir():
             tables = sorted(file for file in self.source.rglob("*") if file.is_file())
         return (self.path, *tables, self._file(split)[0])
 
     def corpus(self, split: str | None = None) -> SourceTables:
-        """Give all tables but those of questions: a card's tables are not marked with splits."""
+        """Return all tables but those of questions: a card's tables are not marked with splits."""
         tables = self._tables()
         self._check(split, "tables", len(tables))
         return tables
 
     def corpus_split(self, split: str) -> str:  # noqa: ARG002 - every split searches the same tables
-        """Give "all"."""
+        """Return "all"."""
         return "all"
 
     def questions(self, split: str) -> tuple[Question, ...]:
-        """Give the questions of a split in file order.
+        """Return the questions of a split in file order.
 
         Raises:
             UsageError: there is no such split.
@@ -93,7 +93,7 @@ class OwnDataset:
         return distinct(asked, file)
 
     def _tables(self, rows: int | None = None) -> SourceTables:
-        """Give the tables; questions that lie among them are none, as they name their gold tables."""
+        """Return the tables; questions that lie among them are none, as they name their gold tables."""
         found = read_corpus(self.source, rows=rows)
         source, asked = self.source.resolve(), set()
         for file, table in self.queries.values():
@@ -107,7 +107,7 @@ class OwnDataset:
         return self.queries[split]
 
     def _named(self, row: Mapping[str, Any], file: Path) -> dict[str, Any]:
-        """Give a row under the names of the layout, its gold tables taken apart."""
+        """Return a row under the names of the layout, its gold tables taken apart."""
         names = {self.columns.get(name, name): name for name in _COLUMNS}
         named = {names.get(column, column): value for column, value in row.items()}
         for needed in ("query", "table_id"):

@@ -79,7 +79,7 @@ class SourceTables:
 
 
 def read_corpus(source: str | Path, *, rows: int | None = None, allow_http: bool = False) -> SourceTables:
-    """Give the tables of a source as text, one at a time.
+    """Return the tables of a source as text, one at a time.
 
     Args:
         source: a folder of CSV, JSON, Parquet files or workbooks, one such file, several with commas between, a glob,
@@ -112,14 +112,14 @@ def read_corpus(source: str | Path, *, rows: int | None = None, allow_http: bool
 
 
 def table_from_arrow(table_id: TableId, arrow: Any, *, rows: int | None = None) -> Table:
-    """Give an Arrow table as text."""
+    """Return an Arrow table as text."""
     part = arrow if rows is None else arrow.slice(0, rows)
     cells = zip(*(map(cell_text, column.to_pylist()) for column in part.columns), strict=True)
     return Table(table_id, tuple(arrow.column_names), tuple(cells), title=table_id.table)
 
 
 def cell_text(value: object) -> str:
-    """Give a value as the text of a cell: "" for NULL, the elements of an array joined by "; "."""
+    """Return a value as the text of a cell: "" for NULL, the elements of an array joined by "; "."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -135,7 +135,7 @@ def cell_text(value: object) -> str:
 
 
 def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTables:
-    """Give the tables of files; each sheet of a workbook is one."""
+    """Return the tables of files; each sheet of a workbook is one."""
     readers: dict[TableId, Callable[[TableId], Table]] = {}
     faults = [str(problem) for problem in listing.problems]
     for found in listing.files:
@@ -165,7 +165,7 @@ def _format(found: FoundFile) -> Format:
 
 
 def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
-    """Give the table of one file; of a large one its first rows, as of a database's."""
+    """Return the table of one file; of a large one its first rows, as of a database's."""
     notes: tuple[str, ...] = ()
     if rows is None and sum(path.stat().st_size for path in found.paths) > LARGE_BYTES:
         rows, notes = LARGE_ROWS, (f"{table_id}: only its first {LARGE_ROWS:,} rows are searched, as it is large",)
@@ -185,7 +185,7 @@ def _sheets(found: FoundFile, database: str, rows: int | None) -> dict[TableId, 
 
 
 def sheet_names(stem: str, sheets: Sequence[Sheet]) -> list[str]:
-    """Give the names of the tables of a workbook: its own where it has one sheet, else with that of the sheet."""
+    """Return the names of the tables of a workbook: its own where it has one sheet, else with that of the sheet."""
     return [stem if len(sheets) == 1 else f"{stem}_{sheet.name}" for sheet in sheets]
 
 
@@ -270,7 +270,7 @@ def _connect_duckdb(path: Path) -> Any:
 
 
 def _duckdb_view(path: Path, query: str) -> list[tuple[Any, ...]]:
-    """Give the rows of a view; none of one that cannot be read, or not in time."""
+    """Return the rows of a view; none of one that cannot be read, or not in time."""
     import duckdb
 
     with closing(_connect_duckdb(path)) as connection:
@@ -329,6 +329,6 @@ def _key_names(constraints: list[_DuckDBKey]) -> tuple[str, ...]:
 
 
 def tables_corpus(tables: Mapping[str, Any], database: str, *, rows: int | None = None) -> SourceTables:
-    """Give Arrow tables by name as a corpus of one database."""
+    """Return Arrow tables by name as a corpus of one database."""
     ids = tuple(TableId(database, name) for name in tables)
     return SourceTables(ids, lambda table_id: table_from_arrow(table_id, tables[table_id.table], rows=rows))

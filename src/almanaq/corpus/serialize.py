@@ -28,7 +28,7 @@ DEFAULT_FIELDS = (Field.TITLE, Field.SECTION, Field.HEADER, Field.CELLS)
 
 
 def parse_fields(names: str | Sequence[str]) -> tuple[Field, ...]:
-    """Give the fields named in a list, or in text between commas, in the order of Field and without repeats.
+    """Return the fields named in a list, or in text between commas, in the order of Field and without repeats.
 
     Raises:
         UsageError: a name is not a field, or none is named.
@@ -44,17 +44,17 @@ def parse_fields(names: str | Sequence[str]) -> tuple[Field, ...]:
 
 
 def field_lines(table: Table, field: Field) -> Iterator[str]:
-    """Give the text of one field piece by piece: cells row by row, everything else as one piece, blanks left out."""
+    """Return the text of one field piece by piece: cells row by row, everything else as one piece, blanks left out."""
     return (line for line in _LINES[field](table) if line.strip())
 
 
 def field_text(table: Table, field: Field) -> str:
-    """Give the text of one field; "" where the table has none."""
+    """Return the text of one field; "" where the table has none."""
     return "\n".join(field_lines(table, field))
 
 
 def table_text(table: Table, fields: Sequence[Field], *, max_chars: int | None = None) -> str:
-    """Give the text of the declared fields, one field after another, cut off at `max_chars` characters.
+    """Return the text of the declared fields, one field after another, cut off at `max_chars` characters.
 
     Only as many rows are read as fit, so a table of any length costs the same.
     """

@@ -38,14 +38,14 @@ def connect_sqlite(path: Path) -> sqlite3.Connection:
 
 
 def sqlite_files(folder: Path) -> list[Path]:
-    """Give the SQLite files of a folder and of its sub-folders, by their paths; hidden ones are left out."""
+    """Return the SQLite files of a folder and of its sub-folders, by their paths; hidden ones are left out."""
     below = (p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
     found = [p for place in [folder, *below] for p in place.iterdir() if p.is_file() and not p.name.startswith(".")]
     return sorted(p for p in found if p.suffix.lower() in SQLITE)
 
 
 def sqlite_tables(connection: sqlite3.Connection) -> list[str]:
-    """Give the names of the tables and views of a SQLite database, by name; not those that a virtual table keeps."""
+    """Return the names of the tables and views of a SQLite database, by name; not those that a virtual table keeps."""
     query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     names = {name for (name,) in connection.execute(query)}
     # SQLite before 3.37 has no table_list, and gives no row.
@@ -84,12 +84,12 @@ class ViewTime:
 
 
 def sqlite_views(connection: sqlite3.Connection) -> frozenset[str]:
-    """Give the names of the views of a SQLite database."""
+    """Return the names of the views of a SQLite database."""
     return frozenset(name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'"))
 
 
 def unreadable_views(connection: sqlite3.Connection) -> dict[str, str]:
-    """Give the views that cannot be read, as one whose table was dropped, with SQLite's word on each."""
+    """Return the views that cannot be read, as one whose table was dropped, with SQLite's word on each."""
     found = {}
     for name in sorted(sqlite_views(connection)):
         try:
@@ -100,7 +100,7 @@ def unreadable_views(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def sqlite_keys(connection: sqlite3.Connection, table: str) -> tuple[tuple[str, ...], list[tuple[str, str, str]]]:
-    """Give the primary key of a table, and (column, other table, its column) of each part of its foreign keys."""
+    """Return the primary key of a table, and (column, other table, its column) of each part of its foreign keys."""
     columns = connection.execute(f"PRAGMA table_info({quote(table)})").fetchall()
     primary = tuple(row[1] for row in sorted((row for row in columns if row[5]), key=lambda row: row[5]))
     foreign = connection.execute(f"PRAGMA foreign_key_list({quote(table)})").fetchall()

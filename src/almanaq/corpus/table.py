@@ -52,7 +52,7 @@ class Corpus(Protocol):
 
 
 def distinct(corpus: Iterable[Table]) -> Iterator[Table]:
-    """Give the tables of a corpus, one by one. Raises SourceError at an id that was there before."""
+    """Yield the tables of a corpus, one by one. Raises SourceError at an id that was there before."""
     seen: set[TableId] = set()
     for table in corpus:
         if table.id in seen:

@@ -35,7 +35,7 @@ class Header:
 
 
 def clean_header(written: list[str], where: str) -> Header:
-    """Give the header with empty names filled (`column_N`) and repeated ones, case folded, numbered (`name_2`)."""
+    """Return the header with empty names filled (`column_N`) and repeated ones, case folded, numbered (`name_2`)."""
     names: list[str] = []
     warnings: list[str] = []
     taken = {name.strip().casefold() for name in written}
@@ -52,7 +52,7 @@ def clean_header(written: list[str], where: str) -> Header:
 
 
 def _free_name(name: str, taken: set[str], repeated: bool) -> str:
-    """Give `name`, or `name_2`, `name_3`, …: the first that is not taken."""
+    """Return `name`, or `name_2`, `name_3`, …: the first that is not taken."""
     number = 2
     candidate = f"{name}_{number}" if repeated else name
     while candidate.casefold() in taken:
@@ -61,7 +61,7 @@ def _free_name(name: str, taken: set[str], repeated: bool) -> str:
 
 
 def find_path(text: str | Path) -> Path:
-    """Give the path of a file or folder that exists; raises SourceError with the near names of its folder."""
+    """Return the path of a file or folder that exists; raises SourceError with the near names of its folder."""
     path = Path(text).expanduser()
     if path.exists():
         return path
@@ -74,13 +74,13 @@ def find_path(text: str | Path) -> Path:
 
 
 def _shown(text: str | Path) -> str:
-    """Give what was named as a source without the password in it: it may be a URL that was mistyped."""
+    """Return what was named as a source without the password in it: it may be a URL that was mistyped."""
     hidden = re.sub(r"(:/+[^:/@]*:).*@", r"\1***@", str(text))
     return re.sub(r"(password\s*=\s*)\S.*", r"\1***", hidden, flags=re.IGNORECASE)
 
 
 def read_rows(path: Path, limit: int | None = None) -> tuple[Header, list[list[Any]]]:
-    """Give the names of the columns of a file of rows, and its rows, each as long as the header; None is no value.
+    """Return the names of the columns of a file of rows, and its rows, each as long as the header; None is no value.
 
     Delimited text gives text, JSON and Parquet give Python values; the lists of objects in JSON stay values.
 
@@ -100,7 +100,7 @@ def read_rows(path: Path, limit: int | None = None) -> tuple[Header, list[list[A
 
 
 def read_parts(found: FoundFile, limit: int | None = None) -> tuple[Header, list[list[Any]]]:
-    """Give the columns and rows of a table of Parquet parts; what the names of their folders say is a column."""
+    """Return the columns and rows of a table of Parquet parts; what the names of their folders say is a column."""
     assert found.root is not None
     names: dict[str, None] = {}
     read = []
@@ -134,7 +134,7 @@ def _json_rows(file: Path, path: Path, limit: int | None) -> tuple[Header, list[
 
 
 def _size(column: Any) -> int:
-    """Give the bytes of a column, text that is kept once counted for each row that it stands in."""
+    """Return the bytes of a column, text that is kept once counted for each row that it stands in."""
     return int(column.dictionary_decode().nbytes if hasattr(column, "dictionary_decode") else column.nbytes)
 
 
@@ -160,7 +160,7 @@ def _parquet_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]
 
 
 def open_parquet(path: Path) -> Any:
-    """Give the opened pyarrow ParquetFile; raises SourceError when it is none."""
+    """Return the opened pyarrow ParquetFile; raises SourceError when it is none."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -18,22 +18,22 @@ Record = dict[str, Any]
 
 
 def cell(value: Any, most: int = CELL) -> Any:
-    """Give a value as JSON of at most `most` characters; whole numbers that JavaScript has not are text."""
+    """Return a value as JSON of at most `most` characters; whole numbers that JavaScript has not are text."""
     return _cut(_numbers(plain(value)), most)
 
 
 def clip(text: str, most: int = _WORDS) -> str:
-    """Give a text, cut with a mark where it is longer."""
+    """Return a text, cut with a mark where it is longer."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def size(value: Any) -> int:
-    """Give how many characters a value takes as JSON."""
+    """Return how many characters a value takes as JSON."""
     return len(json.dumps(value, ensure_ascii=False))
 
 
 def quotes(evidence: Sequence[Any]) -> list[Record]:
-    """Give a row's quotes with their places, named as the arguments of read_text are."""
+    """Return a row's quotes with their places, named as the arguments of read_text are."""
     return [
         {
             "table": found.relation,
@@ -48,12 +48,12 @@ def quotes(evidence: Sequence[Any]) -> list[Record]:
 
 
 def warnings(messages: Sequence[str]) -> list[str]:
-    """Give the first warnings, cut."""
+    """Return the first warnings, cut."""
     return [clip(message, _MESSAGE) for message in messages[:_MOST_WARNINGS]]
 
 
 def fit(record: Mapping[str, Any], rows: Sequence[Sequence[Any]], evidence: Sequence[Sequence[Any]]) -> Record:
-    """Give a record with as many of its rows, and of their quotes, as its size allows; `truncated` where not all.
+    """Return a record with as many of its rows, and of their quotes, as its size allows; `truncated` where not all.
 
     Args:
         record: the rest, whose texts are cut already; with `columns` and `truncated`.
@@ -84,7 +84,7 @@ def fit(record: Mapping[str, Any], rows: Sequence[Sequence[Any]], evidence: Sequ
 
 
 def listed(items: Sequence[Any], left: int) -> list[Any]:
-    """Give the first items that take at most so many characters together."""
+    """Return the first items that take at most so many characters together."""
     return _leading(items, left)
 
 

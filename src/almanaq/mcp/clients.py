@@ -32,7 +32,7 @@ CLIENTS = (
 
 
 def client_named(name: str) -> Client:
-    """Give a client; raises UsageError for one that is not known."""
+    """Return a client; raises UsageError for one that is not known."""
     names = [client.name for client in CLIENTS]
     if name not in names:
         raise UsageError(f"--print-config: no client named {name!r}{suggest(name, names)}")
@@ -40,7 +40,7 @@ def client_named(name: str) -> Client:
 
 
 def settings(client: Client, command: str, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Give the settings of a client under which it starts a command, as JSON."""
+    """Return the settings of a client under which it starts a command, as JSON."""
     server: object = {**dict(client.more), "command": command, "args": list(arguments), "env": dict(environment)}
     for key in (_NAME, *reversed(client.keys)):
         server = {key: server}
@@ -48,5 +48,5 @@ def settings(client: Client, command: str, arguments: Sequence[str], environment
 
 
 def command_line(command: str, arguments: Sequence[str]) -> str:
-    """Give the command by which Claude Code adds the server itself."""
+    """Return the command by which Claude Code adds the server itself."""
     return shlex.join(["claude", "mcp", "add", _NAME, "--", command, *arguments])

@@ -24,7 +24,7 @@ class Conversations:
         self._turns: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
 
     def turns(self, handle: str | None) -> tuple[Turn, ...]:
-        """Give the turns so far, the oldest first; none for a conversation that begins.
+        """Return the turns so far, the oldest first; none for a conversation that begins.
 
         Raises:
             UsageError: there is no such conversation (any more).

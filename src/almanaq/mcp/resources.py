@@ -68,7 +68,7 @@ PROMPTS = (
 
 
 def read(uri: str, catalog: Catalog) -> tuple[str, str]:
-    """Give the text of a resource and its type.
+    """Return the text of a resource and its type.
 
     Raises:
         UsageError: there is none at that address; UnknownNameError: no table of that name.
@@ -86,7 +86,7 @@ def read(uri: str, catalog: Catalog) -> tuple[str, str]:
 
 
 def filled(name: str, given: Mapping[str, str]) -> tuple[Prompt, str]:
-    """Give a prompt and its text with the arguments in their places; raises UsageError where one is missing."""
+    """Return a prompt and its text with the arguments in their places; raises UsageError where one is missing."""
     prompt = next((prompt for prompt in PROMPTS if prompt.name == name), None)
     if prompt is None:
         raise UsageError(f"there is no prompt {caps.clip(name, 100)!r}{suggest(name, [p.name for p in PROMPTS])}")
@@ -100,7 +100,7 @@ def filled(name: str, given: Mapping[str, str]) -> tuple[Prompt, str]:
 
 
 def completions(argument: str, typed: str, catalog: Catalog) -> tuple[list[str], int]:
-    """Give the values that an argument may have, those first that begin as it does, and how many there are."""
+    """Return the values that an argument may have, those first that begin as it does, and how many there are."""
     if argument != "table":
         return [], 0
     folded = typed.casefold()
@@ -110,7 +110,7 @@ def completions(argument: str, typed: str, catalog: Catalog) -> tuple[list[str],
 
 
 def address(table: str) -> str:
-    """Give the address of a table's resource."""
+    """Return the address of a table's resource."""
     return TABLES + quote(table, safe="")
 
 

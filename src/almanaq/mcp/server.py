@@ -40,7 +40,7 @@ def run_stdio(connection: Connection) -> None:
 
 
 def asgi_app(connection: Connection, *, path: str = "/mcp", hosts: Sequence[str] | None = LOCAL) -> HttpApp:
-    """Give an ASGI app that serves clients over streamable HTTP at `path`.
+    """Return an ASGI app that serves clients over streamable HTTP at `path`.
 
     Args:
         hosts: names by which it may be called (with any port); others are refused, against DNS rebinding. None: whoever
@@ -98,7 +98,7 @@ class HttpApp:
 
 
 def make_server(connection: Connection) -> Server[Any]:
-    """Give a server of the SDK over a connection; raises MissingExtraError without the SDK."""
+    """Return a server of the SDK over a connection; raises MissingExtraError without the SDK."""
     if find_spec("mcp") is None:
         raise MissingExtraError("mcp", "mcp", "an MCP server")
     from mcp.server.lowlevel import Server
@@ -200,7 +200,7 @@ class _Handlers:
         return types.ListResourceTemplatesResult(resource_templates=listed)
 
     async def read_resource(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """Give the text of a resource."""
+        """Return the text of a resource."""
         uri = str(params.uri)
         text, mime_type = self._refusing(resources.read, uri, self._tools.connection.catalog)
         content = self._types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
@@ -224,14 +224,14 @@ class _Handlers:
         return types.ListPromptsResult(prompts=listed)
 
     async def get_prompt(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """Give the text of a prompt."""
+        """Return the text of a prompt."""
         types = self._types
         prompt, text = self._refusing(resources.filled, params.name, params.arguments or {})
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description=prompt.description, messages=[message])
 
     async def complete(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """Give the values that an argument of a prompt or a resource may have."""
+        """Return the values that an argument of a prompt or a resource may have."""
         types, argument = self._types, params.argument
         values, total = resources.completions(argument.name, argument.value, self._tools.connection.catalog)
         completion = types.Completion(values=values, total=total, has_more=total > len(values))
@@ -266,5 +266,5 @@ def _wrong(name: str, arguments: dict[str, Any]) -> str:
 
 
 def _message(error: AlmanaqError) -> str:
-    """Give an error's words; of an engine's own without what it quotes, which may be from a row."""
+    """Return an error's words; of an engine's own without what it quotes, which may be from a row."""
     return _QUOTED.sub("'…'", str(error)) if is_engine_error(error) else str(error)

@@ -20,7 +20,7 @@ Record = dict[str, Any]
 
 
 def found(catalog: Catalog, given: Mapping[str, Any], choose: Callable[..., tuple[str, ...]]) -> Record:
-    """Give some of the tables: all in their order, or those that fit a question, the best first."""
+    """Return some of the tables: all in their order, or those that fit a question, the best first."""
     catalog.check_readable()
     question = given.get("question", "").strip()
     ranked = choose(question, catalog) if question else tuple(relation.name for relation in catalog.relations)
@@ -37,7 +37,7 @@ def found(catalog: Catalog, given: Mapping[str, Any], choose: Callable[..., tupl
 
 
 def described(catalog: Catalog, given: Mapping[str, Any]) -> Record:
-    """Give a table with its columns; samples of their values only where they are asked for."""
+    """Return a table with its columns; samples of their values only where they are asked for."""
     relation = catalog.relation(given["table"])
     columns = [_column(column, samples=given.get("samples", False)) for column in relation.columns]
     shown = caps.listed(columns, caps.RESULT - 6_000)

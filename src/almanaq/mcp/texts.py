@@ -19,7 +19,7 @@ _BETWEEN = ", "
 
 
 def text_of(connection: Connection, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a part of a passage of a cell, and how long the whole is.
+    """Return a part of a passage of a cell, and how long the whole is.
 
     Raises:
         UsageError: no row, or several, have that key; there is no such passage.
@@ -62,7 +62,7 @@ def _part(cell: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _condition(relation: Relation, key: Any) -> tuple[str, list[str]]:
-    """Give the condition that finds a row, and its values: by named columns, or by the key as evidence writes it."""
+    """Return the condition that finds a row, and its values: by named columns, or by the key as evidence writes it."""
     if isinstance(key, Mapping):
         names = [column.name for column in relation.columns]
         for name in key:

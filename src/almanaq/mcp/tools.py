@@ -65,7 +65,7 @@ class Tools:
         return TableChooser(k=tables.MOST_RANKED)
 
     def _options(self, given: Arguments, *, rows: int | None = None) -> Options:
-        """Give the options of a call: the connection's, where a client may only lower the budget."""
+        """Return the options of a call: the connection's, where a client may only lower the budget."""
         options = self.connection.engine.options.for_agent()
         wanted = given.get("max_calls")
         if wanted is not None:
@@ -73,7 +73,7 @@ class Tools:
         return options if rows is None else replace(options, max_rows=min(rows, options.max_rows or rows))
 
     def _budget(self, allowed: int | None, wanted: int) -> int:
-        """Give the most calls that the server allows; a model that costs nothing has no bound of its own."""
+        """Return the most calls that the server allows; a model that costs nothing has no bound of its own."""
         if allowed is not None:
             return allowed
         from almanaq.models.budget import DEFAULT_MAX_CALLS
@@ -99,7 +99,7 @@ class Tools:
         }
 
     def _columns_sent(self, suql: str, params: list[Any]) -> list[str]:
-        """Give the columns whose texts a model on another machine would see."""
+        """Return the columns whose texts a model on another machine would see."""
         from almanaq.suql.plan.estimate import columns_read
 
         if not self._whole.models.reader.remote:

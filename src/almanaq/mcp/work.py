@@ -55,7 +55,7 @@ class Course:
 
 
 async def run_apart(work: Callable[[Say], T], tell: Tell) -> T:
-    """Give what a function gives, run in a thread. When this is cancelled, its queries and model calls end."""
+    """Return what a function gives, run in a thread. When this is cancelled, its queries and model calls end."""
     loop, stop = asyncio.get_running_loop(), Stop()
     steps: asyncio.Queue[tuple[float, float | None, str]] = asyncio.Queue()
 

@@ -16,7 +16,7 @@ SHORTEST = 6
 
 
 def shown_address(address: str) -> str:
-    """Give an address as messages and the cache may hold it: without a password, and without values of its query."""
+    """Return an address as messages and the cache may hold it: without a password, and without values of its query."""
     try:
         parts = urlsplit(address)
         asked = parse_qsl(parts.query, keep_blank_values=True)
@@ -30,7 +30,7 @@ def shown_address(address: str) -> str:
 
 
 def identity_of(address: str) -> str:
-    """Give what tells an address from others in keys of the cache: as it is shown, with a hash of what chooses there.
+    """Return what tells an address from others in keys of the cache: as it is shown, with a hash of what chooses there.
 
     What looks like a key is left out: another key at the same server gets the same replies.
     """
@@ -41,7 +41,9 @@ def identity_of(address: str) -> str:
 
 
 def secrets_in(address: str) -> tuple[str, ...]:
-    """Give the parts of an address that no message, log or file may hold, as they are written and as they are meant."""
+    """Return the parts of an address that no message, log or file may hold, as they are written and as
+    they are meant.
+    """
     try:
         parts = urlsplit(address)
         meant = [value for name, value in parse_qsl(parts.query) if name.lower() not in _PLAIN]
@@ -53,7 +55,7 @@ def secrets_in(address: str) -> tuple[str, ...]:
 
 
 def without(text: str, secrets: tuple[str, ...]) -> str:
-    """Give a text without any of the secrets, those too short to be told from words left in."""
+    """Return a text without any of the secrets, those too short to be told from words left in."""
     for secret in secrets:
         if len(secret) >= SHORTEST:
             text = text.replace(secret, HIDDEN)

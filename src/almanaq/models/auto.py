@@ -32,7 +32,7 @@ class Choice:
 
 
 def choose() -> Choice:
-    """Give the model at hand: of OPENAI_BASE_URL, else of a server on this machine, else `local`."""
+    """Return the model at hand: of OPENAI_BASE_URL, else of a server on this machine, else `local`."""
     address = os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
     if address:
         return _of_environment(address)
@@ -40,7 +40,7 @@ def choose() -> Choice:
 
 
 def of_servers(found: tuple[Server, ...]) -> Choice:
-    """Give the first model that writes text, of the servers that answered on this machine; else `local`."""
+    """Return the first model that writes text, of the servers that answered on this machine; else `local`."""
     for server in found:
         if server.writers:
             more = len(server.writers) - 1
@@ -53,7 +53,7 @@ def of_servers(found: tuple[Server, ...]) -> Choice:
 
 
 def looks_nowhere() -> bool:
-    """Say whether nothing is looked for: no address is given, and ALMANAQ_LOCAL_SERVERS is `none`."""
+    """Return whether nothing is looked for: no address is given, and ALMANAQ_LOCAL_SERVERS is `none`."""
     return not os.environ.get("OPENAI_BASE_URL") and not addresses()
 
 

@@ -48,7 +48,7 @@ class Batching:
 
     @classmethod
     def of(cls, number: int) -> Batching | None:
-        """Give what lets so many calls share a request; None where each is made alone."""
+        """Return what lets so many calls share a request; None where each is made alone."""
         return cls(questions=number, texts=number, text_tokens=_TEXT_TOKENS) if number > 1 else None
 
 
@@ -107,7 +107,7 @@ class BatchingReader:
         self._groups = PerLoop(lambda: _Groups(None if cache is None else CacheTurns(cache, model.name)))
 
     async def read(self, call: TextCall) -> TextReply:
-        """Give what the document says; raises FailedCall when the model fails or its reply cannot be used."""
+        """Return what the document says; raises FailedCall when the model fails or its reply cannot be used."""
         kind = self._kind(call)
         if kind is None:
             return await self._reader.read(call)
@@ -123,7 +123,7 @@ class BatchingReader:
         return reply
 
     def _kind(self, call: TextCall) -> tuple[object, ...] | None:
-        """Give what a call must have in common with others to share theirs; None: it goes alone."""
+        """Return what a call must have in common with others to share theirs; None: it goes alone."""
         if call.function == "summary" or call.type == "list" or (self._batching.yes_or_no and not call.yes_or_no):
             return None
         tokens = sum(map(estimate_tokens, call.passages))
@@ -172,7 +172,7 @@ class BatchingReader:
     async def _answered(
         self, name: str, items: Sequence[tuple[int, TextCall]]
     ) -> list[tuple[int, TextReply | Exception]]:
-        """Give the outcome for each item, at its place; halves what cannot be answered together."""
+        """Return the outcome for each item, at its place; halves what cannot be answered together."""
         if len(items) == 1:
             place, call = items[0]
             try:
@@ -205,7 +205,7 @@ class BatchingReader:
     async def _typed(
         self, items: Sequence[tuple[int, TextCall]], found: dict[int, TextReply], usage: Usage
     ) -> list[tuple[int, TextReply]]:
-        """Give the replies found, in the form of their types, the first with what all of them cost."""
+        """Return the replies found, in the form of their types, the first with what all of them cost."""
         shared = Usage(cached_calls=1) if usage.cached_calls and not usage.calls else Usage()
         typed: list[tuple[int, TextReply]] = []
         for place, call in items:
@@ -224,7 +224,7 @@ class BatchingReader:
         return prompt_file(name).prompt(values, schema=item_schema(calls), max_output_tokens=limit)
 
     def _parsed(self, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
-        """Give the replies to those items that the text answers as it should."""
+        """Return the replies to those items that the text answers as it should."""
         found: dict[int, TextReply] = {}
         try:
             content = parse_object(text)

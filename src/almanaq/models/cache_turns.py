@@ -24,7 +24,7 @@ class CacheTurns:
         self._replies: list[tuple[bytes, str, asyncio.Future[None]]] = []
 
     async def look(self, key: bytes) -> str | bool:
-        """Give what ReplyCache.look gives for a request; raises as it does."""
+        """Return what ReplyCache.look gives for a request; raises as it does."""
         loop = asyncio.get_running_loop()
         found: asyncio.Future[str | bool] = loop.create_future()
         if not self._wanted:
@@ -33,7 +33,7 @@ class CacheTurns:
         return await found
 
     async def find(self, key: bytes) -> str | None:
-        """Give what ReplyCache.find gives for a request; raises as it does."""
+        """Return what ReplyCache.find gives for a request; raises as it does."""
         loop = asyncio.get_running_loop()
         found: asyncio.Future[str | None] = loop.create_future()
         if not self._sought:

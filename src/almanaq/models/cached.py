@@ -22,7 +22,7 @@ _CACHED, _NOTHING = Usage(cached_calls=1), Usage()
 
 
 def request_key(model: str, prompt: Prompt) -> bytes:
-    """Give the identity of a request: model, prompt version, messages without their random fence, and schema.
+    """Return the identity of a request: model, prompt version, messages without their random fence, and schema.
 
     What is hashed is what json.dumps writes of a list: the keys of replies that earlier versions kept stay as they are.
     """
@@ -68,7 +68,7 @@ class CachedModel:
         self._under_way: dict[bytes, list[Future[Completion | None]]] = {}
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the reply; `usage.cached_calls` is 1 where another call paid for it."""
+        """Return the reply; `usage.cached_calls` is 1 where another call paid for it."""
         completion = await self._complete(request_key(self.identity, prompt), prompt)
         # What was really called is recorded where it is made (MeteredModel), however it ends.
         record(self.name, _CACHED if completion.usage.cached_calls else _NOTHING, virtual=1, purpose=prompt.name)
@@ -135,7 +135,7 @@ class CachedModel:
 
 
 def _keeping(completion: Completion, prompt: Prompt) -> str:
-    """Give what is kept of a reply: its text, and its chances where they are part of what was asked."""
+    """Return what is kept of a reply: its text, and its chances where they are part of what was asked."""
     return json.dumps([completion.text, completion.chances]) if prompt.verdict else completion.text
 
 

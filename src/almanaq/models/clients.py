@@ -34,7 +34,7 @@ class PerLoop(Generic[C]):
         )
 
     async def get(self) -> C:
-        """Give the client of the running loop."""
+        """Return the client of the running loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
             held = self._held.get(loop)

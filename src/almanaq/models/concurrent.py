@@ -26,7 +26,7 @@ class ConcurrentModel:
         self._slots = PerLoop(lambda: _Slots(limit))
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the reply, once there was a free slot."""
+        """Return the reply, once there was a free slot."""
         slots = await self._slots.get()
         query, loop = calls_at_once.get(), asyncio.get_running_loop()
         if query is not None:

@@ -29,7 +29,7 @@ class CrossEncoder:
         self._model: Any = None
 
     def scores(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give one score per text, higher for a better fit.
+        """Return one score per text, higher for a better fit.
 
         Raises:
             MissingExtraError: the extra `torch` is not installed.

@@ -16,7 +16,7 @@ class DeadlineModel:
         self._model, self._seconds = model, seconds
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the reply; raises ModelCallError when it does not come in time."""
+        """Return the reply; raises ModelCallError when it does not come in time."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._model.complete(prompt)

@@ -11,7 +11,7 @@ _MEASURED = ("openai", "azure")
 
 
 def usual_batching(model: str) -> Batching | None:
-    """Give what shares a call of a model where nobody says; None: nothing does.
+    """Return what shares a call of a model where nobody says; None: nothing does.
 
     The small models of one's own machine read each text alone: what was measured says nothing of them.
     """

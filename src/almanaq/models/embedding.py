@@ -21,15 +21,15 @@ class SymmetricEmbedder:
     symmetric = True
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Give unit vectors, shape (len(texts), dimensions)."""
+        """Return unit vectors, shape (len(texts), dimensions)."""
         raise NotImplementedError
 
     def embed_questions(self, texts: Sequence[str]) -> Vectors:
-        """Give the vectors of `embed`."""
+        """Return the vectors of `embed`."""
         return self.embed(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Give the vectors of `embed`."""
+        """Return the vectors of `embed`."""
         return self.embed(texts)
 
 
@@ -48,7 +48,7 @@ class _Adapted(SymmetricEmbedder):
 
 
 def as_embedder(embedder: object) -> Embedder:
-    """Give an object as an Embedder; one that has `embed` alone embeds questions as it does documents.
+    """Return an object as an Embedder; one that has `embed` alone embeds questions as it does documents.
 
     Raises:
         UsageError: it has neither `embed` nor the two methods of an Embedder.
@@ -91,7 +91,7 @@ _PREFIXES: tuple[tuple[str, Prefixes], ...] = (
 
 
 def prefixes_of(model: str) -> Prefixes:
-    """Give what a model of this name wants to see before its texts; empty for one that is not known to want any."""
+    """Return what a model of this name wants to see before its texts; empty for one that is not known to want any."""
     said = model.casefold()
     return next((prefixes for pattern, prefixes in _PREFIXES if re.search(pattern, said)), Prefixes())
 
@@ -104,6 +104,6 @@ _INPUT_TYPES: tuple[tuple[str, tuple[str, str]], ...] = (
 
 
 def input_types_of(model: str) -> tuple[str, str] | None:
-    """Give the `input_type` of questions and documents that servers of such a model ask for, else None."""
+    """Return the `input_type` of questions and documents that servers of such a model ask for, else None."""
     said = model.casefold()
     return next((types for pattern, types in _INPUT_TYPES if re.search(pattern, said)), None)

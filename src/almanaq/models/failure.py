@@ -50,7 +50,7 @@ class UnusableReply(FailedCall):
 
 
 def seconds_to_wait(attempt: int, failure: FailedCall, *, base: float = BASE, longest: float = LONGEST) -> float:
-    """Give the seconds to wait before a call is made again: those the server asked for, else random ones that double.
+    """Return the seconds to wait before a call is made again: those the server asked for, else random ones that double.
 
     Args:
         attempt: how many attempts had failed before this one.

@@ -34,7 +34,7 @@ class GatheredVectors:
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Wanted] = WeakKeyDictionary()
 
     async def have(self, texts: Sequence[str]) -> Mapping[str, Vectors]:
-        """Give the unit vector of each text. Raises as VectorStore.vectors does."""
+        """Return the unit vector of each text. Raises as VectorStore.vectors does."""
         loop = asyncio.get_running_loop()
         with self._lock:
             wanted = self._loops.setdefault(loop, _Wanted())

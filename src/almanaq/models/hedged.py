@@ -41,7 +41,7 @@ class HedgedModel:
         self._watches: WeakKeyDictionary[asyncio.AbstractEventLoop, _Watch] = WeakKeyDictionary()
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the first reply; its usage counts all calls. Raises the failure of the first call when all fail.
+        """Return the first reply; its usage counts all calls. Raises the failure of the first call when all fail.
 
         A reply that is shown while it is written is asked for once: two would be written over each other.
         """
@@ -76,7 +76,7 @@ class HedgedModel:
                 await spares.end()
 
     def left(self, made: int, elapsed: float) -> float:
-        """Give the seconds to wait for a reply before one more call is made, or before looking again."""
+        """Return the seconds to wait for a reply before one more call is made, or before looking again."""
         # What is long may be learned only while the call is under way.
         deadline = self._after if self._after is not None else self._learned
         if not deadline or made == _MOST:
@@ -157,7 +157,7 @@ class _Spares:
         self.replied = False
 
     def left(self, now: float) -> float:
-        """Give the seconds to wait before one more call is made, or before looking again."""
+        """Return the seconds to wait before one more call is made, or before looking again."""
         return self._model.left(1 + len(self.calls), now - self.started)
 
     def look(self, now: float) -> float:
@@ -182,7 +182,7 @@ class _Spares:
             self._task.cancel()
 
     async def result(self) -> Completion:
-        """Give the first reply of any call, once the first has ended; raises its failure when all fail."""
+        """Return the first reply of any call, once the first has ended; raises its failure when all fail."""
         while _undecided(calls := [self.first, *self.calls]):
             left = self.left(self.loop.time())
             if left <= 0:
@@ -202,12 +202,12 @@ class _Spares:
 
 
 def _undecided(calls: Sequence[asyncio.Future[Completion]]) -> bool:
-    """Say whether there is no reply yet and one may still come."""
+    """Return whether there is no reply yet and one may still come."""
     return any(not call.done() for call in calls) and not any(call.done() and not call.exception() for call in calls)
 
 
 def _result(calls: Sequence[asyncio.Future[Completion]]) -> Completion:
-    """Give the reply there is, or raise the first call's failure, with the cost of the others added."""
+    """Return the reply there is, or raise the first call's failure, with the cost of the others added."""
     ended = [call for call in calls if call.done()]
     good = next((call for call in ended if call.exception() is None), None)
     others = Usage()

@@ -86,7 +86,7 @@ class JsonServer:
     async def post(
         self, path: str, content: Mapping[str, Any] | bytes, read: Callable[[bytes], None] | None = None
     ) -> Reply:
-        """Give the reply to JSON at a path below the base address; raises NoReply where none came.
+        """Return the reply to JSON at a path below the base address; raises NoReply where none came.
 
         `read` gets the events of a reply that is streamed as they come, before anything is taken out of them.
         """
@@ -94,7 +94,7 @@ class JsonServer:
         return await self._ask("POST", path, data, read)
 
     async def get(self, path: str) -> Reply:
-        """Give what stands at a path below the base address; raises NoReply where no reply came."""
+        """Return what stands at a path below the base address; raises NoReply where no reply came."""
         return await self._ask("GET", path, None)
 
     async def _ask(
@@ -163,7 +163,10 @@ class JsonServer:
 
 
 def _unpacking(encoding: str) -> Any:
-    """Give what unpacks a reply of an encoding, None for one that is not packed; raises NoReply for an unknown one."""
+    """Return what unpacks a reply of an encoding, None for one that is not packed.
+
+    Raises NoReply for an unknown one.
+    """
     named = encoding.strip().lower()
     if named in ("", "identity"):
         return None
@@ -174,7 +177,7 @@ def _unpacking(encoding: str) -> Any:
 
 
 def _proxy_of(scheme: str, netloc: str, host: str) -> str | None:
-    """Give the proxy that the environment names for an address.
+    """Return the proxy that the environment names for an address.
 
     aiohttp's own reading of the environment also takes passwords from ~/.netrc, in place of the key.
     """
@@ -185,6 +188,6 @@ def _proxy_of(scheme: str, netloc: str, host: str) -> str | None:
 
 
 def address_error(address: str, example: str) -> ModelError:
-    """Give the error for something that is no address of a server."""
+    """Return the error for something that is no address of a server."""
     shown = shown_address(address)
     return ModelError(f"{shown!r} is no address of a server: set OPENAI_BASE_URL to one such as {example}")

@@ -40,7 +40,7 @@ class HubEmbedder:
         self._model: Any = None
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give unit vectors of what is searched with, shape (len(texts), dimensions).
+        """Return unit vectors of what is searched with, shape (len(texts), dimensions).
 
         Raises:
             MissingExtraError: the extra `torch` is not installed.
@@ -49,7 +49,7 @@ class HubEmbedder:
         return self._encoded(texts, "encode_query", _QUESTIONS, prefixes_of(self.name).question)
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give unit vectors of what is searched. Raises as `embed_questions` does."""
+        """Return unit vectors of what is searched. Raises as `embed_questions` does."""
         return self._encoded(texts, "encode_document", _DOCUMENTS, prefixes_of(self.name).document)
 
     def _encoded(self, texts: Sequence[str], method: str, names: Sequence[str], prefix: str) -> NDArray[np.float32]:
@@ -85,7 +85,7 @@ def _load(path: str) -> Any:
 
 
 def _has_bf16() -> bool:
-    """Say whether the processor computes in bfloat16; where it does not, that would be slower than float32."""
+    """Return whether the processor computes in bfloat16; where it does not, that would be slower than float32."""
     try:
         flags = Path("/proc/cpuinfo").read_text("utf-8", "replace")
     except OSError:

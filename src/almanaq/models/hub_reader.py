@@ -58,11 +58,11 @@ class HubReader:
         self._loaded: _Loaded | None = None
 
     async def read(self, call: TextCall) -> TextReply:
-        """Give what the document says, read in a thread."""
+        """Return what the document says, read in a thread."""
         return await asyncio.to_thread(self.evaluate, call)
 
     def evaluate(self, call: TextCall) -> TextReply:
-        """Give the reply at once.
+        """Return the reply at once.
 
         Raises:
             ModelError: the model cannot be loaded, or is of another kind.
@@ -78,7 +78,7 @@ class HubReader:
 
 
 def statement(question: str) -> str:
-    """Give what a yes-or-no question asks about as a statement: "is it quiet?" becomes "it is quiet"."""
+    """Return what a yes-or-no question asks about as a statement: "is it quiet?" becomes "it is quiet"."""
     match = _QUESTION.fullmatch(question.strip())
     if match is None:
         return question.strip().rstrip("?")
@@ -111,7 +111,7 @@ def _load(path: str) -> _Loaded:
 
 
 def _at_hand(path: str) -> list[str]:
-    """Give the models in the folder that a path lies in, and those of the hub that were downloaded before."""
+    """Return the models in the folder that a path lies in, and those of the hub that were downloaded before."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
     beside = Path(path).parent.glob("*/config.json")
@@ -120,7 +120,7 @@ def _at_hand(path: str) -> list[str]:
 
 
 def _answer(loaded: _Loaded, call: TextCall) -> TextReply:
-    """Give the likeliest span over all passages that can be read as the type asked for."""
+    """Return the likeliest span over all passages that can be read as the type asked for."""
     found = [
         (score, number, start, end)
         for number, passage in enumerate(call.passages)
@@ -137,7 +137,7 @@ def _answer(loaded: _Loaded, call: TextCall) -> TextReply:
 
 
 def _spans(loaded: _Loaded, question: str, passage: str) -> list[tuple[float, int, int]]:
-    """Give (probability, start, end) of the best spans of a passage, which is read in overlapping windows."""
+    """Return (probability, start, end) of the best spans of a passage, which is read in overlapping windows."""
     import torch
 
     limit = min(_MOST_TOKENS, loaded.model.config.max_position_embeddings)

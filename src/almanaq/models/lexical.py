@@ -28,7 +28,7 @@ class LexicalEmbedder(SymmetricEmbedder):
         self._dimensions = dimensions
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give unit vectors, shape (len(texts), dimensions); a text without words gets a zero vector."""
+        """Return unit vectors, shape (len(texts), dimensions); a text without words gets a zero vector."""
         vectors = np.zeros((len(texts), self._dimensions), np.float32)
         for row, text in zip(vectors, texts, strict=True):
             counts = Counter(word for word in words(text) if word not in STOPWORDS)
@@ -43,7 +43,7 @@ class LexicalEmbedder(SymmetricEmbedder):
 
 @lru_cache(maxsize=65_536)
 def _features(word: str, dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Give the places and signed weights of a word: its stem, and its groups of four letters."""
+    """Return the places and signed weights of a word: its stem, and its groups of four letters."""
     padded = f"<{word}>"
     names = [stem(word), *(padded[i : i + 4] for i in range(len(padded) - 3))]
     weights = [1.0] + [_LETTERS_WEIGHT] * (len(names) - 1)

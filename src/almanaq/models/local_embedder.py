@@ -20,7 +20,7 @@ _LOCK = threading.Lock()
 
 
 def local_is_installed() -> bool:
-    """Say whether the extra `local` is there, without importing it.
+    """Return whether the extra `local` is there, without importing it.
 
     Its weights may still have to be fetched. Where they are here already, OpenVINO may be missing: numpy computes too.
     """
@@ -37,7 +37,7 @@ class LocalEmbedder(SymmetricEmbedder):
     name = "local"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give unit vectors, shape (len(texts), dimensions).
+        """Return unit vectors, shape (len(texts), dimensions).
 
         Raises:
             MissingExtraError: the extra `local` is not installed.
@@ -50,7 +50,7 @@ class LocalEmbedder(SymmetricEmbedder):
 
 
 def load_minilm(*, precise: bool = False) -> MiniLM:
-    """Give MiniLM with its checked weights, in float32 where `precise`. Raises as LocalEmbedder.embed does."""
+    """Return MiniLM with its checked weights, in float32 where `precise`. Raises as LocalEmbedder.embed does."""
     if importlib.util.find_spec("tokenizers") is None:
         raise MissingExtraError("tokenizers", "local", "the local embedder")
     return MiniLM(checked_folder(), precise=precise)

@@ -43,7 +43,7 @@ class Server:
 
 
 def addresses() -> dict[str, str]:
-    """Give where each provider's server is looked for: ALMANAQ_LOCAL_SERVERS, else the usual ports of this machine.
+    """Return where each provider's server is looked for: ALMANAQ_LOCAL_SERVERS, else the usual ports of this machine.
 
     The variable holds `none`, or `ollama=http://127.0.0.1:11434/v1` and others, with commas between.
     """
@@ -56,18 +56,18 @@ def addresses() -> dict[str, str]:
 
 
 def address_of(provider: str) -> str:
-    """Give the address of a provider's server, whether it answers or not."""
+    """Return the address of a provider's server, whether it answers or not."""
     return addresses().get(provider) or f"http://127.0.0.1:{USUAL_PORTS[provider]}/v1"
 
 
 def answering(places: Mapping[str, str] | None = None) -> tuple[Server, ...]:
-    """Give the servers that answer, all asked at once, in the order of their providers; at most 0.3 s are waited."""
+    """Return the servers that answer, all asked at once, in the order of their providers; at most 0.3 s are waited."""
     found: tuple[Server, ...] = run_sync(_answering(addresses() if places is None else places))
     return found
 
 
 def models_at(address: str, key: str, seconds: float) -> tuple[str, ...] | None:
-    """Give the models that a server says it serves; None where it does not say in time."""
+    """Return the models that a server says it serves; None where it does not say in time."""
     names: tuple[str, ...] | None = run_sync(_models(address, key, seconds))
     return names
 
@@ -117,5 +117,5 @@ async def _models(address: str, key: str, seconds: float) -> tuple[str, ...] | N
 
 
 def _names(told: Iterable[object]) -> list[str]:
-    """Give the names that can be shown and given again; a server is believed nothing."""
+    """Return the names that can be shown and given again; a server is believed nothing."""
     return [n for n in told if isinstance(n, str) and n.isprintable() and 0 < len(n) <= _LONGEST_NAME]

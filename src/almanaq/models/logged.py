@@ -27,13 +27,13 @@ class DebugLog:
 
 
 def debug_log_from_environment() -> DebugLog | None:
-    """Give the log that ALMANAQ_DEBUG_LOG names; ALMANAQ_DEBUG_LOG_TEXTS=1 lets texts in."""
+    """Return the log that ALMANAQ_DEBUG_LOG names; ALMANAQ_DEBUG_LOG_TEXTS=1 lets texts in."""
     file = os.environ.get("ALMANAQ_DEBUG_LOG")
     return DebugLog(Path(file), os.environ.get("ALMANAQ_DEBUG_LOG_TEXTS", "") in ("1", "true", "yes")) if file else None
 
 
 def redacted(text: str, secrets: tuple[str, ...] = ()) -> str:
-    """Give a text without keys: neither those named nor anything that looks like one."""
+    """Return a text without keys: neither those named nor anything that looks like one."""
     for secret in secrets:
         if len(secret) > 3:
             text = text.replace(secret, "[key]")
@@ -49,7 +49,7 @@ class LoggedModel:
         self._lock = threading.Lock()
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the reply, logged."""
+        """Return the reply, logged."""
         started = time.time()
         try:
             completion = await self._model.complete(prompt)

@@ -42,7 +42,7 @@ class MeteredModel:
         return self.budget.usage
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the reply; raises BudgetExceeded before a call that might not fit."""
+        """Return the reply; raises BudgetExceeded before a call that might not fit."""
         limits = (self.budget, *budgets())
         most = self._most(prompt, limits)
         while not _reserved(limits, most):  # noqa: ASYNC110 - calls settle in any loop; an asyncio.Event has one

@@ -61,11 +61,11 @@ class MiniLM:
             self._forward = (forward or NumpyForward)(weights, shape)
 
     def encode(self, texts: Sequence[str]) -> Array:
-        """Give one unit vector for each text."""
+        """Return one unit vector for each text."""
         return normalised(self.pooled([encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]))
 
     def pooled(self, ids: Sequence[Sequence[int]]) -> Array:
-        """Give the mean of the last layer over the tokens of each text, which are given by their numbers."""
+        """Return the mean of the last layer over the tokens of each text, which are given by their numbers."""
         found = np.zeros((len(ids), self._width), np.float32)
         for group, width in _groups([len(each) for each in ids], self._longest):
             padded, held = np.zeros((len(group), width), np.int32), np.zeros((len(group), width), np.float32)
@@ -91,6 +91,6 @@ def _groups(lengths: Sequence[int], longest: int) -> Iterator[tuple[list[int], i
 
 
 def _padded(tokens: int) -> int:
-    """Give to how many tokens a text is padded, by its own length: its vector must not hang on its company."""
+    """Return to how many tokens a text is padded, by its own length: its vector must not hang on its company."""
     step = 4 if tokens <= 16 else 8
     return -(-tokens // step) * step

@@ -28,7 +28,7 @@ class NumpyForward:
         self._weights, self._shape = weights, shape
 
     def __call__(self, ids: NDArray[np.int32], held: Array) -> Array:
-        """Give the mean of the last layer over the tokens of each text."""
+        """Return the mean of the last layer over the tokens of each text."""
         weights = self._weights
         states = weights["embeddings.word_embeddings.weight"][ids]
         states = states + weights["embeddings.position_embeddings.weight"][: ids.shape[1]]

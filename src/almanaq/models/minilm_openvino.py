@@ -40,7 +40,7 @@ class OpenVinoForward:
         self._model: Any = core.compile_model(_Graph(weights, shape).model(), "CPU", settings)
 
     def __call__(self, ids: NDArray[np.int32], held: Array) -> Array:
-        """Give the mean of the last layer over the tokens of each text."""
+        """Return the mean of the last layer over the tokens of each text."""
         found: Array = self._model([ids, held])[0].copy()
         return found
 
@@ -69,7 +69,7 @@ class _Graph:
         self._weights, self._shape = weights, shape
 
     def model(self) -> Any:
-        """Give the model from token numbers and a mask to one vector for each text."""
+        """Return the model from token numbers and a mask to one vector for each text."""
         import openvino
 
         op = self._op

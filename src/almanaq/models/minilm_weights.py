@@ -30,12 +30,12 @@ _SECONDS = 600
 
 
 def weights_are_here() -> bool:
-    """Say whether a folder with the weights is there, installed or fetched before; it is not read."""
+    """Return whether a folder with the weights is there, installed or fetched before; it is not read."""
     return _folder() is not None
 
 
 def checked_folder() -> Path:
-    """Give the folder of all-MiniLM-L6-v2, its weights checked; they are fetched where they are nowhere.
+    """Return the folder of all-MiniLM-L6-v2, its weights checked; they are fetched where they are nowhere.
 
     Raises:
         ModelError: the weights are not the published ones, or are not here and cannot be fetched.
@@ -51,7 +51,7 @@ def checked_folder() -> Path:
 
 
 def read_tensors(file: Path) -> dict[str, NDArray[np.float32]]:
-    """Give the arrays of a safetensors file: the length of a header of JSON, the header, the numbers."""
+    """Return the arrays of a safetensors file: the length of a header of JSON, the header, the numbers."""
     data = file.read_bytes()
     start = 8 + int.from_bytes(data[:8], "little")
     header: dict[str, Any] = json.loads(data[8:start])

@@ -73,7 +73,7 @@ def open_models(
     cache: bool = True,
     settings: ModelSettings | None = None,
 ) -> Models:
-    """Give the models that a name or an object stands for; nothing is loaded or called yet.
+    """Return the models that a name or an object stands for; nothing is loaded or called yet.
 
     Args:
         spec: "local" (also None), "local:NAME" (a model of the hub, or a folder), "openai:MODEL", "replay:FILE" (what a
@@ -119,7 +119,7 @@ def open_models(
 
 
 def models_of(language: LanguageModel, batching: Batching | None = None) -> Models:
-    """Give the models that an opened language model makes, which is wrapped already, beside the lexical embedder."""
+    """Return the models that an opened language model makes, which is wrapped already, beside the lexical embedder."""
     from almanaq.models.lexical import LexicalEmbedder
     from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
@@ -136,7 +136,7 @@ def _batched(plain: PromptedReader, language: LanguageModel, batching: Batching 
 
 
 def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedder:
-    """Give the embedder of a name: `lexical`, `static`, `local`, `openai:MODEL`, or a path or hub name with a slash.
+    """Return the embedder of a name: `lexical`, `static`, `local`, `openai:MODEL`, or a path or hub name with a slash.
 
     `local` resolves to `lexical` where the extra `local` is not installed; the result's `name` says so.
     """
@@ -166,7 +166,7 @@ def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedd
 
 
 def wrapped(model: LanguageModel, settings: ModelSettings, cache: bool) -> LanguageModel:
-    """Give a model inside the standard wrappers that the settings ask for, in the order of wrappers.WRAPPERS."""
+    """Return a model inside the standard wrappers that the settings ask for, in the order of wrappers.WRAPPERS."""
     from almanaq.models.wrappers import WRAPPERS
 
     arguments = _arguments(model, settings, cache)
@@ -177,7 +177,7 @@ def wrapped(model: LanguageModel, settings: ModelSettings, cache: bool) -> Langu
 
 
 def _arguments(model: LanguageModel, settings: ModelSettings, cache: bool) -> dict[object, dict[str, object]]:
-    """Give the wrappers that the settings ask for, each with its arguments."""
+    """Return the wrappers that the settings ask for, each with its arguments."""
     from almanaq.models.cached import CachedModel
     from almanaq.models.concurrent import ConcurrentModel
     from almanaq.models.hedged import HedgedModel
@@ -223,7 +223,7 @@ def _local_models(embedder: Embedder, *, cache: bool = False) -> Models:
 
 
 def _added(spec: str) -> LanguageModel | Reader | None:
-    """Give the model that another package adds under a provider's name, None where none does."""
+    """Return the model that another package adds under a provider's name, None where none does."""
     provider, _, name = spec.partition(":")
     if provider in ("local", *PROVIDERS):
         return None

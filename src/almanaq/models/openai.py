@@ -90,11 +90,11 @@ class OpenAIModel:
         self._reasons = self._served = False
 
     def most_output_tokens(self, prompt: Prompt) -> int:
-        """Give how many tokens a reply to a prompt may have, hidden ones included."""
+        """Return how many tokens a reply to a prompt may have, hidden ones included."""
         return prompt.max_output_tokens + (_REASONING_ROOM if self._reasons else 0)
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the reply to a prompt; raises FailedCall for this call, ModelError when no call can succeed."""
+        """Return the reply to a prompt; raises FailedCall for this call, ModelError when no call can succeed."""
         request, form = self._form(prompt)
         stream = ChatStream(prompt.pieces, self.secrets) if prompt.pieces and "stream" in request else None
         try:
@@ -139,7 +139,7 @@ class OpenAIModel:
         )
 
     def _form(self, prompt: Prompt) -> tuple[Mapping[str, Any], str]:
-        """Give all of a request but its messages, and how it is written: the same for all that differ in these."""
+        """Return all of a request but its messages, and how it is written: the same for all that differ in these."""
         most, streams, refused = self.most_output_tokens(prompt), prompt.pieces is not None, self._refused
         place = id(prompt.schema), prompt.name, most, streams, prompt.verdict, refused
         found = self._forms.get(place)
@@ -152,7 +152,7 @@ class OpenAIModel:
         return found[1], found[2]
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
-        """Give all of a request but its messages."""
+        """Return all of a request but its messages."""
         limit_name = "max_tokens" if "max_completion_tokens" in self._refused else "max_completion_tokens"
         request: dict[str, Any] = {
             "model": self._model,
@@ -170,7 +170,7 @@ class OpenAIModel:
         return {key: value for key, value in request.items() if key not in self._refused}
 
     def _usage(self, content: Mapping[str, Any], prompt: Prompt) -> Usage:
-        """Give what the reply says it cost; where it says nothing, an estimate from the lengths of the texts."""
+        """Return what the reply says it cost; where it says nothing, an estimate from the lengths of the texts."""
         written = stated_tokens(
             content, "completion_tokens", most=lambda: self.most_output_tokens(prompt), told=self._base_url
         )
@@ -187,7 +187,7 @@ class OpenAIModel:
 
 
 def _written(request: Mapping[str, Any], prompt: Prompt) -> str:
-    """Give what is written of a request after its messages."""
+    """Return what is written of a request after its messages."""
     parts = []
     for name, value in request.items():
         if name == "response_format" and prompt.schema is not None:
@@ -199,7 +199,7 @@ def _written(request: Mapping[str, Any], prompt: Prompt) -> str:
 
 
 def _body(form: str, prompt: Prompt) -> bytes:
-    """Give the body of a request whose end is written already; what comes first is the same in most requests."""
+    """Return the body of a request whose end is written already; what comes first is the same in most requests."""
     said = [
         f'{{"role": "{m.role}", "content": {quoted_once(m.content) if m.role == "system" else quoted(m.content)}}}'
         for m in prompt.messages
@@ -248,11 +248,11 @@ class OpenAIEmbedder:
         self.usage = Usage()
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give unit vectors of what is searched with, shape (len(texts), dimensions)."""
+        """Return unit vectors of what is searched with, shape (len(texts), dimensions)."""
         return self._asked([self._prefixes.question + text for text in texts], 0)
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give unit vectors of what is searched, shape (len(texts), dimensions)."""
+        """Return unit vectors of what is searched, shape (len(texts), dimensions)."""
         return self._asked([self._prefixes.document + text for text in texts], 1)
 
     def _asked(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
@@ -266,7 +266,7 @@ class OpenAIEmbedder:
         return np.concatenate([await self._batched(batch, kind) for batch in batches])
 
     async def _batched(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
-        """Give the vectors of one batch; it is tried again here, as an embedding is never "unknown"."""
+        """Return the vectors of one batch; it is tried again here, as an embedding is never "unknown"."""
         for attempt in range(self._attempts):
             try:
                 return await self._embed(texts, kind)
@@ -308,7 +308,7 @@ class OpenAIEmbedder:
         return normalised(vectors)
 
     def _vectors(self, content: Mapping[str, Any], count: int, usage: Usage) -> NDArray[np.float32]:
-        """Give the vectors of a reply in the order of the texts; raises FailedCall, with what it cost, for others."""
+        """Return the vectors of a reply in the order of the texts; raises FailedCall, with what it cost, for others."""
         try:
             items = sorted(content["data"], key=lambda item: item["index"])
             with np.errstate(over="ignore"):
@@ -335,7 +335,7 @@ class OpenAIEmbedder:
 
 
 def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str, str]:
-    """Give the server's address and the key to send, from arguments, else from the environment."""
+    """Return the server's address and the key to send, from arguments, else from the environment."""
     address = (base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
     if not _is_address(address):
         raise address_error(address, OPENAI)

@@ -35,7 +35,7 @@ _TOO_LONG = ("context_length", "context length", "maximum context", "too many to
 
 
 def refused_feature(status: int, message: str, used: Collection[str]) -> str | None:
-    """Give the feature of a request that the server does not support, by its own words; None when it is not that."""
+    """Return the feature of a request that the server does not support, by its own words; None when it is not that."""
     if status not in (400, 404, 415, 422, 500, 501):
         return None
     said = message.lower()
@@ -46,7 +46,7 @@ def refused_feature(status: int, message: str, used: Collection[str]) -> str | N
 def status_failure(
     status: int, message: str, *, model: str, base_url: str, retry_after: float | None, served: bool = True
 ) -> ModelError:
-    """Give the error for a reply with an HTTP status that is not 200; `served`: other calls have succeeded."""
+    """Return the error for a reply with an HTTP status that is not 200; `served`: other calls have succeeded."""
     said = redacted(" ".join(message.split())[:300])
     lower = said.lower()
     if 300 <= status < 400:
@@ -82,7 +82,7 @@ def status_failure(
 
 
 def connection_failure(problem: NoReply, *, base_url: str, served: bool) -> ModelError:
-    """Give the error for a call without a reply; a server that has answered before may well come back."""
+    """Return the error for a call without a reply; a server that has answered before may well come back."""
     if problem.timed_out:
         return FailedCall(str(problem), usage=_ONE_CALL, sure=False)
     if served or problem.arrived:
@@ -92,7 +92,7 @@ def connection_failure(problem: NoReply, *, base_url: str, served: bool) -> Mode
 
 
 def message_of(body: bytes) -> str:
-    """Give what a refusal says, in whichever of the usual forms."""
+    """Return what a refusal says, in whichever of the usual forms."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -113,7 +113,7 @@ def _repeated(found: object) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Give the seconds that a server asks to wait, at most LONGEST_WAIT; None when it names none."""
+    """Return the seconds that a server asks to wait, at most LONGEST_WAIT; None when it names none."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         try:
             asked = float(headers.get(name, "")) * unit
@@ -125,7 +125,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def decoded(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any]:
-    """Give the JSON object in the body of a reply.
+    """Return the JSON object in the body of a reply.
 
     Raises:
         FailedCall: it is broken; ModelError: it is of another protocol, and none of the right one has come before.
@@ -160,7 +160,7 @@ def _other_dialect(base_url: str, body: bytes) -> ModelError:
 
 
 def first_text(content: Mapping[str, Any]) -> str:
-    """Give what a chat reply says, whole or not; "" where it says nothing."""
+    """Return what a chat reply says, whole or not; "" where it says nothing."""
     try:
         text = content["choices"][0]["message"]["content"]
     except (LookupError, TypeError):
@@ -169,7 +169,7 @@ def first_text(content: Mapping[str, Any]) -> str:
 
 
 def text_of(content: Mapping[str, Any], usage: Usage) -> Completion:
-    """Give the completion in a chat reply; raises FailedCall, with what it cost, where there is no whole one."""
+    """Return the completion in a chat reply; raises FailedCall, with what it cost, where there is no whole one."""
     try:
         choice = content["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")

@@ -16,7 +16,7 @@ _TOLD = 0.5
 
 
 def verdict_chances(content: Mapping[str, Any]) -> Mapping[str, float] | None:
-    """Give the probabilities of the VERDICTS as `value` of a JSON reply, together 1; None where they are not told.
+    """Return the probabilities of the VERDICTS as `value` of a JSON reply, together 1; None where they are not told.
 
     Each token's likeliest alternatives are followed for as long as what is written leaves several verdicts open. One
     that was not written, and would leave several open too, counts for each of them alike.
@@ -43,7 +43,7 @@ def verdict_chances(content: Mapping[str, Any]) -> Mapping[str, float] | None:
 
 
 def _token(told: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
-    """Give a token and the probabilities of what might stand in its place, itself included."""
+    """Return a token and the probabilities of what might stand in its place, itself included."""
     others = told.get("top_logprobs") or ()
     alternatives = {str(other["token"]): _chance(other) for other in others}
     return str(told["token"]), {**alternatives, str(told["token"]): _chance(told)}
@@ -57,7 +57,7 @@ def _chance(told: Mapping[str, Any]) -> float:
 
 
 def _fitting(written: str) -> Sequence[str] | None:
-    """Give the verdicts that a reply so far may still have as its value; None before its value begins."""
+    """Return the verdicts that a reply so far may still have as its value; None before its value begins."""
     begun = _VALUE.search(written)
     return None if begun is None else tuple(_begun_by(written[begun.end() :].lower()))
 

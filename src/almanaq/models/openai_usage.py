@@ -14,12 +14,12 @@ _warned = set[str]()
 
 
 def most_tokens(texts: Iterable[str]) -> int:
-    """Give how many tokens texts can be at most: no tokenizer makes more of them than there are bytes."""
+    """Return how many tokens texts can be at most: no tokenizer makes more of them than there are bytes."""
     return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
 
 
 def stated_tokens(content: Mapping[str, Any], name: str, *, most: Callable[[], int], told: str) -> int | None:
-    """Give the tokens that a reply says were read or written, None where it says nothing.
+    """Return the tokens that a reply says were read or written, None where it says nothing.
 
     A number that cannot be one counts as the most that the call can have cost, with a warning.
 
@@ -47,7 +47,7 @@ def stated_tokens(content: Mapping[str, Any], name: str, *, most: Callable[[], i
 
 
 def hidden_tokens(content: Mapping[str, Any]) -> int:
-    """Give the number of output tokens that went into reasoning and are not in the text."""
+    """Return the number of output tokens that went into reasoning and are not in the text."""
     usage = content.get("usage")
     details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
     hidden = details.get("reasoning_tokens") if isinstance(details, dict) else None
@@ -55,7 +55,7 @@ def hidden_tokens(content: Mapping[str, Any]) -> int:
 
 
 def known_tokens(content: Mapping[str, Any]) -> int:
-    """Give the number of input tokens that the server says it had computed for an equal prefix before."""
+    """Return the number of input tokens that the server says it had computed for an equal prefix before."""
     usage = content.get("usage")
     if not isinstance(usage, dict):
         return 0

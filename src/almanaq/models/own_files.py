@@ -28,7 +28,7 @@ def make_own(file: Path) -> None:
 
 
 def own_temporary() -> Path:
-    """Give a folder for temporary files that others can neither read nor have put there: one for each user."""
+    """Return a folder for temporary files that others can neither read nor have put there: one for each user."""
     user = getattr(os, "getuid", lambda: "user")()
     folder = Path(tempfile.gettempdir()) / f"almanaq-{user}"
     with suppress(OSError):

@@ -22,7 +22,7 @@ class Piece:
 
 
 def cut_into_parts(passages: Sequence[str], tokens: int) -> list[list[Piece]]:
-    """Give parts of at most about `tokens` tokens each, which together hold every word, in order."""
+    """Return parts of at most about `tokens` tokens each, which together hold every word, in order."""
     parts: list[list[Piece]] = []
     room = 0
     for number, passage in enumerate(passages):
@@ -37,7 +37,7 @@ def cut_into_parts(passages: Sequence[str], tokens: int) -> list[list[Piece]]:
 
 
 def _pieces(text: str, tokens: int) -> Iterator[tuple[int, str]]:
-    """Give (start, words) of pieces of one passage, each of at most about `tokens` tokens."""
+    """Yield (start, words) of pieces of one passage, each of at most about `tokens` tokens."""
     start = 0
     limit = max(1, tokens * 4 - 32)
     while estimate_tokens(text[start:]) + 6 > tokens and len(text) - start > 1:
@@ -50,13 +50,13 @@ def _pieces(text: str, tokens: int) -> Iterator[tuple[int, str]]:
 
 
 def _fitting(text: str, start: int, limit: int) -> int:
-    """Give how many characters from `start` on have at most `limit` bytes, at least one."""
+    """Return how many characters from `start` on have at most `limit` bytes, at least one."""
     piece = text[start : start + limit]
     return max(1, len(piece.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")))
 
 
 def _cut(text: str, start: int, end: int) -> int:
-    """Give the best place to cut before `end`, not so early that parts become many."""
+    """Return the best place to cut before `end`, not so early that parts become many."""
     if end >= len(text):
         return len(text)
     for pattern in _BREAKS:

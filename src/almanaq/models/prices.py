@@ -18,12 +18,12 @@ class Price:
     output: float = 0.0
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
-        """Give the dollars that one call with these tokens costs."""
+        """Return the dollars that one call with these tokens costs."""
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
 
 def price_of(model: str, file: Path | None = None) -> Price | None:
-    """Give the price that `file` states for a model, None when it states none.
+    """Return the price that `file` states for a model, None when it states none.
 
     Args:
         model: the name that the server knows the model by.

@@ -86,7 +86,7 @@ class PromptedReader:
         self.dropped_quotes = self.unparsed = self.repairs = 0
 
     async def read(self, call: TextCall) -> TextReply:
-        """Give what the document says; raises FailedCall when the model fails or its reply cannot be used."""
+        """Return what the document says; raises FailedCall when the model fails or its reply cannot be used."""
         reply = await self._read(call)
         return await self.typed(call, reply)
 
@@ -117,7 +117,7 @@ class PromptedReader:
         return parsed, usage
 
     async def _combined(self, call: TextCall, replies: Sequence[TextReply]) -> TextReply:
-        """Give one reply for the replies to the parts of a document, in as many rounds as their length needs."""
+        """Return one reply for the replies to the parts of a document, in as many rounds as their length needs."""
         usage = sum((reply.usage for reply in replies), Usage())
         telling = [reply for reply in replies if reply.value is not None or any(reply.verdicts.values())]
         if len(telling) < 2:
@@ -141,7 +141,7 @@ class PromptedReader:
         return TextReply(parsed.value, parsed.verdicts, _best_quotes(telling, parsed.value), usage + spent)
 
     async def typed(self, call: TextCall, reply: TextReply) -> TextReply:
-        """Give the reply with its value in the form of its type; one that has none is asked again, once."""
+        """Return the reply with its value in the form of its type; one that has none is asked again, once."""
         if call.type == "text" or call.function == "summary" or reply.value is None:
             return reply
         value = parse_typed(reply.value, call.type)
@@ -168,7 +168,7 @@ def _frame(
     parts: int,
     count: int,
 ) -> tuple[Frame, dict[str, object]]:
-    """Give the prompt of a question without its documents, and the schema of its replies: few differ in a query."""
+    """Return the prompt of a question without its documents, and the schema of its replies: few differ in a query."""
     call = TextCall(function, (), question, type_, options, compared, from_rows, about)
     name = "summarise" if function == "summary" else "answer_list" if type_ == "list" else "answer"
     file = prompt_file(name)
@@ -176,7 +176,7 @@ def _frame(
 
 
 def _parsed(completion: Completion, call: TextCall) -> ParsedReply:
-    """Give what a reply says, with how likely each literal is where the model's server told."""
+    """Return what a reply says, with how likely each literal is where the model's server told."""
     parsed = parse_reply(completion.text, call)
     told = completion.chances
     if told is None or not call.yes_or_no:
@@ -186,7 +186,7 @@ def _parsed(completion: Completion, call: TextCall) -> ParsedReply:
 
 
 def asked_values(call: TextCall) -> dict[str, object]:
-    """Give what a prompt says of a call, its document apart."""
+    """Return what a prompt says of a call, its document apart."""
     form = FORMS[call.type]
     said: dict[str, object] = {"question": call.question, "from_rows": call.from_rows, "about": call.about}
     said |= {"options": call.options, "compared": call.compared, "form": form}
@@ -208,7 +208,7 @@ class PromptedLinker:
         self._model = model
 
     async def link(self, request: LinkRequest) -> tuple[str, ...]:
-        """Give the values that mean the same as the literal, in the column's order."""
+        """Return the values that mean the same as the literal, in the column's order."""
         same = tuple(v for v in request.values if canonical(v) == canonical(request.literal))
         if same or not request.values:
             return same
@@ -224,7 +224,7 @@ class PromptedLinker:
 
 
 def _parse_links(text: str) -> tuple[frozenset[str], bool]:
-    """Give the values chosen, and whether a row has to hold all of them."""
+    """Return the values chosen, and whether a row has to hold all of them."""
     reply = parse_object(text)
     values = reply.get("values")
     if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
@@ -233,7 +233,7 @@ def _parse_links(text: str) -> tuple[frozenset[str], bool]:
 
 
 async def asked(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P]) -> tuple[P, Usage, int]:
-    """Give a model's reply as `parse` reads it, what it cost, and how many times (0 or 1) it had to be repaired.
+    """Return a model's reply as `parse` reads it, what it cost, and how many times (0 or 1) it had to be repaired.
 
     Raises:
         UnusableReply: the reply and its repair were both refused by `parse`.
@@ -273,7 +273,7 @@ def _finding(reply: TextReply) -> str:
 
 
 def _best_quotes(replies: Sequence[TextReply], value: str | None) -> tuple[Quote, ...]:
-    """Give quotes of the parts that say what the whole says, else of any."""
+    """Return quotes of the parts that say what the whole says, else of any."""
     if value is None:
         return ()
     agreeing = [r for r in replies if r.value is not None and canonical(r.value) == canonical(value)]

@@ -27,7 +27,7 @@ class Place:
 
 
 def place_of(provider: str, base_url: str | None = None, api_key: str | None = None) -> Place:
-    """Give where a provider's models are, what is given by hand first; raise ModelError for a missing setting."""
+    """Return where a provider's models are, what is given by hand first; raise ModelError for a missing setting."""
     if provider == "openai":
         return Place(base_url, api_key)
     if provider == "azure":
@@ -37,7 +37,7 @@ def place_of(provider: str, base_url: str | None = None, api_key: str | None = N
 
 
 def call_timeout(usual: float) -> float:
-    """Give the seconds after which a call is given up: ALMANAQ_TIMEOUT, else what is usual."""
+    """Return the seconds after which a call is given up: ALMANAQ_TIMEOUT, else what is usual."""
     said = os.environ.get("ALMANAQ_TIMEOUT")
     if not said:
         return usual

@@ -13,7 +13,7 @@ _MOST = 3
 
 
 def located(quotes: Sequence[tuple[int, str]], pieces: Sequence[Piece]) -> tuple[tuple[Quote, ...], int]:
-    """Give the quotes that stand in the pieces shown, with their places in the document, and how many do not.
+    """Return the quotes that stand in the pieces shown, with their places in the document, and how many do not.
 
     Args:
         quotes: (number of the piece as shown, from 1 on; words). White space and case may differ from the document;

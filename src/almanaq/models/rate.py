@@ -66,7 +66,7 @@ class Rate:
         return few_enough and (self.tokens is None or tokens <= self.tokens)
 
     def _wait(self, now: float, requests: int, tokens: int) -> float:
-        """Give the seconds until enough of the past has left the window."""
+        """Return the seconds until enough of the past has left the window."""
         for moment, old_requests, old_tokens in self._past:
             requests, tokens = requests - old_requests, tokens - old_tokens
             if self._fits(requests, tokens):
@@ -85,7 +85,7 @@ class RateLimitedModel:
         self._model, self._rate = model, rate
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the reply, once the rate allowed the call."""
+        """Return the reply, once the rate allowed the call."""
         expected = sum(estimate_tokens(m.content) for m in prompt.messages) + prompt.max_output_tokens // 4
         while wait := self._rate.enter(expected):  # noqa: ASYNC110 - the time to wait is known, and nobody signals it
             await asyncio.sleep(wait)

@@ -82,7 +82,7 @@ class RecordingModel:
             self._out.close()
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the other's reply, recorded."""
+        """Return the other's reply, recorded."""
         try:
             completion = await self._model.complete(prompt)
         except asyncio.CancelledError:
@@ -130,7 +130,7 @@ class ReplayingModel:
         self._queues = PerLoop(ReplyOrder)
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the recorded reply; raises ModelError, with the nearest recorded prompt, where there is none."""
+        """Return the recorded reply; raises ModelError, with the nearest recorded prompt, where there is none."""
         messages = _messages(prompt)
         with self._lock:
             places = self._places.get(_key(prompt.name, messages))
@@ -167,7 +167,7 @@ class ReplayingModel:
 
 
 def read_record(file: Path) -> tuple[str, list[Exchange]]:
-    """Give the model's name and the exchanges of a record; raises SourceError where it is none."""
+    """Return the model's name and the exchanges of a record; raises SourceError where it is none."""
     try:
         head, *lines = file.read_text("utf-8").splitlines()
         about = json.loads(head)

@@ -69,7 +69,7 @@ class Bundle:
 
 
 def file_hash(*files: Path) -> str:
-    """Give a hash of the contents of files, in the order of their names: the snapshot of a source made of files."""
+    """Return a hash of the contents of files, in the order of their names: the snapshot of a source made of files."""
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
@@ -87,7 +87,7 @@ def write_bundle(bundle: Bundle, file: Path) -> None:
 
 
 def read_bundle(file: Path) -> Bundle:
-    """Give the bundle in a file; raises SourceError when there is none that can be read."""
+    """Return the bundle in a file; raises SourceError when there is none that can be read."""
     try:
         content = json.loads(file.read_text("utf-8"))
         if content.pop("format") != FORMAT:
@@ -116,7 +116,7 @@ class Recording:
         self.models = Models(models.name, reader, _RecordingLinker(models.linker, self._links), models.embedder)
 
     def bundle(self, query: str, *, snapshot: str = "", plan: str = "", parameters: Sequence[object] = ()) -> Bundle:
-        """Give what was said so far."""
+        """Return what was said so far."""
         reader = self._inner.reader
         said = tuple(self._replies), tuple(self._links)
         values = tuple(str(value) for value in parameters)
@@ -129,7 +129,7 @@ class _RecordingReader:
         self._reader, self._replies = reader, replies
 
     async def read(self, call: TextCall) -> TextReply:
-        """Give the reply, kept."""
+        """Return the reply, kept."""
         try:
             reply = await self._reader.read(call)
         except asyncio.CancelledError:
@@ -148,14 +148,14 @@ class _RecordingLinker:
         self._linker, self._links = linker, links
 
     async def link(self, request: LinkRequest) -> tuple[str, ...]:
-        """Give the values, kept."""
+        """Return the values, kept."""
         values = await self._linker.link(request)
         self._links.append((request.column, request.literal, values))
         return values
 
 
 def replay_models(bundle: Bundle, *, snapshot: str = "", embedder: Embedder | None = None) -> Models:
-    """Give models that say what a bundle holds, and ask nobody.
+    """Return models that say what a bundle holds, and ask nobody.
 
     Args:
         snapshot: the hash of the data at hand; one that differs from the bundle's is refused.
@@ -188,7 +188,7 @@ class ReplayReader:
         self._queues = PerLoop(ReplyOrder)
 
     async def read(self, call: TextCall) -> TextReply:
-        """Give the recorded reply; raises ModelError where the bundle has none."""
+        """Return the recorded reply; raises ModelError where the bundle has none."""
         place = self._places.get(call_hash(call))
         if place is None:
             raise ModelError(
@@ -213,13 +213,13 @@ class _ReplayLinker:
         self._links = {(column, literal): values for column, literal, values in bundle.links}
 
     async def link(self, request: LinkRequest) -> tuple[str, ...]:
-        """Give the recorded values; raises ModelError where there are none."""
+        """Return the recorded values; raises ModelError where there are none."""
         if (request.column, request.literal) not in self._links:
             raise ModelError(f"the bundle does not say what {request.literal!r} in {request.column} means")
         return self._links[request.column, request.literal]
 
 
 def call_hash(call: TextCall) -> str:
-    """Give the identity of a text call, without its text: a bundle holds none of the documents."""
+    """Return the identity of a text call, without its text: a bundle holds none of the documents."""
     told = astuple(call)[:-2]  # where the question and the document come from makes no other reply of it
     return hashlib.sha256(json.dumps(told).encode("utf-8", "surrogatepass")).hexdigest()

@@ -48,7 +48,7 @@ class CacheStats:
 
 
 def default_cache_file() -> Path:
-    """Give the cache file that ALMANAQ_CACHE names, else the one in ALMANAQ_CACHE_DIR or the user's cache folder."""
+    """Return the cache file that ALMANAQ_CACHE names, else the one in ALMANAQ_CACHE_DIR or the user's cache folder."""
     if os.environ.get("ALMANAQ_CACHE"):
         return Path(os.environ["ALMANAQ_CACHE"])
     if os.environ.get("ALMANAQ_CACHE_DIR"):
@@ -72,12 +72,12 @@ class ReplyCache:
         self._unwritten: dict[bytes, str] = {}
 
     def get(self, key: bytes) -> str | None:
-        """Give the reply kept for a request, None when there is none that is whole."""
+        """Return the reply kept for a request, None when there is none that is whole."""
         with self._lock:
             return self._kept(self._open(), key)
 
     def find(self, keys: Sequence[bytes]) -> list[str | None]:
-        """Give the replies kept for several requests, as `get` gives each; reserves none."""
+        """Return the replies kept for several requests, as `get` gives each; reserves none."""
         with self._lock:
             kept = self._all_kept(self._open(), keys)
         return [kept.get(key) for key in keys]
@@ -86,7 +86,7 @@ class ReplyCache:
         return self._all_kept(connection, (key,)).get(key)
 
     def _all_kept(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """Give those of the replies that are there, and whole."""
+        """Return those of the replies that are there, and whole."""
         found = {key: self._unwritten[key] for key in keys if key in self._unwritten} if self._unwritten else {}
         for part in _parts(keys):
             try:
@@ -212,7 +212,7 @@ class ReplyCache:
             _log.debug("a lease in %s could not be ended; it ends by itself", self.file)
 
     def stats(self) -> CacheStats:
-        """Give how many replies are kept, in all and for each model. Raises SourceError where the file is damaged."""
+        """Return how many replies are kept, in all and for each model. Raises SourceError where the file is damaged."""
         with self._lock, self._reading() as connection:
             rows = connection.execute("SELECT model, count(*) FROM reply GROUP BY model ORDER BY model").fetchall()
         size = self.file.stat().st_size if self.file else 0
@@ -296,7 +296,10 @@ def _sum(key: bytes, text: str) -> bytes:
 
 
 def _runs(until: object, now: float) -> bool:
-    """Say whether a lease still runs; one that ends later than any can was dated by a clock that has been set back."""
+    """Return whether a lease still runs.
+
+    One that ends later than any can was dated by a clock that has been set back.
+    """
     return isinstance(until, int | float) and now < until <= now + LEASE_SECONDS
 
 

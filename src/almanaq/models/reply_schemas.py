@@ -34,7 +34,7 @@ class ParsedReply:
 
 
 def reply_schema(call: TextCall) -> dict[str, object]:
-    """Give the JSON schema of the reply to a text call."""
+    """Return the JSON schema of the reply to a text call."""
     value: dict[str, object] = {"type": ["string", "null"]}
     if call.type == "list":
         value = {"type": ["array", "null"], "items": one_of(*call.options) if call.options else {"type": "string"}}
@@ -50,18 +50,20 @@ def reply_schema(call: TextCall) -> dict[str, object]:
 
 
 def link_schema(values: Sequence[str], *, several: bool = False) -> dict[str, object]:
-    """Give the JSON schema of a reply that chooses some of `values`, and says whether a row has to hold all of them."""
+    """Return the JSON schema of a reply that chooses some of `values`, and says whether a row has to hold
+    all of them.
+    """
     properties: dict[str, object] = {"values": {"type": "array", "items": {"type": "string", "enum": list(values)}}}
     return _object(properties | ({"every": {"type": "boolean"}} if several else {}))
 
 
 def item_schema(calls: Sequence[TextCall]) -> dict[str, object]:
-    """Give the JSON schema of a reply to several text calls: `item1`, `item2` and so on."""
+    """Return the JSON schema of a reply to several text calls: `item1`, `item2` and so on."""
     return _object({f"item{number}": reply_schema(call) for number, call in enumerate(calls, 1)})
 
 
 def parse_object(text: str) -> dict[str, object]:
-    """Give the JSON object that a reply consists of; a code fence or visible reasoning around it is forgiven."""
+    """Return the JSON object that a reply consists of; a code fence or visible reasoning around it is forgiven."""
     try:
         try:
             content = json.loads(text)
@@ -78,12 +80,12 @@ def parse_object(text: str) -> dict[str, object]:
 
 
 def parse_reply(text: str, call: TextCall) -> ParsedReply:
-    """Give what a reply to a text call says; raises MalformedReply for anything that the schema does not allow."""
+    """Return what a reply to a text call says; raises MalformedReply for anything that the schema does not allow."""
     return parse_content(parse_object(text), call)
 
 
 def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
-    """Give what the object of a reply says; raises MalformedReply as `parse_reply` does."""
+    """Return what the object of a reply says; raises MalformedReply as `parse_reply` does."""
     known = {"value", "verdicts", "quotes"}
     if "value" not in content or set(content) - known:
         raise MalformedReply(
@@ -100,7 +102,7 @@ def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
 
 
 def _settled(value: str | None, verdicts: object, quotes: tuple[tuple[int, str], ...], call: TextCall) -> ParsedReply:
-    """Give the reply to a question that yes or no settles, whose value is the verdict.
+    """Return the reply to a question that yes or no settles, whose value is the verdict.
 
     Verdicts beside it, which were not asked for, must not say otherwise: what was meant would be left open.
     """
@@ -132,7 +134,7 @@ def _value(value: object, options: Sequence[str]) -> str | None:
 
 
 def _list(value: object, options: Sequence[str]) -> str | None:
-    """Give a list as JSON; a reply in one text is read as people write lists."""
+    """Return a list as JSON; a reply in one text is read as people write lists."""
     if isinstance(value, list):
         if not all(isinstance(item, str | int | float) for item in value):
             raise MalformedReply('"value" must be an array of strings, or null')

@@ -31,7 +31,7 @@ class RetryingModel:
         self._model, self._attempts, self._base, self._longest = model, attempts, base, longest
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the first reply that succeeds; raises the last failure."""
+        """Return the first reply that succeeds; raises the last failure."""
         spent = Usage()
         attempt = forms = 0
         while True:

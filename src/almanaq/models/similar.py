@@ -9,13 +9,13 @@ from almanaq.text.words import stems
 
 
 def trigrams(text: str) -> frozenset[str]:
-    """Give the groups of three letters of a text, with its borders."""
+    """Return the groups of three letters of a text, with its borders."""
     padded = f"  {text.casefold()} "
     return frozenset(padded[i : i + 3] for i in range(len(padded) - 2))
 
 
 def similarity(one: str, other: str) -> float:
-    """Give how alike two short texts look, from 0 to 2: shared stems, and shared groups of letters.
+    """Return how alike two short texts look, from 0 to 2: shared stems, and shared groups of letters.
 
     >>> similarity("Italian", "italian food") > similarity("Italian", "Thai")
     True
@@ -27,7 +27,7 @@ def similarity(one: str, other: str) -> float:
 
 
 def most_similar(literal: str, values: Sequence[str], most: int) -> tuple[str, ...]:
-    """Give at most `most` of the values, those that look most like the literal, in their own order.
+    """Return at most `most` of the values, those that look most like the literal, in their own order.
 
     >>> most_similar("italian", ["Thai", "Italian", "Korean"], 1)
     ('Italian',)

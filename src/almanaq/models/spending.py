@@ -144,5 +144,5 @@ def record_read_in_parts() -> None:
 
 
 def budgets() -> tuple[Budget, ...]:
-    """Give the budgets of the accounts that are open."""
+    """Return the budgets of the accounts that are open."""
     return tuple(account.budget for account in _ACCOUNTS.get() if account.budget is not None)

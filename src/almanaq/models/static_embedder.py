@@ -64,7 +64,7 @@ class StaticEmbedder(SymmetricEmbedder):
         self._words = np.zeros((0, DIMENSIONS), np.float32)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give unit vectors, shape (len(texts), dimensions); a text without words gets a zero vector."""
+        """Return unit vectors, shape (len(texts), dimensions); a text without words gets a zero vector."""
         made = np.zeros((len(texts), DIMENSIONS), np.float32)
         with self._lock:
             if self._tokenizer is None:
@@ -107,7 +107,7 @@ def _tokenizer() -> Any:
 
 
 def _kept(file: Path) -> NDArray[np.float32]:
-    """Give the tokens' vectors, distilled if the file is not there. Raises SourceError where it is damaged."""
+    """Return the tokens' vectors, distilled if the file is not there. Raises SourceError where it is damaged."""
     try:
         if not file.is_file():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -130,7 +130,7 @@ def _sum(content: bytes) -> bytes:
 
 
 def distil() -> NDArray[np.float32]:
-    """Give a vector for each token of the vocabulary, shape (tokens, dimensions), scaled by the token's weight."""
+    """Return a vector for each token of the vocabulary, shape (tokens, dimensions), scaled by the token's weight."""
     vectors = _alone()
     centred = vectors - vectors.mean(axis=0)
     variances, axes = np.linalg.eigh(centred.T @ centred / len(centred))
@@ -141,7 +141,7 @@ def distil() -> NDArray[np.float32]:
 
 
 def _weights(tokens: int) -> NDArray[np.float64]:
-    """Give what each token of the vocabulary weighs, its frequency being by its number as the law of Zipf has it."""
+    """Return what each token of the vocabulary weighs, its frequency being by its number as the law of Zipf has it."""
     numbers = np.arange(tokens)
     rank = np.where(numbers >= _FIRST_WORD, numbers - _FIRST_WORD + 1, np.where(numbers >= _FIRST_SIGN, 200, tokens))
     probability = 1 / rank / (1 / rank).sum()
@@ -150,7 +150,7 @@ def _weights(tokens: int) -> NDArray[np.float64]:
 
 
 def _alone() -> NDArray[np.float64]:
-    """Give the model's vector for every token by itself: the mean over it and the marks around it."""
+    """Return the model's vector for every token by itself: the mean over it and the marks around it."""
     tokenizer = _tokenizer()
     first, last = (tokenizer.token_to_id(mark) for mark in ("[CLS]", "[SEP]"))
     model = load_minilm(precise=True)

@@ -67,7 +67,7 @@ class ChatStream:
             self._line(line.strip())
 
     def content(self) -> Mapping[str, Any]:
-        """Give the reply as one that was not streamed would be; `choices` is absent where the stream broke off."""
+        """Return the reply as one that was not streamed would be; `choices` is absent where the stream broke off."""
         if self._error is not None:
             return {"error": self._error}
         usage = {} if self._usage is None else {"usage": self._usage}
@@ -108,6 +108,6 @@ class ChatStream:
         return without("".join(self._texts), self._secrets)
 
     def _beginning_of_a_secret(self, text: str) -> int:
-        """Give how many characters at the end of a text may be those of a secret that goes on."""
+        """Return how many characters at the end of a text may be those of a secret that goes on."""
         begun = (secret[:n] for secret in self._secrets for n in range(1, len(secret)))
         return max((len(start) for start in begun if text.endswith(start)), default=0)

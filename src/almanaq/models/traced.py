@@ -10,7 +10,7 @@ from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 
 
 def traces_from_environment() -> bool:
-    """Say whether ALMANAQ_OTEL asks for spans."""
+    """Return whether ALMANAQ_OTEL asks for spans."""
     return os.environ.get("ALMANAQ_OTEL", "") in ("1", "true", "yes")
 
 
@@ -27,7 +27,7 @@ class TracedModel:
         self._tracer: Any = trace.get_tracer("almanaq")
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the reply, traced; a failure is recorded by its kind alone, as its words may hold those of a row."""
+        """Return the reply, traced; a failure is recorded by its kind alone, as its words may hold those of a row."""
         attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": self.name,

@@ -33,7 +33,7 @@ _BUSY_SECONDS = 60.0  # a writer holds the lock for milliseconds
 
 
 def default_cache_folder() -> Path:
-    """Give the folder of caches: ALMANAQ_CACHE_DIR, else almanaq in XDG_CACHE_HOME, else in ~/.cache."""
+    """Return the folder of caches: ALMANAQ_CACHE_DIR, else almanaq in XDG_CACHE_HOME, else in ~/.cache."""
     named = os.environ.get("ALMANAQ_CACHE_DIR")
     return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "almanaq"
 
@@ -59,11 +59,11 @@ class VectorStore:
         self._memory: dict[bytes, bytes] = {}
 
     def question_vectors(self, texts: Sequence[str]) -> Vectors:
-        """Give the unit vectors of what is searched with. Raises as `vectors` does."""
+        """Return the unit vectors of what is searched with. Raises as `vectors` does."""
         return self._vectors(texts, "question")
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """Give the unit vectors of what is searched, shape (len(texts), dimensions); equal texts are embedded once.
+        """Return the unit vectors of what is searched, shape (len(texts), dimensions); equal texts are embedded once.
 
         Vectors of an embedder that says it is `cheap` are made anew each time rather than kept.
 
@@ -88,7 +88,7 @@ class VectorStore:
         return _stack([found[key] for key in keys], self.embedder.name)
 
     def unknown(self, texts: Sequence[str]) -> list[str]:
-        """Give the texts that would have to be embedded, each once. Raises SourceError as `vectors` does."""
+        """Return the texts that would have to be embedded, each once. Raises SourceError as `vectors` does."""
         keys = self._keys(texts, "document")
         found = self._read(keys)
         return list({key: text for key, text in zip(keys, texts, strict=True) if key not in found}.values())
@@ -167,7 +167,7 @@ def _stack(rows: Sequence[bytes], name: str) -> Vectors:
 
 
 def _file_name(name: str) -> str:
-    """Give a file name that people can read and no two embedders share."""
+    """Return a file name that people can read and no two embedders share."""
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:10]}"
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def normalised(vectors: NDArray[Any]) -> NDArray[np.float32]:
-    """Give the rows of a matrix at unit length, in single precision; a row of zeros stays as it is."""
+    """Return the rows of a matrix at unit length, in single precision; a row of zeros stays as it is."""
     single = np.asarray(vectors, np.float32)
     lengths = np.linalg.norm(single, axis=1, keepdims=True)
     return (single / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)

@@ -17,7 +17,7 @@ quoted_once = lru_cache(maxsize=_MOST)(encode_basestring_ascii)
 
 
 def written(value: Mapping[str, object], *, sort_keys: bool = False) -> str:
-    """Give what json.dumps writes of a schema; kept for the same object, which must not be changed afterwards."""
+    """Return what json.dumps writes of a schema; kept for the same object, which must not be changed afterwards."""
     place = id(value), sort_keys
     found = _kept.get(place)
     # The object is kept with its text, so that no other one can take its place in memory.

@@ -33,12 +33,12 @@ class Doubt:
     threshold: float
 
     def chance(self, figures: Mapping[str, float]) -> float:
-        """Give the chance, between 0 and 1, that one of the best tables answers."""
+        """Return the chance, between 0 and 1, that one of the best tables answers."""
         total = self.bias + sum(worth * figures.get(name, 0.0) for name, worth in self.worth.items())
         return 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
 
     def passes(self, chance: float) -> bool:
-        """Say whether a chance is high enough."""
+        """Return whether a chance is high enough."""
         return chance >= self.threshold
 
 
@@ -63,7 +63,7 @@ class DoubtingIndex(Protocol):
     """An index that can tell how sure it is."""
 
     def find(self, questions: Sequence[str], k: int) -> list[Found]:
-        """Give rankings as `search` does, each with the chance that it holds an answer."""
+        """Return rankings as `search` does, each with the chance that it holds an answer."""
 
 
 def find(index: TableIndex, questions: Sequence[str], k: int) -> list[Found]:

@@ -160,7 +160,9 @@ def _form_of(found: Any) -> str:
 
 
 def _answers_batches(found: object) -> bool:
-    """Say whether an object answers several questions at once in a way of its own: its `retrieve_batch` is written."""
+    """Return whether an object answers several questions at once in a way of its own: its
+    `retrieve_batch` is written.
+    """
     own = getattr(type(found), "retrieve_batch", None)
     return callable(own) and own not in (
         AbsCustomEmbeddingRetriever.retrieve_batch,
@@ -244,7 +246,7 @@ def _has(found: object, *methods: str) -> bool:
 
 
 def _takes(method: Callable[..., object], parameter: str) -> bool:
-    """Say whether a method takes a keyword."""
+    """Return whether a method takes a keyword."""
     parameters = inspect.signature(method).parameters.values()
     return any(each.name == parameter or each.kind is each.VAR_KEYWORD for each in parameters)
 

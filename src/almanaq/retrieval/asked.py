@@ -29,7 +29,7 @@ class Asked:
     pieces: bool = False
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Give the rankings.
+        """Return the rankings.
 
         Raises:
             BenchmarkError: it gave something that is no table, a table twice, or a score that is no number.
@@ -50,7 +50,7 @@ class AskedTogether:
     name: str
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Give the rankings. Raises BenchmarkError as `Asked`, and where not every question has its result."""
+        """Return the rankings. Raises BenchmarkError as `Asked`, and where not every question has its result."""
         check_k(k)
         blank: list[Any] = [[] for _ in questions]
         told = {
@@ -82,7 +82,7 @@ class VectorClient:
     vectors: NDArray[np.float32]
 
     def search(self, collection_name: str, query_vector: Any, limit: int = 10, **_: Any) -> list[_Point]:  # noqa: ARG002
-        """Give the tables whose vectors are nearest by their cosine."""
+        """Return the tables whose vectors are nearest by their cosine."""
         own = normalised(np.atleast_2d(np.ravel(np.asarray(query_vector, dtype=np.float32))))[0]
         scores = (self.vectors @ own).astype(np.float32)
         found = top_k(scores, min(limit, len(self.ids)))
@@ -108,7 +108,7 @@ def _ranking(name: str, question: str, found: Iterable[Any], k: int, pieces: boo
 
 
 def _best(listed: Mapping[TableId, float | None], k: int) -> Ranking:
-    """Give the first k in their order; scored by rank where scores are missing or rise."""
+    """Return the first k in their order; scored by rank where scores are missing or rise."""
     best = list(listed.items())[:k]
     scores = [score for _, score in best if score is not None]
     if len(scores) < len(best) or scores != sorted(scores, reverse=True):
@@ -117,7 +117,7 @@ def _best(listed: Mapping[TableId, float | None], k: int) -> Ranking:
 
 
 def _identified(item: Any, name: str) -> tuple[TableId, float | None]:
-    """Give the table and the score of an item: (database_id, table_id), with a score after it, or beside the pair."""
+    """Return the table and the score of an item: (database_id, table_id), with a score after it, or beside the pair."""
     try:
         if isinstance(item, str):
             raise TypeError

@@ -59,7 +59,7 @@ class AspectsIndex:
     store: VectorStore
 
     def scores(self, questions: Sequence[str]) -> dict[str, Scores]:
-        """Give the cosines by view, each of shape (questions, tables): a table's highest where it has several."""
+        """Return the cosines by view, each of shape (questions, tables): a table's highest where it has several."""
         asked = self.store.question_vectors(questions)
         found = {}
         for name, vectors in self.vectors.items():
@@ -71,13 +71,13 @@ class AspectsIndex:
 
 
 def main_text(table: Table, fields: Sequence[Field]) -> str:
-    """Give the text of a table's first vector: prose would push header and cells out of the embedder's window."""
+    """Return the text of a table's first vector: prose would push header and cells out of the embedder's window."""
     short = [name for name in fields if name not in (Field.DESCRIPTION, Field.KEYS, Field.DATABASE)] or fields
     return table_text(table, short, max_chars=MAX_CHARS)
 
 
 def _views(fields: Sequence[Field], rows: int) -> Mapping[str, Callable[[Table], list[str]]]:
-    """Give what makes the texts of each view; every view has at least one text per table."""
+    """Return what makes the texts of each view; every view has at least one text per table."""
     inside = [name for name in fields if name in (Field.HEADER, Field.CELLS)]
     titles = [name for name in fields if name in (Field.TITLE, Field.SECTION)]
     views: dict[str, Callable[[Table], list[str]]] = {

@@ -23,7 +23,7 @@ class NoRetriever:
     name: str = "none"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> _Nothing:
-        """Give an index without tables."""
+        """Return an index without tables."""
         return _Nothing()
 
 
@@ -51,7 +51,7 @@ class Oracle:
     name: str = "oracle"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> _Gold:
-        """Give an index that knows the answers."""
+        """Return an index that knows the answers."""
         return _Gold(self.gold)
 
 

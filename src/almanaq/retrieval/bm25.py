@@ -90,17 +90,17 @@ class BM25Index:
     analyzer: Analyzer
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Give for each question the k best of the tables that share a term with it."""
+        """Return for each question the k best of the tables that share a term with it."""
         return search(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
-        """Give the scores, shape (questions, tables); -inf where no term is shared."""
+        """Return the scores, shape (questions, tables); -inf where no term is shared."""
         sums = self.sums(questions)
         sums[sums == 0] = -np.inf
         return sums
 
     def sums(self, questions: Sequence[str]) -> Scores:
-        """Give the scores with 0 where no term is shared, as fusion needs them."""
+        """Return the scores with 0 where no term is shared, as fusion needs them."""
         sums = np.zeros((len(questions), len(self.ids)), dtype=np.float32)
         for row, question in zip(sums, questions, strict=True):
             for term, times in Counter(self.analyzer.terms(question)).items():
@@ -119,7 +119,7 @@ class Postings:
     held: NDArray[np.int64]
 
     def starts(self) -> NDArray[np.int64]:
-        """Give where each term's postings start, and after the last, where all end."""
+        """Return where each term's postings start, and after the last, where all end."""
         return np.concatenate([[0], np.cumsum(self.held)]).astype(np.int64)
 
 
@@ -151,12 +151,12 @@ class PostingsWriter:
         return BM25Index(self.ids, self.terms, made.starts(), made.tables, scores, self.analyzer)
 
     def means(self) -> dict[str, float]:
-        """Give the mean length of each field over the tables that have it."""
+        """Return the mean length of each field over the tables that have it."""
         lengths = {name: np.frombuffer(each, dtype=np.int32) for name, each in self.lengths.items()}
         return {name: float(each[each > 0].mean()) if (each > 0).any() else 1.0 for name, each in lengths.items()}
 
     def postings(self, options: BM25Options, means: Mapping[str, float]) -> Postings:
-        """Give the postings of all terms, in their order, tables in theirs.
+        """Return the postings of all terms, in their order, tables in theirs.
 
         `means` are the field lengths that tables are measured against.
         """
@@ -174,7 +174,7 @@ class PostingsWriter:
         return Postings(*(np.concatenate([getattr(each, part) for each in blocks]) for part in Postings.__slots__))
 
     def _block(self, first: int, after: int, options: BM25Options, means: Mapping[str, float]) -> Postings:
-        """Give the postings of the terms from `first` to before `after`."""
+        """Return the postings of the terms from `first` to before `after`."""
         size = max(1, len(self.ids))
         keys, parts = [], []
         for name, buffer in self.words.items():

@@ -69,13 +69,13 @@ class Checked(Generic[D]):
         self._bounds = least, most
 
     def all(self) -> NDArray[D]:
-        """Give the whole array."""
+        """Return the whole array."""
         if self._left:
             self._check(range(len(self._sums)))
         return self._array
 
     def run(self, start: int, stop: int) -> NDArray[D]:
-        """Give the items from `start` to before `stop`, of which there must be as many."""
+        """Return the items from `start` to before `stop`, of which there must be as many."""
         if self._left and stop > start:
             first, last = (self._head + start * self._row) >> _SHIFT, (self._head + stop * self._row - 1) >> _SHIFT
             if self._seen.find(0, max(first, 0), last + 1) >= 0:
@@ -85,7 +85,7 @@ class Checked(Generic[D]):
         return self._array[start:stop]
 
     def at(self, places: NDArray[Any]) -> NDArray[D]:
-        """Give the items at some places."""
+        """Return the items at some places."""
         if len(places) and not 0 <= int(places.min()) <= int(places.max()) < len(self._array):
             raise Damaged(self._file, "it has no items at some places that are named")
         if self._left and len(places):
@@ -168,7 +168,9 @@ def write_sums(folder: Path) -> str:
 
 
 def read_sums(folder: Path, expected: str) -> Sums:
-    """Give the checksums of a folder. Raises OSError or ValueError where they are missing or not the ones expected."""
+    """Return the checksums of a folder. Raises OSError or ValueError where they are missing or not
+    the ones expected.
+    """
     content = (folder / SUMS).read_bytes()
     if _hash(content) != expected:
         raise ValueError(f"{folder.name}/{SUMS} does not hold what was written")

@@ -52,7 +52,7 @@ class _Catalog(Protocol):
 
 
 def schema_retriever() -> Retriever:
-    """Give the retriever for the relations of a source: words only, weighed as for the schemas of databases."""
+    """Return the retriever for the relations of a source: words only, weighed as for the schemas of databases."""
     weights = choose_weights(parse_fields(FIELDS), several=True, sight="lexical")
     return Rerank(weights=weights.questions)
 
@@ -85,7 +85,7 @@ class TableChooser:
 
 
 def links(relations: Sequence[_Relation]) -> dict[str, list[str]]:
-    """Give for each relation those it shares a key with, declared or evident from names, in either direction."""
+    """Return for each relation those it shares a key with, declared or evident from names, in either direction."""
     named: dict[str, list[str]] = {}
     for each in relations:
         for name in _names_of_key(each):
@@ -105,7 +105,7 @@ _KEY_ENDS = ("id", "code", "key", "no", "nr", "number")
 
 
 def _names_of_key(relation: _Relation) -> Iterator[str]:
-    """Give what columns of other relations are called that hold a relation's key: `customer_id`, or as the key is."""
+    """Yield what columns of other relations are called that hold a relation's key: `customer_id`, or as the key is."""
     plain = _plain(relation.name)
     one = plain.removesuffix("ies") + "y" if plain.endswith("ies") else plain.removesuffix("s")
     keys = relation.key if len(relation.key) == 1 else [c.name for c in relation.columns if _plain(c.name) == "id"]
@@ -120,7 +120,7 @@ def _plain(name: str) -> str:
 
 
 def with_partners(ranked: Sequence[str], joined: dict[str, list[str]], most: int = MOST_TABLES) -> tuple[str, ...]:
-    """Give ranked tables and then those that link two of them, which a join over a table between them needs."""
+    """Return ranked tables and then those that link two of them, which a join over a table between them needs."""
     chosen = dict.fromkeys(ranked[:most])
     between: dict[str, int] = {}
     for name in ranked:

@@ -65,7 +65,7 @@ class Dense:
 def texts_by_table(
     corpus: Corpus, texts_of: Callable[[Table], Iterable[str]]
 ) -> tuple[list[TableId], list[str], NDArray[np.intp]]:
-    """Give the tables of a corpus, their texts one after the other, and where each table's begin.
+    """Return the tables of a corpus, their texts one after the other, and where each table's begin.
 
     Raises:
         SourceError: the corpus is empty or repeats an id.
@@ -92,11 +92,11 @@ class DenseIndex:
     store: VectorStore
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Give for each question the k tables of the highest cosine."""
+        """Return for each question the k tables of the highest cosine."""
         return search(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
-        """Give the cosines, shape (questions, tables): a table's highest where it has several vectors."""
+        """Return the cosines, shape (questions, tables): a table's highest where it has several vectors."""
         if not questions:
             return np.zeros((0, len(self.starts)), np.float32)
         cosines = self.store.question_vectors(questions) @ self.vectors.T
@@ -106,7 +106,7 @@ class DenseIndex:
 
 
 def row_texts(table: Table, fields: Sequence[Field]) -> list[str]:
-    """Give each row as one text: the table's declared titles, then column and cell in pairs."""
+    """Return each row as one text: the table's declared titles, then column and cell in pairs."""
     if Field.CELLS not in fields:
         return []
     titles = _titles(table, fields)
@@ -117,7 +117,9 @@ def row_texts(table: Table, fields: Sequence[Field]) -> list[str]:
 
 
 def column_texts(table: Table, fields: Sequence[Field]) -> list[str]:
-    """Give each column as one text: the table's declared titles, then its name and its distinct cells, as declared."""
+    """Return each column as one text: the table's declared titles, then its name and its distinct
+    cells, as declared.
+    """
     titles = _titles(table, fields)
     names = table.header if Field.HEADER in fields else ()
     columns: list[tuple[str, ...]] = list(zip(*table.rows, strict=True)) if Field.CELLS in fields else []

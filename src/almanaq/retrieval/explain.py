@@ -14,7 +14,7 @@ _CELLS = 6  # matching cells that are shown
 
 
 def explained(question: str, table: Table, fields: Sequence[Field], analyzer: Analyzer | None = None) -> list[str]:
-    """Give lines: each declared field's text with the question's terms in it, then the cells of the rows with most.
+    """Return lines: each declared field's text with the question's terms in it, then the cells of the rows with most.
 
     Args:
         analyzer: makes terms as the index does; None: as an index does of which nothing else was said.
@@ -37,7 +37,7 @@ def explained(question: str, table: Table, fields: Sequence[Field], analyzer: An
 
 
 def matching_cells(asked: Mapping[str, None], table: Table, analyzer: Analyzer) -> list[str]:
-    """Give cells as `row 3, column: text`: those of the row with most of the asked terms first, and row by row."""
+    """Return cells as `row 3, column: text`: those of the row with most of the asked terms first, and row by row."""
     scored: list[tuple[int, int, int, str, str]] = []
     for number, row in enumerate(table.rows, 1):
         found = [{term for term in analyzer.terms(cell) if term in asked} for cell in row]
@@ -52,7 +52,7 @@ def matching_cells(asked: Mapping[str, None], table: Table, analyzer: Analyzer) 
 
 
 def _around(text: str, asked: Mapping[str, None], analyzer: Analyzer) -> str:
-    """Give a text; of a long one the piece in which the first of the asked terms stands."""
+    """Return a text; of a long one the piece in which the first of the asked terms stands."""
     if len(text) <= _CHARS:
         return text
     words = re.finditer(r"\S+", text)

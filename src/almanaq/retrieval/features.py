@@ -75,7 +75,7 @@ class Featurizer:
         self._place = np.full(len(self._rarity) - LOWEST_MARK + 1, -1, dtype=np.int64)
 
     def features(self, question: str, tables: Sequence[int], association: WordAssociation | None = None) -> Floats:
-        """Give the features of the tables of these numbers, shape (tables, FEATURES)."""
+        """Return the features of the tables of these numbers, shape (tables, FEATURES)."""
         asked = self._asked(question)
         if asked is None or not len(tables):
             return np.zeros((len(tables), len(FEATURES)), dtype=np.float32)
@@ -111,7 +111,7 @@ class Featurizer:
             self._place[numbers] = -1
 
     def unknown(self, question: str) -> float:
-        """Give the share of a question's words that stand in no table; 1 where it has none."""
+        """Return the share of a question's words that stand in no table; 1 where it has none."""
         terms = set(self._streams.analyzer.terms(question))
         return sum(term not in self._streams.terms for term in terms) / len(terms) if terms else 1.0
 
@@ -161,7 +161,7 @@ def _gather(streams: TermStreams, tables: Sequence[int]) -> _Texts:
 
 
 def _columns(tokens: NDArray[np.int32], owners: Ints) -> Ints:
-    """Give the column that each token stands in: the count of cells since its row, or the header, began."""
+    """Return the column that each token stands in: the count of cells since its row, or the header, began."""
     cells = np.cumsum(tokens == CELL)
     line = np.maximum.accumulate(np.where((tokens == ROW) | (tokens <= FIRST_FIELD), np.arange(len(tokens)), 0))
     place = np.clip(cells - cells[line] - 1, 0, _MOST_COLUMNS - 1) if len(tokens) else cells
@@ -223,14 +223,14 @@ def _compare(asked: _Asked, texts: _Texts, place: Ints, rarity: Floats) -> Float
 
 
 def _in_rows(texts: _Texts, hits: Ints, at: Ints, terms: int) -> NDArray[np.bool_]:
-    """Give which of the question's terms each row holds, of these places in its cells."""
+    """Return which of the question's terms each row holds, of these places in its cells."""
     held = np.zeros((len(texts.row_tables), terms), dtype=bool)
     held[texts.rows[hits], at] = True
     return held
 
 
 def _best_two(in_row: NDArray[np.bool_], mass: Floats, tables: Ints, size: int) -> Floats:
-    """Give the share of the best row of each table, with what one other row adds to it at most."""
+    """Return the share of the best row of each table, with what one other row adds to it at most."""
     if not len(tables):
         return np.zeros(size, dtype=np.float32)
     shares = in_row @ mass
@@ -244,7 +244,7 @@ def _best_two(in_row: NDArray[np.bool_], mass: Floats, tables: Ints, size: int) 
 def _by_column(
     texts: _Texts, hits: Ints, at: Ints, shape: tuple[int, ...]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Give what rows hold in columns whose name has a word of the question, and what columns hold, name included."""
+    """Return what rows hold in columns whose name has a word of the question, and what columns hold, name included."""
     size, _, terms = shape
     names, cells = (texts.groups[hits] == group for group in (_HEADER, _CELLS))
     named = np.zeros(size * _MOST_COLUMNS, dtype=bool)
@@ -267,7 +267,7 @@ def _best(scores: Floats, tables: Ints, size: int) -> Floats:
 
 
 def _own_share(texts: _Texts, places: Ints, rarity: Floats, group: int, size: int) -> Floats:
-    """Give how much of a field's own idf mass stands in the question."""
+    """Return how much of a field's own idf mass stands in the question."""
     own = np.flatnonzero((texts.tokens >= 0) & (texts.groups == group))
     worth = rarity[texts.tokens[own]]
     whole = np.bincount(texts.tables[own], weights=worth, minlength=size)
@@ -277,7 +277,7 @@ def _own_share(texts: _Texts, places: Ints, rarity: Floats, group: int, size: in
 
 
 def _pairs(asked: _Asked, texts: _Texts, places: Ints, hits: Ints, size: int) -> NDArray[np.bool_]:
-    """Give which pairs of the question stand together in each table."""
+    """Return which pairs of the question stand together in each table."""
     anywhere = np.zeros((size, len(asked.pair_worth)), dtype=bool)
     first = hits[:-1][np.diff(hits) == 1]
     found = asked.pairs[places[first], places[first + 1]]
@@ -287,7 +287,7 @@ def _pairs(asked: _Asked, texts: _Texts, places: Ints, hits: Ints, size: int) ->
 
 
 def _whole(asked: _Asked, texts: _Texts, places: Ints, hits: Ints) -> Ints:
-    """Give the places of terms in cells and column names that stand in the question word for word."""
+    """Return the places of terms in cells and column names that stand in the question word for word."""
     pieces = int(texts.pieces[-1]) + 1
     length = np.bincount(texts.pieces[texts.tokens >= 0], minlength=pieces)
     held = np.bincount(texts.pieces[hits], minlength=pieces)
@@ -300,7 +300,7 @@ def _whole(asked: _Asked, texts: _Texts, places: Ints, hits: Ints) -> Ints:
 
 
 def _covers(texts: _Texts, inside: Ints, places: Ints, size: int, terms: int) -> tuple[NDArray[np.bool_], ...]:
-    """Give which terms are covered by whole cells of several words, by any whole cells, and by column names."""
+    """Return which terms are covered by whole cells of several words, by any whole cells, and by column names."""
     covers = [np.zeros((size, terms), dtype=bool) for _ in range(3)]
     cells = texts.groups[inside] == _CELLS
     long = np.bincount(texts.pieces[inside], minlength=1)[texts.pieces[inside]] > 1

@@ -45,7 +45,7 @@ class GraphIndex:
     store: VectorStore
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Give for each question k tables of a high cosine, the highest first."""
+        """Return for each question k tables of a high cosine, the highest first."""
         check_k(k)
         if not questions:
             return []

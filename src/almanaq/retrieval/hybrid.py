@@ -52,17 +52,17 @@ class HybridIndex:
         return self.lexical.ids
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Give for each question the k tables of the highest fused score."""
+        """Return for each question the k tables of the highest fused score."""
         return search(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
-        """Give the fused scores, shape (questions, tables)."""
+        """Return the fused scores, shape (questions, tables)."""
         own = standardized(self.lexical.sums(questions)) + self.weight * standardized(self.dense.scores(questions))
         return own + self.company * self.databases.pooled(own) if self.company else own
 
 
 def standardized(scores: Scores) -> Scores:
-    """Give each row in standard deviations above its mean; zeros for a row that tells no table from another."""
+    """Return each row in standard deviations above its mean; zeros for a row that tells no table from another."""
     centred = scores - scores.mean(axis=1, keepdims=True)
     spread = scores.std(axis=1, keepdims=True)
     spread[spread < 1e-6] = 1.0

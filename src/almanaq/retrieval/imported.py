@@ -19,7 +19,7 @@ def look_here() -> None:
 
 
 def import_object(name: str, kind: str) -> Any:
-    """Give the object that `module:object` names, made where it names a class.
+    """Return the object that `module:object` names, made where it names a class.
 
     Args:
         kind: what the object is to be, for messages.

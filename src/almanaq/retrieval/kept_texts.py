@@ -59,7 +59,7 @@ class TextPacker:
 def unpacked(
     packed: Checked[np.uint8], blocks: NDArray[np.int64], number: int
 ) -> tuple[str, list[str], list[list[str]]]:
-    """Give description, keys and rows of a table, as far as they were indexed. Raises ValueError where damaged."""
+    """Return description, keys and rows of a table, as far as they were indexed. Raises ValueError where damaged."""
     block = int(np.searchsorted(blocks[:, 0], number, side="right")) - 1
     start, end = int(blocks[block, 1]), int(blocks[block + 1, 1])
     try:

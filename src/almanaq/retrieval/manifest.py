@@ -31,19 +31,19 @@ class NamedSegment:
 
 
 def segment_name(name: object) -> str:
-    """Give a segment's name. Raises ValueError for one that may lie elsewhere than in the index."""
+    """Return a segment's name. Raises ValueError for one that may lie elsewhere than in the index."""
     if not isinstance(name, str) or not _SEGMENT.fullmatch(name):
         raise ValueError(f"{name!r:.60} is no name of a segment")
     return name
 
 
 def damaged(folder: Path, error: Exception) -> SourceError:
-    """Give the error for an index that cannot be read."""
+    """Return the error for an index that cannot be read."""
     return SourceError(f"the index {folder} is damaged ({error}): build it again with `almanaq index`")
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Give what a manifest says.
+    """Return what a manifest says.
 
     Raises:
         SourceError: there is none, it is not as it was written, or another version of almanaq wrote it.
@@ -84,7 +84,10 @@ def check_folder(folder: Path) -> None:
 
 
 def _is_ours(manifest: Path, *, unreadable: bool) -> bool:
-    """Say whether a manifest is an index of tables', of any version; `unreadable` answers where it cannot be read."""
+    """Return whether a manifest is an index of tables', of any version.
+
+    `unreadable` answers where it cannot be read.
+    """
     try:
         told = json.loads(manifest.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -39,7 +39,7 @@ class Judge(Protocol):
     def name(self) -> str: ...
 
     def judge(self, questions: Sequence[str], texts: Sequence[Sequence[str]]) -> Sequence[Verdict]:
-        """Give for each question a score for each of its texts, higher for a better fit."""
+        """Return for each question a score for each of its texts, higher for a better fit."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class JudgedIndex:
     candidates: int
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Give the k best; those that the judge did not read follow the others in their order.
+        """Return the k best; those that the judge did not read follow the others in their order.
 
         Where its reply cannot be used, the order is that of before: `find` says for which questions.
 
@@ -89,7 +89,7 @@ class JudgedIndex:
         return [found.ranking for found in self.find(questions, k)]
 
     def find(self, questions: Sequence[str], k: int) -> list[Found]:
-        """Give rankings as `search` does, each with the fault of the judge's reply."""
+        """Return rankings as `search` does, each with the fault of the judge's reply."""
         check_k(k)
         found = self.first.search(questions, max(k, self.candidates))
         read = [ranking[: self.candidates] for ranking in found]
@@ -105,7 +105,7 @@ class CrossEncoderJudge:
         self._encoder = encoder
 
     def judge(self, questions: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Give the cross-encoder's scores."""
+        """Return the cross-encoder's scores."""
         return [self._encoder.scores(question, own).tolist() for question, own in zip(questions, texts, strict=True)]
 
 
@@ -120,7 +120,7 @@ class LanguageModelJudge:
         self._model = model
 
     def judge(self, questions: Sequence[str], texts: Sequence[Sequence[str]]) -> list[Verdict]:
-        """Give scores that fall along the model's order; all questions are asked side by side."""
+        """Return scores that fall along the model's order; all questions are asked side by side."""
 
         async def all_orders() -> list[Verdict]:
             return await asyncio.gather(*map(self._scores, questions, texts))

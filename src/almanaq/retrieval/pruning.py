@@ -67,7 +67,7 @@ class Term:
 
 
 def score_tables(terms: Sequence[Term], places: NDArray[np.intp]) -> Scores:
-    """Give the scores of some tables, whose places are given in order."""
+    """Return the scores of some tables, whose places are given in order."""
     scores = np.zeros(len(places), dtype=np.float32)
     for term in sorted(terms, key=lambda term: -term.worth):
         term.add_to(scores, places)
@@ -75,7 +75,7 @@ def score_tables(terms: Sequence[Term], places: NDArray[np.intp]) -> Scores:
 
 
 def best_tables(terms: Sequence[Term], size: int, k: int, dead: NDArray[np.int64]) -> tuple[NDArray[np.intp], Scores]:
-    """Give the places of the k best of `size` tables that hold a term, best first, and their scores.
+    """Return the places of the k best of `size` tables that hold a term, best first, and their scores.
 
     Equal scores are in the order of places; `dead` are places that count no more.
     """
@@ -100,7 +100,7 @@ def best_tables(terms: Sequence[Term], size: int, k: int, dead: NDArray[np.int64
 
 
 def _seen(scores: Scores, terms: Sequence[Term], postings: int) -> NDArray[np.intp]:
-    """Give the places of the tables that hold one of the terms and count, in order."""
+    """Return the places of the tables that hold one of the terms and count, in order."""
     if postings > _FEW * len(scores) or not postings:
         return np.flatnonzero(scores > 0)
     listed = np.sort(np.concatenate([part.tables + np.int32(part.base) for term in terms for part in term.parts]))
@@ -110,7 +110,7 @@ def _seen(scores: Scores, terms: Sequence[Term], postings: int) -> NDArray[np.in
 
 
 def _finished(scores: Scores, places: NDArray[np.intp], terms: Sequence[Term]) -> Scores:
-    """Give the scores of the places that are left, the last terms looked up."""
+    """Return the scores of the places that are left, the last terms looked up."""
     left = scores[places]
     for term in terms:
         term.add_to(left, places)
@@ -127,5 +127,5 @@ _ROUNDING = 1.000_01
 
 
 def _kth_best(scores: Scores, k: int) -> float:
-    """Give the k-th highest score; 0 where there are fewer."""
+    """Return the k-th highest score; 0 where there are fewer."""
     return float(np.partition(scores, len(scores) - k)[len(scores) - k]) if len(scores) >= k else 0.0

@@ -24,11 +24,11 @@ class Scorer(Protocol):
     def ids(self) -> Sequence[TableId]: ...
 
     def scores(self, questions: Sequence[str]) -> Scores:
-        """Give the scores, shape (questions, tables); -inf for a table that does not match at all."""
+        """Return the scores, shape (questions, tables); -inf for a table that does not match at all."""
 
 
 def search(index: Scorer, questions: Sequence[str], k: int) -> list[Ranking]:
-    """Give the rankings of an index that scores all its tables.
+    """Return the rankings of an index that scores all its tables.
 
     Raises:
         UsageError: k is not positive.
@@ -48,7 +48,7 @@ def check_k(k: int) -> None:
 
 
 def top_k(scores: Scores, k: int) -> NDArray[np.intp]:
-    """Give the positions of the k highest scores, highest first, equal ones by position; -inf is left out."""
+    """Return the positions of the k highest scores, highest first, equal ones by position; -inf is left out."""
     size = len(scores)
     if k < size:
         # Everything above the k-th score is in; of those equal to it, the first in corpus order.
@@ -63,7 +63,7 @@ def top_k(scores: Scores, k: int) -> NDArray[np.intp]:
 
 
 def route_databases(ranking: Ranking) -> tuple[tuple[str, float], ...]:
-    """Give the databases of a ranking, best first, by the pooled scores of their tables.
+    """Return the databases of a ranking, best first, by the pooled scores of their tables.
 
     A question that joins tables finds several of one database among its hits, so each hit adds its share to
     its database: its score above the last hit's, discounted by rank. Ties keep the order of first appearance.

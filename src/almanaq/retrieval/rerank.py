@@ -87,7 +87,9 @@ class Searches:
     databases: Databases
 
     def scores(self, questions: Sequence[str]) -> dict[str, Scores]:
-        """Give standardized scores by name, each of shape (questions, tables), and `cosine`, the best one as it is."""
+        """Return standardized scores by name, each of shape (questions, tables), and `cosine`, the best one
+        as it is.
+        """
         found = {"bm25": self.lexical.sums(questions)}
         if self.titles is not None:
             found["bm25_title"] = self.titles.sums(questions)
@@ -99,7 +101,7 @@ class Searches:
         return standard
 
     def first(self, scores: Mapping[str, Scores], questions: Sequence[str]) -> Scores:
-        """Give the fused score that candidates are taken by; -inf where, without vectors, nothing speaks for a table.
+        """Return the fused score that candidates are taken by; -inf where, without vectors, nothing speaks for a table.
 
         That is: it shares no word with the question, and neither does its database.
         """
@@ -123,11 +125,11 @@ class RerankIndex:
         return self.searches.lexical.ids
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Give for each question the k tables of the highest score; none where the question is without words."""
+        """Return for each question the k tables of the highest score; none where the question is without words."""
         return [found.ranking for found in self.find(questions, k)]
 
     def find(self, questions: Sequence[str], k: int) -> list[Found]:
-        """Give the rankings, and whether their best tables answer."""
+        """Return the rankings, and whether their best tables answer."""
         check_k(k)
         found: list[Found] = []
         for scored, rest in self.scored(questions, k):
@@ -142,7 +144,7 @@ class RerankIndex:
         return found
 
     def scored(self, questions: Sequence[str], k: int = 1) -> Iterator[tuple[Scored, NDArray[np.intp]]]:
-        """Give for each question its candidates with all that is known of them, and those behind them up to k."""
+        """Yield for each question its candidates with all that is known of them, and those behind them up to k."""
         for start in range(0, len(questions), BATCH):
             batch = questions[start : start + BATCH]
             scores = self.searches.scores(batch)
@@ -163,7 +165,7 @@ class Weighed:
     databases: Databases
 
     def scored(self, question: str, tables: NDArray[np.intp], own: Mapping[str, Scores]) -> Scored:
-        """Give the tables of these numbers by the linear score; `own` are their standardized scores by search."""
+        """Return the tables of these numbers by the linear score; `own` are their standardized scores by search."""
         worth = self.weights.worth
         features = self.featurizer.features(question, [int(table) for table in tables], self.weights.association)
         scores = features @ np.array([worth.get(name, 0.0) for name in FEATURES], dtype=np.float32)
@@ -194,7 +196,7 @@ class Scored:
     unknown: float
 
     def figures(self, size: int) -> dict[str, float]:
-        """Give what the chance that the best table answers is made of, for a corpus of so many tables."""
+        """Return what the chance that the best table answers is made of, for a corpus of so many tables."""
         odds = np.exp(self.scores - self.scores[0])
         return {
             **dict(zip(FEATURES, map(float, self.features[0]), strict=True)),
@@ -207,14 +209,14 @@ class Scored:
 
 
 def judged(ranking: Ranking, scored: Scored, weights: Weights, size: int) -> Found:
-    """Give a ranking with the chance that its best table answers, in a corpus of so many tables."""
+    """Return a ranking with the chance that its best table answers, in a corpus of so many tables."""
     doubt = weights.doubt
     chance = doubt.chance(scored.figures(size)) if doubt else None
     return Found(ranking, chance, fits=doubt is None or doubt.passes(chance or 0.0))
 
 
 def fused(standard: Mapping[str, Scores]) -> Scores:
-    """Give the untuned score that candidates are taken by: words, and the mean of all views by meaning."""
+    """Return the untuned score that candidates are taken by: words, and the mean of all views by meaning."""
     views = [scores for name, scores in standard.items() if name.startswith("dense")]
     first = standard["bm25"]
     return (first + sum(views) / len(views)).astype(np.float32) if views else first

@@ -87,7 +87,7 @@ class Opened:
 
 
 def default_embedder() -> str:
-    """Give `local` where its package and weights are installed, else `lexical`."""
+    """Return `local` where its package and weights are installed, else `lexical`."""
     return "local" if local_is_installed() else "lexical"
 
 
@@ -112,7 +112,9 @@ def open_retriever(name: str, parts: Parts) -> Opened:
 
 
 def sees_its_own(name: str) -> bool:
-    """Say whether a retriever sees a text of its own, whatever fields are declared: `--fields` is wrong usage then."""
+    """Return whether a retriever sees a text of its own, whatever fields are declared: `--fields` is
+    wrong usage then.
+    """
     return name.startswith("target-") or name in PUBLISHED_DENSE
 
 
@@ -258,7 +260,10 @@ def _summaries(parts: Parts) -> Opened:
 
 
 def _published_store(name: str, published: str, parts: Parts) -> tuple[VectorStore, str]:
-    """Give the store of the paper's embedder, or of the one that the user named; those of this machine are defaults."""
+    """Return the store of the paper's embedder, or of the one that the user named.
+
+    Those of this machine are defaults.
+    """
     from almanaq.models.model_names import open_embedder
     from almanaq.models.vector_store import VectorStore
 
@@ -289,7 +294,7 @@ def _oracle(parts: Parts) -> Opened:
 
 
 def _added(name: str) -> Retriever | None:
-    """Give the retriever that another package adds under a name, None where none does."""
+    """Return the retriever that another package adds under a name, None where none does."""
     from almanaq.retrieval.adapters import adapt
 
     found = load_plugin("almanaq.retrievers", name)
@@ -299,7 +304,7 @@ def _added(name: str) -> Retriever | None:
 
 
 def _imported(name: str) -> Retriever:
-    """Give the retriever that `module:object` names: ours, or one of the kinds that adapters knows."""
+    """Return the retriever that `module:object` names: ours, or one of the kinds that adapters knows."""
     from almanaq.retrieval.adapters import adapt
     from almanaq.retrieval.imported import import_object
 

@@ -92,7 +92,7 @@ class Segment:
         return len(self.digests)
 
     def part(self, term: int, base: int) -> Part | None:
-        """Give the postings of a term's hash, for tables numbered from `base` on; None where no table holds it."""
+        """Return the postings of a term's hash, for tables numbered from `base` on; None where no table holds it."""
         # Any block may lie on the way to a term: all are checked, once.
         terms = self.terms.all()
         place = int(np.searchsorted(terms, np.uint64(term)))
@@ -103,11 +103,11 @@ class Segment:
         return Part(base, self.tables.run(start, stop), self.weights.run(start, stop), total, squares)
 
     def stream(self, number: int) -> NDArray[np.int32]:
-        """Give the stream of a table."""
+        """Return the stream of a table."""
         return self.tokens.run(*_pair(self.streams, number))
 
     def held(self, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Give for hashes of terms how many tables hold each."""
+        """Return for hashes of terms how many tables hold each."""
         if not len(self.terms):
             return np.zeros(len(terms), dtype=np.int64)
         own = self.terms.all()
@@ -115,13 +115,13 @@ class Segment:
         return np.where(own[places] == terms, self.starts.at(places + 1) - self.starts.at(places), 0)
 
     def named(self, number: int) -> Named:
-        """Give what is to be shown of a table."""
+        """Return what is to be shown of a table."""
         line = self.names.run(*_pair(self.offsets, number)).tobytes()
         database, table, title, section, header = json.loads(line)
         return Named(TableId(database, table), title, section, tuple(header))
 
     def table(self, number: int) -> Table:
-        """Give a table as far as it was indexed. Raises ValueError where its text is damaged."""
+        """Return a table as far as it was indexed. Raises ValueError where its text is damaged."""
         named = self.named(number)
         description, keys, rows = unpacked(self.texts, self.blocks.all(), number)
         return Table(
@@ -129,7 +129,7 @@ class Segment:
         )
 
     def ids(self) -> list[TableId]:
-        """Give the ids of all tables, in order: read when the index is updated, not when it is searched."""
+        """Return the ids of all tables, in order: read when the index is updated, not when it is searched."""
         self.names.all()
         with (self.folder / "names.jsonl").open("rb") as names:
             return [TableId(*json.loads(line)[:2]) for line in names]
@@ -269,12 +269,12 @@ def _pair(values: Checked[np.int64], place: int) -> tuple[int, int]:
 
 
 def term_hash(term: str) -> int:
-    """Give the 64 bits that stand for a term on disk: two terms share them once in billions."""
+    """Return the 64 bits that stand for a term on disk: two terms share them once in billions."""
     return int.from_bytes(hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 def digest(table: Table, fields: Sequence[Field]) -> bytes:
-    """Give the hash of what is indexed and shown of a table."""
+    """Return the hash of what is indexed and shown of a table."""
     # Cells one by one: a value that moves to another column is a change.
     held = [table.rows if name is Field.CELLS else field_text(table, name) for name in fields]
     shown = [table.title, table.section, table.header, held]
@@ -283,12 +283,12 @@ def digest(table: Table, fields: Sequence[Field]) -> bytes:
 
 
 def count_terms(question: str, analyzer: Analyzer) -> Counter[int]:
-    """Give the hashes of a question's terms and how often each stands in it."""
+    """Return the hashes of a question's terms and how often each stands in it."""
     return Counter(term_hash(term) for term in analyzer.terms(question))
 
 
 def _taken(values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[Any]:
-    """Give ranges of an array, end to end; their positions are made for some thousands of ranges at a time."""
+    """Return ranges of an array, end to end; their positions are made for some thousands of ranges at a time."""
     taken = np.empty_like(values)
     done = 0
     for first in range(0, len(starts), _RANGES):
@@ -301,7 +301,10 @@ def _taken(values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.
 
 
 def _renumbered(tokens: array[int], order: NDArray[np.intp]) -> NDArray[np.int32]:
-    """Give streams with each term's number made its place in an order; marks stay. They are changed where they lie."""
+    """Return streams with each term's number made its place in an order.
+
+    Marks stay. They are changed where they lie.
+    """
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     made = np.frombuffer(tokens, dtype=np.int32)
@@ -312,7 +315,7 @@ def _renumbered(tokens: array[int], order: NDArray[np.intp]) -> NDArray[np.int32
 
 
 def _sums(weights: NDArray[np.float32], held: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Give per term the sums of its weights and of their squares. Every term is held by a table."""
+    """Return per term the sums of its weights and of their squares. Every term is held by a table."""
     starts = np.cumsum(held) - held
     if not len(starts):
         return np.zeros((0, 2), np.float32)

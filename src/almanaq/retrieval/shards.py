@@ -41,7 +41,7 @@ class Lengths:
         return Lengths({n: (a[0] + b[0], a[1] + b[1]) for n, (a, b) in pairs.items()}, self.tables + other.tables)
 
     def means(self) -> dict[str, float]:
-        """Give the mean length of each field over the tables that have it."""
+        """Return the mean length of each field over the tables that have it."""
         return {name: total / having if having else 1.0 for name, (total, having) in self.sums.items()}
 
 
@@ -57,7 +57,7 @@ class Shard:
 
 
 def shard_of(table: TableId, shards: int) -> int:
-    """Give the number of the shard that a table belongs to."""
+    """Return the number of the shard that a table belongs to."""
     told = f"{table.database}\0{table.table}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "little") % shards
 

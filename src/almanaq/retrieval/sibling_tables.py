@@ -28,7 +28,7 @@ class Databases:
     starts: NDArray[np.intp]
 
     def pooled(self, scores: Scores) -> Scores:
-        """Give each table the sum of the BEST scores above 0 in its database, shape as `scores`.
+        """Return each table the sum of the BEST scores above 0 in its database, shape as `scores`.
 
         In a corpus of one database all tables get the same, which changes no ranking: zeros are given.
         """
@@ -45,7 +45,7 @@ class Databases:
 
 
 def group_by_database(ids: Sequence[TableId]) -> Databases:
-    """Give the databases of a corpus' tables."""
+    """Return the databases of a corpus' tables."""
     numbers: dict[str, int] = {}
     of = np.array([numbers.setdefault(table.database, len(numbers)) for table in ids], dtype=np.intp)
     starts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(numbers)))])

@@ -74,7 +74,7 @@ class Recipe:
         return BM25Options(language=self.language)
 
     def told(self) -> dict[str, Any]:
-        """Give it as a manifest holds it."""
+        """Return it as a manifest holds it."""
         return {"fields": list(map(str, self.fields)), "language": self.language, "embedder": self.embedder}
 
 
@@ -102,11 +102,11 @@ class StoredIndex:
         return sum(len(s) - len(d) for s, d in zip(self.segments, self.dead, strict=True))
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Give for each question the k best of the tables that share a term with it."""
+        """Return for each question the k best of the tables that share a term with it."""
         return [tuple(Hit(named.id, score) for named, score in self.best(question, k)) for question in questions]
 
     def best(self, question: str, k: int) -> list[tuple[Named, float]]:
-        """Give the k best tables with what is shown of them, best first."""
+        """Return the k best tables with what is shown of them, best first."""
         check_k(k)
         places, scores = best_tables(self.terms(question), self.size, k, self.gone())
         return [(self.named(int(place)), float(score)) for place, score in zip(places, scores, strict=True)]
@@ -117,15 +117,15 @@ class StoredIndex:
         return sum(map(len, self.segments))
 
     def bases(self) -> NDArray[np.int64]:
-        """Give the place of each segment's first table."""
+        """Return the place of each segment's first table."""
         return np.cumsum([0, *map(len, self.segments)])[:-1]
 
     def gone(self) -> NDArray[np.int64]:
-        """Give the places of the dead."""
+        """Return the places of the dead."""
         return np.concatenate([base + dead for base, dead in zip(self.bases(), self.dead, strict=True)])
 
     def named(self, place: int) -> Named:
-        """Give what is shown of the table at a place. Raises SourceError where that is damaged."""
+        """Return what is shown of the table at a place. Raises SourceError where that is damaged."""
         segment, number = self._lies(place)
         try:
             return replace(segment.named(number), place=place)
@@ -133,7 +133,7 @@ class StoredIndex:
             raise damaged(self.folder, error) from error
 
     def table(self, place: int) -> Table:
-        """Give the table at a place, as far as it was indexed. Raises SourceError where its text is damaged."""
+        """Return the table at a place, as far as it was indexed. Raises SourceError where its text is damaged."""
         segment, number = self._lies(place)
         try:
             return segment.table(number)
@@ -141,13 +141,13 @@ class StoredIndex:
             raise damaged(self.folder, error) from error
 
     def _lies(self, place: int) -> tuple[Segment, int]:
-        """Give the segment of a place, and the table's number there."""
+        """Return the segment of a place, and the table's number there."""
         bases = self.bases()
         number = int(np.searchsorted(bases, place, side="right")) - 1
         return self.segments[number], place - int(bases[number])
 
     def terms(self, question: str) -> list[Term]:
-        """Give the terms of a question that tables hold, with their postings."""
+        """Return the terms of a question that tables hold, with their postings."""
         made = []
         for term, times in count_terms(question, self.analyzer).items():
             found = (s.part(term, int(base)) for base, s in zip(self.bases(), self.segments, strict=True))
@@ -290,7 +290,7 @@ def _opened(folder: Path, told: Mapping[str, Any]) -> StoredIndex:
 
 
 def _dead(told: list[int], size: int) -> NDArray[np.int64]:
-    """Give the numbers of a segment's dead tables. Raises ValueError where they are none."""
+    """Return the numbers of a segment's dead tables. Raises ValueError where they are none."""
     dead = np.array(told, dtype=np.int64 if told == [] else None)
     if dead.dtype != np.int64 or (len(dead) and not 0 <= dead.min() <= dead.max() < size):
         raise ValueError("it names dead tables that it does not hold")
@@ -298,7 +298,7 @@ def _dead(told: list[int], size: int) -> NDArray[np.int64]:
 
 
 def _known(index: StoredIndex) -> dict[TableId, tuple[int, int, bytes]]:
-    """Give where each live table lies, and the hash of its content."""
+    """Return where each live table lies, and the hash of its content."""
     known = {}
     for number, (segment, dead) in enumerate(zip(index.segments, index.dead, strict=True)):
         gone, digests = set(dead.tolist()), segment.digests.all()

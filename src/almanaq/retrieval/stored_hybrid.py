@@ -56,11 +56,11 @@ class StoredHybrid:
     exact: int = EXACT
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Give for each question the k tables of the highest fused score; the questions are embedded together."""
+        """Return for each question the k tables of the highest fused score; the questions are embedded together."""
         return [tuple(Hit(named.id, score) for named, score in found) for found in self._best(questions, k)]
 
     def best(self, question: str, k: int) -> list[tuple[Named, float]]:
-        """Give the k best tables with what is shown of them, best first."""
+        """Return the k best tables with what is shown of them, best first."""
         return self._best([question], k)[0]
 
     def _best(self, questions: Sequence[str], k: int) -> list[list[tuple[Named, float]]]:
@@ -78,7 +78,9 @@ class StoredHybrid:
         return VectorStore(None, self.embedder).question_vectors(questions)
 
     def candidates(self, question: str, vector: Vectors, k: int) -> Candidates:
-        """Give at least k tables, and CANDIDATES, where there are as many, with their scores in standard deviations."""
+        """Return at least k tables, and CANDIDATES, where there are as many, with their scores
+        in standard deviations.
+        """
         terms = self.index.terms(question)
         places, _ = best_tables(terms, self.index.size, max(k, CANDIDATES), self.index.gone())
         if self.index.size <= self.exact or not len(places):
@@ -104,7 +106,7 @@ class StoredHybrid:
         return self._gathered(np.arange(self.index.size))
 
     def _all(self, vector: Vectors) -> Scores:
-        """Give the cosine of every table; above `exact` piece by piece, so that memory stays small."""
+        """Return the cosine of every table; above `exact` piece by piece, so that memory stays small."""
         if self.index.size <= self.exact:
             cosines: Scores = self._matrix @ vector
             return cosines
@@ -113,7 +115,7 @@ class StoredHybrid:
         return np.concatenate([self._gathered(every[start : start + _CHUNK]) @ vector for start in starts])
 
     def _gathered(self, places: NDArray[np.intp]) -> Vectors:
-        """Give the vectors at some places, given in order, in single precision."""
+        """Return the vectors at some places, given in order, in single precision."""
         cuts = np.searchsorted(places, self.index.bases()[1:])
         parts = zip(np.split(places, cuts), self.index.bases(), self.index.segments, strict=True)
         return np.concatenate([s.vectors.at(part - base) for part, base, s in parts if s.vectors is not None]).astype(
@@ -122,7 +124,7 @@ class StoredHybrid:
 
 
 def standardized_words(terms: Sequence[Term], places: NDArray[np.intp], size: int) -> Scores:
-    """Give the words' scores of some places, given in order, in standard deviations above the mean of all tables.
+    """Return the words' scores of some places, given in order, in standard deviations above the mean of all tables.
 
     Words are taken as independent.
     """

@@ -43,15 +43,15 @@ class StoredRerank:
     own: Styles | None = None
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Give for each question the k tables of the highest score; none where the question is without words."""
+        """Return for each question the k tables of the highest score; none where the question is without words."""
         return [found.ranking for found in self.find(questions, k)]
 
     def find(self, questions: Sequence[str], k: int) -> list[Found]:
-        """Give the rankings, and whether their best tables answer."""
+        """Return the rankings, and whether their best tables answer."""
         return [found for found, _ in self._best(questions, k)]
 
     def best(self, question: str, k: int) -> tuple[Found, list[Named]]:
-        """Give the ranking of a question, whether its best table answers, and what is shown of each."""
+        """Return the ranking of a question, whether its best table answers, and what is shown of each."""
         return self._best([question], k)[0]
 
     def _best(self, questions: Sequence[str], k: int) -> list[tuple[Found, list[Named]]]:
@@ -79,7 +79,7 @@ class StoredRerank:
         return choose_weights(self.index.recipe.fields, several=self.index.several, sight=sight)
 
     def scored(self, questions: Sequence[str], k: int = 1) -> Iterator[tuple[Scored, NDArray[np.intp]]]:
-        """Give for each question its candidates by place with all that is known, and those behind them up to k."""
+        """Yield for each question its candidates by place with all that is known, and those behind them up to k."""
         vectors = self.dense.vectors(questions) if self.dense and questions else [None] * len(questions)
         for question, vector in zip(questions, vectors, strict=True):
             places, own = self._searched(question, vector, k)
@@ -97,7 +97,7 @@ class StoredRerank:
             yield replace(found, tables=places[chosen][found.tables]), places[rest]
 
     def _searched(self, question: str, vector: Vectors | None, k: int) -> tuple[NDArray[np.intp], dict[str, Scores]]:
-        """Give places in order, and their scores by search."""
+        """Return places in order, and their scores by search."""
         if self.dense is not None and vector is not None:
             found = self.dense.candidates(question, vector, k)
             own = {"bm25": found.words / SCALE, "dense": found.dense / SCALE, "cosine": found.cosines}
@@ -108,7 +108,7 @@ class StoredRerank:
         return places, {"bm25": standardized_words(terms, places, self.index.size) / SCALE}
 
     def _databases(self, places: NDArray[np.intp]) -> Databases:
-        """Give the databases of some places; those of an index of one database are not looked up."""
+        """Return the databases of some places; those of an index of one database are not looked up."""
         if not self.index.several:
             return Databases(np.zeros(len(places), np.intp), np.arange(len(places)), np.array([0, len(places)]))
         return group_by_database([self.index.named(int(place)).id for place in places])
@@ -117,7 +117,7 @@ class StoredRerank:
 def candidate_streams(
     index: StoredIndex, places: NDArray[np.intp], question: str, more: tuple[str, ...] = ()
 ) -> TermStreams:
-    """Give the streams of some tables, with the rarity that their terms and the question's have in the whole index.
+    """Return the streams of some tables, with the rarity that their terms and the question's have in the whole index.
 
     The question's terms, and `more`, are named.
     """

@@ -43,7 +43,7 @@ class TermStreams:
     analyzer: Analyzer
 
     def rarity(self) -> NDArray[np.float32]:
-        """Give each term's inverse document frequency, as BM25 has it."""
+        """Return each term's inverse document frequency, as BM25 has it."""
         return np.log1p((self.size - self.held + 0.5) / (self.held + 0.5)).astype(np.float32)
 
 
@@ -70,7 +70,7 @@ class StreamWriter:
         self.starts.append(len(self.tokens))
 
     def finish(self) -> TermStreams:
-        """Give the streams of all tables that were added."""
+        """Return the streams of all tables that were added."""
         tokens = np.frombuffer(self.tokens, dtype=np.int32) if self.tokens else np.zeros(0, np.int32)
         starts = np.frombuffer(self.starts, dtype=np.int64)
         held = held_by(tokens, starts, len(self.terms))
@@ -91,7 +91,7 @@ class StreamWriter:
             yield from self._numbers(field_text(table, name))
 
     def _numbers(self, text: str) -> list[int]:
-        """Give the term numbers of a text; those of short texts are remembered, as cells repeat."""
+        """Return the term numbers of a text; those of short texts are remembered, as cells repeat."""
         known = self._cells.get(text)
         if known is None:
             known = [self.terms.setdefault(term, len(self.terms)) for term in self.analyzer.terms(text)]
@@ -107,7 +107,7 @@ _REMEMBERED_CHARS = 80
 
 
 def held_by(tokens: NDArray[np.int32], starts: NDArray[np.int64], size: int) -> NDArray[np.int32]:
-    """Give per term the number of tables that hold it."""
+    """Return per term the number of tables that hold it."""
     tables = np.repeat(np.arange(len(starts) - 1, dtype=np.int64), np.diff(starts))
     real = tokens >= 0
     pairs = np.unique(tokens[real] * np.int64(len(starts)) + tables[real])

@@ -51,7 +51,7 @@ class Styles:
 
 
 def choose_weights(fields: Sequence[Field], *, several: bool, sight: Sight) -> Styles:
-    """Give the learned weights for a corpus.
+    """Return the learned weights for a corpus.
 
     Args:
         fields: what is declared; tables whose title is hidden are judged by other weights.
@@ -75,7 +75,7 @@ _SHORTEST_STATEMENT = 5  # words; less is a search by keywords
 
 
 def is_statement(text: str) -> bool:
-    """Say whether a text asks nothing: no question mark, no word that begins a question, and not just keywords."""
+    """Return whether a text asks nothing: no question mark, no word that begins a question, and not just keywords."""
     return "?" not in text and not _ASKING.match(text) and len(text.split()) >= _SHORTEST_STATEMENT
 
 

@@ -36,7 +36,7 @@ class WordAssociation:
     naming: NDArray[np.float32]
 
     def scores(self, question: Iterable[str], headers: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Give how well a question of these words goes with tables.
+        """Return how well a question of these words goes with tables.
 
         Args:
             headers: which words of `named` the header of each table has, shape (tables, words).
@@ -48,7 +48,7 @@ class WordAssociation:
 
 
 def asked_words(question: str, analyzer: Analyzer) -> set[str]:
-    """Give the words of a question that may be known: its terms, and those that tell what is asked for."""
+    """Return the words of a question that may be known: its terms, and those that tell what is asked for."""
     return set(analyzer.terms(question)) | ASKING.intersection(words(question))
 
 

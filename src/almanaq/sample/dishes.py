@@ -28,7 +28,7 @@ _RELATED = {
 
 
 def serves(dishes: str, question: str) -> str | None:
-    """Give "Yes" or "No" for a question after a dish, None for a question after anything else."""
+    """Return "Yes" or "No" for a question after a dish, None for a question after anything else."""
     match = _ASK.search(question.lower().strip())
     if not match:
         return None

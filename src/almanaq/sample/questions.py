@@ -25,12 +25,12 @@ class Question:
 
 @lru_cache(maxsize=1)
 def questions() -> tuple[Question, ...]:
-    """Give the twelve questions."""
+    """Return the twelve questions."""
     return tuple(Question(**entry) for entry in read_toml("questions.toml")["question"])
 
 
 def right_ids(question: Question) -> tuple[int, ...]:
-    """Give the ids of all restaurants that fulfil the question, in its order."""
+    """Return the ids of all restaurants that fulfil the question, in its order."""
     return tuple(row[0] for row in _right_rows(question))
 
 
@@ -47,7 +47,7 @@ def is_right(question: Question, ids: Sequence[int] = (), count: int | None = No
 
 
 def _right_rows(question: Question) -> list[tuple[int, Any]]:
-    """Give (id, sort key) of the right restaurants, best first."""
+    """Return (id, sort key) of the right restaurants, best first."""
     import duckdb
     import pyarrow.parquet as pq
 

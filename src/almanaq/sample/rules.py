@@ -31,7 +31,7 @@ _MOODS = ("upbeat_atmosphere", "romantic", "unique_atmosphere", "quiet")
 
 
 def asked(question: str) -> Asked | None:
-    """Give what a question asks, or None when it is about nothing that the truth knows."""
+    """Return what a question asks, or None when it is about nothing that the truth knows."""
     text = question.lower()
     if _HOW_GOOD.match(text):
         return None

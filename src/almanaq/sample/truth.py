@@ -50,7 +50,7 @@ class Truth:
 
 @lru_cache(maxsize=1)
 def load_truth() -> Truth:
-    """Give the ground truth of the bundled sample."""
+    """Return the ground truth of the bundled sample."""
     import pyarrow.parquet as pq
 
     rows = pq.read_table(TRUTH).to_pylist()
@@ -61,7 +61,7 @@ def load_truth() -> Truth:
 
 
 def truth_for(restaurant_id: int, attribute: str) -> bool | None:
-    """Give the truth of one attribute: True, False, or None where no review speaks of it.
+    """Return the truth of one attribute: True, False, or None where no review speaks of it.
 
     Raises:
         UsageError: there is no such restaurant or attribute.
@@ -75,7 +75,7 @@ def truth_for(restaurant_id: int, attribute: str) -> bool | None:
 
 
 def truth_function() -> Callable[[str, str], str | None]:
-    """Give a function for FunctionModel that answers from the ground truth.
+    """Return a function for FunctionModel that answers from the ground truth.
 
     It takes the passages of a document joined by blank lines, and a question. A document of bundled reviews (all of a
     restaurant's, some, or one) is answered by the majority of their mentions; any other text is read as a list of

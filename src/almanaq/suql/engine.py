@@ -108,7 +108,7 @@ class Engine:
         return self._options
 
     def over(self, database: Database) -> Engine:
-        """Give an engine with the same models, options and rules over another database."""
+        """Return an engine with the same models, options and rules over another database."""
         return Engine(
             database,
             self._models,
@@ -186,7 +186,7 @@ class Engine:
             self._bind(query, ())
 
     def bound(self, query: str, parameters: Sequence[object] = ()) -> BoundQuery:
-        """Give a query with its names resolved; runs nothing. Raises QueryError."""
+        """Return a query with its names resolved; runs nothing. Raises QueryError."""
         known = self._plans.get(self._key(query, parameters, self._options))
         if known is not None:
             return known.bound
@@ -194,17 +194,17 @@ class Engine:
             return self._bind(query, parameters)
 
     def plan(self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None) -> Plan:
-        """Give the plan of a query; asks neither the database nor a model."""
+        """Return the plan of a query; asks neither the database nor a model."""
         return self._prepare(query, parameters, options or self._options).plan
 
     @staticmethod
     def _key(query: str, parameters: Sequence[object], options: Options) -> tuple[object, ...]:
-        """Give what a query's plan depends on."""
+        """Return what a query's plan depends on."""
         written = (literal(value).sql() for value in parameters)
         return (query, *written, options.link, options.accuracy and options.accuracy.proxy)
 
     def _prepare(self, query: str, parameters: Sequence[object], options: Options) -> _Prepared:
-        """Give a query's plan with what earlier runs of it wrote; the plan of a known text is kept."""
+        """Return a query's plan with what earlier runs of it wrote; the plan of a known text is kept."""
         key = self._key(query, parameters, options)
         known = self._plans.get(key)
         if known is None:
@@ -221,7 +221,7 @@ class Engine:
     def logical_plan(
         self, query: str, parameters: Sequence[object] = (), *, options: Options | None = None
     ) -> LogicalPlan:
-        """Give the plan of a query before the optimizer's rules."""
+        """Return the plan of a query before the optimizer's rules."""
         return self._logical_plan(self._bind(query, parameters), options or self._options)
 
     def _logical_plan(self, bound: BoundQuery, options: Options) -> LogicalPlan:
@@ -241,7 +241,7 @@ class Engine:
         return plan
 
     def _proxy(self, name: str) -> Models:
-        """Give the models that score rows under the name of a proxy."""
+        """Return the models that score rows under the name of a proxy."""
         return self._models if ":" not in name or self._proxy_models is None else self._proxy_models(name)
 
     def explain(
@@ -252,7 +252,7 @@ class Engine:
         verbose: bool = False,
         options: Options | None = None,
     ) -> Explanation:
-        """Give the plan of a query with what each stage is expected to take; asks neither the database nor a model.
+        """Return the plan of a query with what each stage is expected to take; asks neither the database nor a model.
 
         Args:
             verbose: also give the plan after each rule.
@@ -315,7 +315,7 @@ class Engine:
     def _sample(
         self, query: str, parameters: Sequence[object], sampling: GroupCounting | Averaging
     ) -> tuple[int, list[str | None]]:
-        """Give how many rows a query asks about, and what those say that were drawn."""
+        """Return how many rows a query asks about, and what those say that were drawn."""
         chosen = replace(self._options, accuracy=None, counting=sampling)
         plan = self.plan(query, parameters, options=chosen)
         check_sampled(plan)
@@ -331,7 +331,7 @@ class Engine:
         *,
         options: Options | None = None,
     ) -> WhyNot:
-        """Give each condition of a query's WHERE with what it comes to for one row, and the quotes behind it.
+        """Return each condition of a query's WHERE with what it comes to for one row, and the quotes behind it.
 
         Args:
             key: values of columns that name the row, as `{"id": 7}`.
@@ -348,7 +348,7 @@ class Engine:
         return why_not(result)
 
     def values(self, relation: str, column: str, limit: int) -> list[str]:
-        """Give distinct values of a column, or of the elements of its arrays, as text, the most frequent first.
+        """Return distinct values of a column, or of the elements of its arrays, as text, the most frequent first.
 
         Of a large relation those of its first rows; of one that fails or takes long, the samples of the catalog.
         """
@@ -364,11 +364,11 @@ class Engine:
             return list(shown.samples)
 
     def _order(self, options: Options) -> Callable[[TextStage], str]:
-        """Give what says in which order a text stage's rows are tried."""
+        """Return what says in which order a text stage's rows are tried."""
         return lambda stage: describe_order(stage, options, self.catalog)
 
     def _cost(self) -> Callable[[Estimate], float | None] | None:
-        """Give what an estimate's calls cost; None where calls cost nothing."""
+        """Return what an estimate's calls cost; None where calls cost nothing."""
         price = self._models.price
         if not self._models.reader.paid:
             return None

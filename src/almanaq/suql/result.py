@@ -226,11 +226,11 @@ class Result:
         return replace(self, table=table, evidence=self.evidence[index], inferred=self.inferred[index])
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Give the rows by Arrow's protocol of streams."""
+        """Return the rows by Arrow's protocol of streams."""
         return self.table.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """Give the columns' types by Arrow's protocol."""
+        """Return the columns' types by Arrow's protocol."""
         return self.table.schema.__arrow_c_schema__()
 
     def __repr__(self) -> str:
@@ -257,7 +257,7 @@ class Result:
 
 
 def shown(result: Result) -> str:
-    """Give the first rows of a result in columns, and how many there are."""
+    """Return the first rows of a result in columns, and how many there are."""
     rows = [list(result.columns), *([_cell(value) for value in row] for row in result.rows[:_ROWS_SHOWN])]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -273,7 +273,7 @@ def _cell(value: Any) -> str:
 
 
 def _durations(name: str, column: pa.ChunkedArray) -> pa.Array:
-    """Give intervals as durations, a day as 24 hours."""
+    """Return intervals as durations, a day as 24 hours."""
     spans = column.to_pylist()
     if any(span is not None and span.months for span in spans):
         raise DataError(f"the column {name!r} holds intervals of months, which polars has no type for: {name}::text")
@@ -282,13 +282,13 @@ def _durations(name: str, column: pa.ChunkedArray) -> pa.Array:
 
 
 def python_rows(table: pa.Table | pa.RecordBatch) -> list[Row]:
-    """Give rows of Arrow as Python tuples; raise DataError for dates that Python has none for."""
+    """Return rows of Arrow as Python tuples; raise DataError for dates that Python has none for."""
     columns = [_python_values(name, column) for name, column in zip(table.schema.names, table.columns, strict=True)]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
 
 
 def _shortest(value: float | None) -> float | None:
-    """Give a number of single precision as the one with fewest digits that it stands for: 1.1."""
+    """Return a number of single precision as the one with fewest digits that it stands for: 1.1."""
     if value is None or not math.isfinite(value):
         return value
     texts = (f"{value:.{digits}g}" for digits in range(6, 10))
@@ -301,7 +301,7 @@ def _shortened(values: list[Any]) -> list[Any]:
 
 
 def _python_values(name: str, column: pa.ChunkedArray | pa.Array) -> list[Any]:
-    """Give the values of a column; raise DataError for dates that Python has none for, as infinity."""
+    """Return the values of a column; raise DataError for dates that Python has none for, as infinity."""
     try:
         values: list[Any] = column.to_pylist()
         inner = column.type

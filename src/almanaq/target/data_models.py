@@ -66,11 +66,11 @@ class Subscripted(BaseModel):
     """A model that is also read as a dictionary: releases of the published package gave one or the other."""
 
     def __getitem__(self, name: str) -> Any:
-        """Give a field by its name."""
+        """Return a field by its name."""
         return self.model_dump()[name]
 
     def keys(self) -> list[str]:
-        """Give the names of the fields."""
+        """Return the names of the fields."""
         return list(type(self).model_fields)
 
 

@@ -92,13 +92,13 @@ _NAMES = {"bird-validation": "bird", "spider-test": "spider", "spider-validation
 
 
 def default_data_folder() -> Path:
-    """Give the folder of the datasets: ALMANAQ_DATA, else `datasets` in the cache folder."""
+    """Return the folder of the datasets: ALMANAQ_DATA, else `datasets` in the cache folder."""
     named = os.environ.get("ALMANAQ_DATA")
     return Path(named) if named else default_cache_folder() / "datasets"
 
 
 def dataset_path(config: DatasetConfigDataModel, data_dir: Path) -> Path:
-    """Give where a dataset lies: the folder that its configuration names, or one in the data folder.
+    """Return where a dataset lies: the folder that its configuration names, or one in the data folder.
 
     The name of a repository on the hub stands for the dataset that is published there.
     """
@@ -137,11 +137,11 @@ class Rows(Sequence[dict[str, Any]]):
         return list(self._rows[0]) if self._rows else []
 
     def select(self, indices: Iterable[int]) -> Rows:
-        """Give the rows of these numbers."""
+        """Return the rows of these numbers."""
         return Rows(self._rows[index] for index in indices)
 
     def iter(self, batch_size: int) -> Iterator[dict[str, list[Any]]]:
-        """Give the rows in batches: a list for each column."""
+        """Yield the rows in batches: a list for each column."""
         for start in range(0, len(self._rows), batch_size):
             rows = self._rows[start : start + batch_size]
             yield {name: [row[name] for row in rows] for name in rows[0]}
@@ -185,7 +185,7 @@ class AbsDatasetLoader:
             )  # fmt: skip
 
     def get_corpus_iter(self, output_format: str = NESTED, batch_size: int = 1) -> Iterator[dict[str, list[Any]]]:
-        """Give the tables in batches, in a form: "nested array", "dictionary" or "dataframe"."""
+        """Yield the tables in batches, in a form: "nested array", "dictionary" or "dataframe"."""
         form = table_form(output_format)
         for batch in self.get_corpus().iter(batch_size):
             yield batch | {"table": [_in_form(rows, form) for rows in batch["table"]]}
@@ -193,39 +193,39 @@ class AbsDatasetLoader:
     convert_corpus_table_to = get_corpus_iter
 
     def get_queries_for_task(self, batch_size: int = 64, start_idx: int = 0) -> Iterator[dict[str, list[Any]]]:
-        """Give the questions in batches."""
+        """Return the questions in batches."""
         return self.get_queries()[start_idx:].iter(batch_size)  # type: ignore[no-any-return]
 
     def get_table_id_to_table(self) -> dict[tuple[str, str], list[list[str]]]:
-        """Give each table's rows, the header first, by (database_id, table_id)."""
+        """Return each table's rows, the header first, by (database_id, table_id)."""
         return {(row["database_id"], row["table_id"]): row["table"] for row in self.get_corpus()}
 
     def get_dataset_name(self) -> str:
-        """Give the dataset's name."""
+        """Return the dataset's name."""
         return self.dataset_name
 
     def get_corpus(self) -> Rows:
-        """Give the tables. Raises RuntimeError before `load`."""
+        """Return the tables. Raises RuntimeError before `load`."""
         return _loaded(self.corpus, "tables", self.dataset_name)
 
     def get_queries(self) -> Rows:
-        """Give the questions. Raises RuntimeError before `load`."""
+        """Return the questions. Raises RuntimeError before `load`."""
         return _loaded(self.queries, "questions", self.dataset_name)
 
     def get_corpus_size(self) -> int:
-        """Give how many tables there are."""
+        """Return how many tables there are."""
         return len(self.get_corpus())
 
     def get_queries_size(self) -> int:
-        """Give how many questions there are."""
+        """Return how many questions there are."""
         return len(self.get_queries())
 
     def get_corpus_header(self) -> list[str]:
-        """Give the names of the tables' columns: `database_id` and so on."""
+        """Return the names of the tables' columns: `database_id` and so on."""
         return self.get_corpus().column_names
 
     def get_queries_header(self) -> list[str]:
-        """Give the names of the questions' columns."""
+        """Return the names of the questions' columns."""
         return self.get_queries().column_names
 
     def persist_corpus_to(self, format: str, path: str | None = None) -> None:
@@ -268,7 +268,7 @@ class NeedleInHaystackDataLoader(HFDatasetLoader):
 
 
 def make_loader(config: DatasetConfigDataModel, split: str, data_dir: Path) -> AbsDatasetLoader:
-    """Give the loader for a configuration."""
+    """Return the loader for a configuration."""
     kinds: list[tuple[type[DatasetConfigDataModel], type[AbsDatasetLoader]]] = [
         (NeedleInHaystackDatasetConfigDataModel, NeedleInHaystackDataLoader),
         (Text2SQLDatasetConfigDataModel, Text2SQLDatasetLoader),

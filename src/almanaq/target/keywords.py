@@ -24,7 +24,7 @@ def check_keywords(kind: type, given: Iterable[str], ignored: Collection[str] = 
 
 
 def _arguments(kind: type) -> list[str]:
-    """Give the names of the arguments that a class and those it derives from take."""
+    """Return the names of the arguments that a class and those it derives from take."""
     signatures = (inspect.signature(base.__init__) for base in kind.__mro__ if "__init__" in vars(base))  # type: ignore[misc]
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     found = (each.name for signature in signatures for each in signature.parameters.values() if each.kind in named)

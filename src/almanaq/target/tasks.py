@@ -124,7 +124,7 @@ class AbsTask:
         return DownstreamTaskPerformanceDataModel(task_name=self.task_name)
 
     def measures_itself(self) -> bool:
-        """Say whether the class has measures of its own."""
+        """Return whether the class has measures of its own."""
         return type(self)._calculate_downstream_task_performance is not AbsTask._calculate_downstream_task_performance
 
 

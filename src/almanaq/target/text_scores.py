@@ -29,12 +29,12 @@ class Score:
     extra: str = ""
 
     def is_installed(self) -> bool:
-        """Say whether it can be computed here."""
+        """Return whether it can be computed here."""
         return not self.package or find_spec(self.package) is not None
 
 
 def rouge(pairs: Pairs, language: str) -> dict[str, float]:  # noqa: ARG001
-    """Give the mean F of ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum, words stemmed neither here nor there."""
+    """Return the mean F of ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum, words stemmed neither here nor there."""
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer(list(_ROUGE))
@@ -43,7 +43,7 @@ def rouge(pairs: Pairs, language: str) -> dict[str, float]:  # noqa: ARG001
 
 
 def meteor(pairs: Pairs, language: str) -> dict[str, Any]:  # noqa: ARG001
-    """Give the mean METEOR, and whether synonyms counted: they do where NLTK finds its WordNet, which is data."""
+    """Return the mean METEOR, and whether synonyms counted: they do where NLTK finds its WordNet, which is data."""
     from nltk.translate.meteor_score import meteor_score
 
     words = _wordnet()
@@ -52,7 +52,7 @@ def meteor(pairs: Pairs, language: str) -> dict[str, Any]:  # noqa: ARG001
 
 
 def bertscore(pairs: Pairs, language: str) -> dict[str, Any]:
-    """Give the mean precision, recall and F1 of BERTScore, and the signature of what computed them.
+    """Return the mean precision, recall and F1 of BERTScore, and the signature of what computed them.
 
     Its model is the one that the package downloads for the language, or that in the folder ALMANAQ_BERTSCORE_MODEL.
 
@@ -77,7 +77,7 @@ def bertscore(pairs: Pairs, language: str) -> dict[str, Any]:
 
 
 def _layers(folder: Path) -> int:
-    """Give how many layers the model in a folder has: BERTScore takes the last one's vectors."""
+    """Return how many layers the model in a folder has: BERTScore takes the last one's vectors."""
     return int(json.loads((folder / "config.json").read_text("utf-8"))["num_hidden_layers"])
 
 

@@ -19,7 +19,7 @@ _BOMB_MEGABYTES = 64
 
 
 def _usage(**counts: object) -> Callable[[Outcome], Outcome]:
-    """Give the reply with other counts of tokens."""
+    """Return the reply with other counts of tokens."""
 
     def altered(right: Outcome) -> Outcome:
         content = json.loads(right.body)
@@ -30,7 +30,7 @@ def _usage(**counts: object) -> Callable[[Outcome], Outcome]:
 
 
 def _text(text: object) -> Callable[[Outcome], Outcome]:
-    """Give the reply with something else as its text."""
+    """Return the reply with something else as its text."""
 
     def altered(right: Outcome) -> Outcome:
         content = json.loads(right.body)
@@ -53,7 +53,7 @@ def _body(body: bytes, headers: Mapping[str, str] | None = None, status: int = 2
 
 
 def _endless(piece: bytes, head: str = "transfer-encoding: chunked\r\n") -> Callable[[Outcome], Outcome]:
-    """Give a reply that goes on for as long as somebody reads."""
+    """Return a reply that goes on for as long as somebody reads."""
     chunk = f"{len(piece):x}\r\n".encode() + piece + b"\r\n" if "chunked" in head else piece
     start = f"HTTP/1.1 200 -\r\ncontent-type: application/json\r\n{head}\r\n".encode()
     return lambda _: Outcome(200, b"", raw=lambda: _from(start, repeat(chunk)))
@@ -69,14 +69,14 @@ def _from(start: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _bomb(_: Outcome) -> Outcome:
-    """Give a small body that unpacks to sixty megabytes and more."""
+    """Return a small body that unpacks to sixty megabytes and more."""
     packer = zlib.compressobj(9, wbits=31)
     packed = b"".join(packer.compress(_MEGABYTE) for _ in range(_BOMB_MEGABYTES)) + packer.flush()
     return Outcome(200, packed, {"content-encoding": "gzip"})
 
 
 def _twice(right: Outcome) -> Outcome:
-    """Give the right reply with a second one behind it that nobody asked for."""
+    """Return the right reply with a second one behind it that nobody asked for."""
     forged = json.loads(right.body)
     forged["choices"][0]["message"]["content"] = '{"value": "forged", "quotes": []}'
     second = json.dumps(forged).encode()
@@ -91,7 +91,7 @@ def _short(right: Outcome) -> Outcome:
 
 
 def _cookies(right: Outcome) -> Outcome:
-    """Give the right reply with as many cookies as a head may hold."""
+    """Return the right reply with as many cookies as a head may hold."""
     cookies = "".join(f"set-cookie: c{n}={'y' * 99}\r\n" for n in range(40))
     head = f"HTTP/1.1 200 -\r\ncontent-length: {len(right.body)}\r\n{cookies}\r\n".encode()
     return Outcome(200, b"", raw=lambda: iter([head + right.body]), keeps=True)

@@ -30,11 +30,11 @@ class Outcome:
 
     @classmethod
     def of(cls, content: object, *, cut: bool = False) -> Self:
-        """Give the reply that carries `content` as JSON."""
+        """Return the reply that carries `content` as JSON."""
         return cls(200, json.dumps(content).encode(), cut=cut)
 
     def streamed(self, *, usage: bool, pause: float) -> Self:
-        """Give the chat reply as server-sent events, a word in each, and its usage in the last where it is wanted."""
+        """Return the chat reply as server-sent events, a word in each, and its usage in the last where it is wanted."""
         content = json.loads(self.body)
         choice = content["choices"][0]
         words = re.findall(r"\s*\S+\s*$|\s*\S+", choice["message"]["content"]) or [choice["message"]["content"]]
@@ -54,6 +54,6 @@ class Outcome:
 
     @classmethod
     def error(cls, status: int, message: str, headers: Mapping[str, str] | None = None) -> Self:
-        """Give an error in the protocol's form."""
+        """Return an error in the protocol's form."""
         body = json.dumps({"error": {"message": message, "type": "error", "code": None}}).encode()
         return cls(status, body, headers or {})

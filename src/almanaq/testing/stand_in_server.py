@@ -246,7 +246,7 @@ class StandInServer:
         return Outcome.of(head | {"choices": [choice], "usage": usage}, cut=fault == "cut")
 
     def _known(self, request: Request) -> int:
-        """Give the words that it has read before: those of a first message that some earlier request began with."""
+        """Return the words that it has read before: those of a first message that some earlier request began with."""
         first = str(request["messages"][0]["content"])
         seen = first in self._begun
         self._begun.add(first)
@@ -265,7 +265,7 @@ class StandInServer:
 
 
 def _message(request: Request, text: str) -> dict[str, object]:
-    """Give the reply: a call of the tool that a request insists on, with the text as its arguments, or the text."""
+    """Return the reply: a call of the tool that a request insists on, with the text as its arguments, or the text."""
     chosen = request.get("tool_choice")
     if not isinstance(chosen, dict):
         return {"role": "assistant", "content": text}
@@ -278,7 +278,7 @@ def _message(request: Request, text: str) -> dict[str, object]:
 
 
 def _vector(text: str, dimensions: int = 64) -> list[float]:
-    """Give a vector of hashed words, so that texts that share words have near vectors."""
+    """Return a vector of hashed words, so that texts that share words have near vectors."""
     vector = [0.0] * dimensions
     for word in text.lower().split():
         vector[zlib.crc32(word.encode()) % dimensions] += 1.0

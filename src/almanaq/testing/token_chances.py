@@ -10,7 +10,7 @@ Alternatives = Mapping[str, float]
 
 
 def tokens_of(text: str, chances: Mapping[str, float]) -> list[dict[str, object]]:
-    """Give the tokens of a JSON reply in the protocol's form, its `value` drawn with these chances of a verdict.
+    """Return the tokens of a JSON reply in the protocol's form, its `value` drawn with these chances of a verdict.
 
     The quotation mark and the word are tokens of their own, as most tokenizers have it.
     """

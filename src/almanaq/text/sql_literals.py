@@ -36,7 +36,7 @@ def string_literal(value: object) -> str:
 
 
 def is_plain(identifier: str) -> bool:
-    """Say whether an identifier needs no quotes.
+    """Return whether an identifier needs no quotes.
 
     >>> is_plain("price"), is_plain("Price"), is_plain("select")
     (True, False, False)

@@ -15,7 +15,7 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 
 
 def parse_list(text: str) -> tuple[str, ...]:
-    """Give the texts of a list, each once: a JSON array's, else those between semicolons or lines, else commas.
+    """Return the texts of a list, each once: a JSON array's, else those between semicolons or lines, else commas.
 
     >>> parse_list('["Fish, fried", "soup"]'), parse_list("soup, bread")
     (('Fish, fried', 'soup'), ('soup', 'bread'))
@@ -24,17 +24,17 @@ def parse_list(text: str) -> tuple[str, ...]:
 
 
 def write_list(texts: tuple[str, ...]) -> str:
-    """Give a list as a JSON array, which `parse_list` reads as it was."""
+    """Return a list as a JSON array, which `parse_list` reads as it was."""
     return json.dumps(texts, ensure_ascii=False)
 
 
 def joined(texts: tuple[str, ...]) -> str:
-    """Give a list as one text of a column, of which `string_to_array` with SEPARATOR makes it again."""
+    """Return a list as one text of a column, of which `string_to_array` with SEPARATOR makes it again."""
     return SEPARATOR.join(text.replace(SEPARATOR, " ") for text in texts)
 
 
 def only_options(texts: tuple[str, ...], options: Sequence[str]) -> tuple[str, ...]:
-    """Give those texts of a list that are among some options, as these are spelled."""
+    """Return those texts of a list that are among some options, as these are spelled."""
     chosen = (option_of(text, options) for text in texts)
     return tuple(dict.fromkeys(option for option in chosen if option is not None))
 

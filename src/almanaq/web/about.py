@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def about_record(service: Service) -> dict[str, Any]:
-    """Give the source, the model, what leaves this machine, bounds, and measured accuracy."""
+    """Return the source, the model, what leaves this machine, bounds, and measured accuracy."""
     connection, verdicts = service.connection, Verdicts(service.store).all()
     models = connection.models
     return {
@@ -28,7 +28,7 @@ def about_record(service: Service) -> dict[str, Any]:
 
 
 def leaves(service: Service) -> list[str]:
-    """Give the columns of prose that a query may send to a model on another machine, and what else goes there."""
+    """Return the columns of prose that a query may send to a model on another machine, and what else goes there."""
     connection = service.connection
     if not connection.models.reader.remote:
         return []

@@ -43,17 +43,17 @@ class Answer:
 
 
 def new_id() -> str:
-    """Give an identifier that nobody guesses: whoever has the link may read the answer."""
+    """Return an identifier that nobody guesses: whoever has the link may read the answer."""
     return secrets.token_urlsafe(12)
 
 
 def turn_to_json(turn: Turn) -> dict[str, Any]:
-    """Give a turn as plain values."""
+    """Return a turn as plain values."""
     return asdict(turn)
 
 
 def turn_from_json(kept: dict[str, Any]) -> Turn:
-    """Give the turn that `turn_to_json` wrote."""
+    """Return the turn that `turn_to_json` wrote."""
     shown = kept["shown"]
     if shown is not None:
         keys = tuple(tuple(key) for key in shown["keys"])
@@ -64,7 +64,10 @@ def turn_from_json(kept: dict[str, Any]) -> Turn:
 
 
 def to_parquet(table: pa.Table) -> bytes:
-    """Give rows as Parquet: the first of them, where all would take too much; what Parquet has no type for as text."""
+    """Return rows as Parquet: the first of them, where all would take too much.
+
+    What Parquet has no type for as text.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -80,7 +83,7 @@ def to_parquet(table: pa.Table) -> bytes:
 
 
 def from_parquet(rows: bytes) -> pa.Table:
-    """Give the rows that `to_parquet` wrote."""
+    """Return the rows that `to_parquet` wrote."""
     import pyarrow.parquet as pq
 
     return pq.read_table(io.BytesIO(rows))

@@ -36,7 +36,7 @@ class ProblemBody(BaseModel):
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Give the documentation of errors."""
+    """Return the documentation of errors."""
     return {
         status: {
             "model": ProblemBody,
@@ -47,7 +47,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def routes(service: Service, desk: Desk) -> APIRouter:
-    """Give the routes over a service."""
+    """Return the routes over a service."""
     router = APIRouter()
     _questions(router, service, desk)
     _catalog(router, service)
@@ -74,7 +74,7 @@ def _questions(router: APIRouter, service: Service, desk: Desk) -> None:
 
     @router.post(f"{_PREFIX}/explain", responses=problems(400, 401, 403, 413, 422, 429), response_class=Document)
     async def explain(body: Explain, request: Request) -> Response:
-        """Give the plan of a query and what it would take; nothing is run."""
+        """Return the plan of a query and what it would take; nothing is run."""
         return await answered(desk, service.explain(body.suql, body.params), request)
 
     @router.post(f"{_PREFIX}/why-not", responses=running, response_class=Document)
@@ -86,7 +86,7 @@ def _questions(router: APIRouter, service: Service, desk: Desk) -> None:
 def _catalog(router: APIRouter, service: Service) -> None:
     @router.get(f"{_PREFIX}/about", responses=problems(401), response_class=Document)
     async def about() -> Response:
-        """Give the source, the model, what leaves this machine, and how accurate answers were found."""
+        """Return the source, the model, what leaves this machine, and how accurate answers were found."""
         return Document(await _aside(lambda: about_record(service)))
 
     @router.get(f"{_PREFIX}/tables", responses=problems(401, 422), response_class=Document)
@@ -100,7 +100,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
 
     @router.get(f"{_PREFIX}/tables/{{name}}", responses=problems(401, 404, 422), response_class=Document)
     async def table(name: Annotated[str, Path(max_length=500)]) -> Response:
-        """Give one relation with its columns."""
+        """Return one relation with its columns."""
         try:
             return Document(await _aside(lambda: catalog.shown(service.connection.catalog, name)))
         except UnknownNameError as error:
@@ -114,7 +114,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
         passage: Annotated[int, Query(ge=0, lt=2**31)] = 0,
         answer: str | None = None,
     ) -> Response:
-        """Give a text that evidence points at, as it was when it was read, and where the quotes stand in it."""
+        """Return a text that evidence points at, as it was when it was read, and where the quotes stand in it."""
         found = await _aside(lambda: service.store.cell((relation, key, column, passage), answer))
         if found is None:
             raise NotFound("no answer that is kept cites this text")
@@ -124,7 +124,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
 def _answers(router: APIRouter, service: Service) -> None:
     @router.get(f"{_PREFIX}/answers/{{id}}", responses=problems(401, 404, 422), response_class=Document)
     async def answer(id: Id) -> Response:
-        """Give an answer as it was given; nothing is asked or run."""
+        """Return an answer as it was given; nothing is asked or run."""
         found = await _aside(lambda: service.store.get(id))
         if found is None:
             raise NotFound(_GONE)
@@ -139,7 +139,7 @@ def _answers(router: APIRouter, service: Service) -> None:
 
     @router.get(f"{_PREFIX}/answers/{{id}}/rows", responses=problems(401, 404, 422))
     async def rows(id: Id, format: RowFormat = "json") -> Response:
-        """Give all rows of an answer as a file."""
+        """Return all rows of an answer as a file."""
         found = await _aside(lambda: service.store.get(id))
         kept = None if found is None else found.rows
         if kept is None:
@@ -150,7 +150,7 @@ def _answers(router: APIRouter, service: Service) -> None:
 
     @router.get(f"{_PREFIX}/conversations/{{id}}", responses=problems(401, 404, 422), response_class=Document)
     async def conversation(id: Id) -> Response:
-        """Give the turns of a conversation, the oldest first."""
+        """Return the turns of a conversation, the oldest first."""
         found = await _aside(lambda: service.store.conversation(id))
         if not found:
             raise NotFound("there is no such conversation, or no longer")
@@ -176,7 +176,7 @@ def _verdicts(router: APIRouter, service: Service) -> None:
         f"{_PREFIX}/answers/{{id}}/verdict", responses=problems(401, 403, 404, 413, 422), response_class=Document
     )
     async def verdict(id: Id, body: VerdictBody) -> Response:
-        """Say whether an answer, a row or a quote is right, or that a row is missing; null takes it back."""
+        """Return whether an answer, a row or a quote is right, or that a row is missing; null takes it back."""
         about = body.about.model_dump(exclude_none=True)
         needs = {"row": "key", "missing": "key", "quote": "evidence"}.get(body.about.kind)
         if needs is not None and needs not in about:
@@ -187,12 +187,12 @@ def _verdicts(router: APIRouter, service: Service) -> None:
 
     @router.get(f"{_PREFIX}/verdicts", responses=problems(401), response_class=Document)
     async def verdicts() -> Response:
-        """Give all verdicts, the oldest first."""
+        """Return all verdicts, the oldest first."""
         return Document({"verdicts": [each.record() for each in await _aside(known.all)]})
 
     @router.get(f"{_PREFIX}/verdicts/export", responses=problems(401, 422))
     async def exported(format: Literal["examples", "tests"]) -> Response:
-        """Give verdicts as examples for a model's prompt (TOML), or as tests that pytest runs."""
+        """Return verdicts as examples for a model's prompt (TOML), or as tests that pytest runs."""
         if format == "examples":
             text, media, name = (
                 await _aside(lambda: export.examples(service.store)),
@@ -208,5 +208,5 @@ def _verdicts(router: APIRouter, service: Service) -> None:
 
 
 async def _aside(work: Callable[[], T]) -> T:
-    """Give what blocking work gives, done off the event loop."""
+    """Return what blocking work gives, done off the event loop."""
     return await asyncio.to_thread(work)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def create_app(
     service: Service, access: Access, *, mounts: Mapping[str, Application] | None = None, bench: Bench | None = None
 ) -> Gate:
-    """Give the application for an ASGI server.
+    """Return the application for an ASGI server.
 
     Args:
         service: what answers.

@@ -25,12 +25,12 @@ class Bench:
     runs: Sequence[Run]
 
     def report(self) -> str:
-        """Give the report as HTML."""
+        """Return the report as HTML."""
         numbers = {id(run): number for number, run in enumerate(self.runs, 1)}
         return report_body(self.groups, lambda run: f"/bench/{numbers[id(run)]}")
 
     def record(self, number: int, page: int) -> tuple[str, int] | None:
-        """Give the record of a run as HTML, and how many pages it has; None where there is no such page."""
+        """Return the record of a run as HTML, and how many pages it has; None where there is no such page."""
         if not 0 < number <= len(self.runs):
             return None
         run = self.runs[number - 1]

@@ -25,7 +25,7 @@ class AskedOptions(_Exact):
     deadline: float | None = Field(None, gt=0, allow_inf_nan=False, description="seconds")
 
     def asked(self) -> Asked:
-        """Give the same as a value."""
+        """Return the same as a value."""
         return Asked(self.max_calls, self.deadline)
 
 

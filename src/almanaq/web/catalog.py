@@ -12,7 +12,7 @@ from almanaq.web.problems import Refused
 
 
 def listed(catalog: Catalog, search: str, limit: int, cursor: str | None) -> dict[str, Any]:
-    """Give relations in which every word of `search` occurs: in a name, a description, or a column's.
+    """Return relations in which every word of `search` occurs: in a name, a description, or a column's.
 
     Args:
         cursor: `next` of the page before.
@@ -35,7 +35,7 @@ def listed(catalog: Catalog, search: str, limit: int, cursor: str | None) -> dic
 
 
 def shown(catalog: Catalog, name: str) -> dict[str, Any]:
-    """Give one relation with its columns; raises UnknownNameError."""
+    """Return one relation with its columns; raises UnknownNameError."""
     return relation_record(catalog.relation(name))
 
 

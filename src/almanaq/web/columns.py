@@ -40,7 +40,7 @@ _NAMES = {
 
 
 def described(engine: Engine, suql: str, parameters: Sequence[Any], table: pa.Table) -> list[dict[str, str]]:
-    """Give name, type and kind of each column: `answer`, `free_text`, `enum` or `structured`.
+    """Return name, type and kind of each column: `answer`, `free_text`, `enum` or `structured`.
 
     Args:
         suql: the query that gave the table; its further columns are no concern of whoever sees the table.
@@ -55,7 +55,7 @@ def described(engine: Engine, suql: str, parameters: Sequence[Any], table: pa.Ta
 
 
 def type_name(kind: pa.DataType) -> str:
-    """Give an Arrow type as PostgreSQL calls it."""
+    """Return an Arrow type as PostgreSQL calls it."""
     import pyarrow as pa
 
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
@@ -76,7 +76,7 @@ def type_name(kind: pa.DataType) -> str:
 
 
 def kinds(engine: Engine, suql: str, parameters: Sequence[Any] = ()) -> list[str]:
-    """Give what each column of a query is made of; () for a query that cannot be bound any more."""
+    """Return what each column of a query is made of; () for a query that cannot be bound any more."""
     try:
         tree = engine.bound(suql, parameters).tree
     except AlmanaqError:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def estimate_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
-    """Give the plan of a query: its stages, and what `expected_record` says."""
+    """Return the plan of a query: its stages, and what `expected_record` says."""
     explanation = connection.explain(suql, parameters)
     stages = plain(explanation.to_json())
     mark = _mark(connection, suql, parameters, stages)
@@ -25,7 +25,7 @@ def estimate_record(connection: Connection, suql: str, parameters: Sequence[Any]
 
 
 def expected_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
-    """Give the figures of all stages together, and which columns a model on another machine would see.
+    """Return the figures of all stages together, and which columns a model on another machine would see.
 
     The plan is the one that running the query takes: made once for both.
     """
@@ -41,7 +41,7 @@ def expected_record(connection: Connection, suql: str, parameters: Sequence[Any]
 
 
 def _money(models: Models, figures: Sequence[Estimate]) -> float | None:
-    """Give dollars; 0 where calls cost nothing, None where their price is not known."""
+    """Return dollars; 0 where calls cost nothing, None where their price is not known."""
     if not models.reader.paid:
         return 0.0
     price = models.price
@@ -49,6 +49,6 @@ def _money(models: Models, figures: Sequence[Estimate]) -> float | None:
 
 
 def _mark(connection: Connection, suql: str, parameters: Sequence[Any], stages: Any) -> str:
-    """Give a short text that is another whenever the query, its plan or the model is another."""
+    """Return a short text that is another whenever the query, its plan or the model is another."""
     parts = [suql, plain(list(parameters)), stages, connection.models.name]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]

@@ -49,7 +49,7 @@ def quotes(reply):
 
 
 def examples(store: AnswerStore) -> str:
-    """Give the questions with their right queries, as a file of examples."""
+    """Return the questions with their right queries, as a file of examples."""
     found: dict[str, str] = {}
     for verdict in Verdicts(store).all():
         answer = store.get(verdict.answer)
@@ -63,7 +63,7 @@ def examples(store: AnswerStore) -> str:
 
 
 def tests(store: AnswerStore, source: str, model: str) -> str:
-    """Give a file for pytest: each verdict on a question says what a reply must, or must not, hold."""
+    """Return a file for pytest: each verdict on a question says what a reply must, or must not, hold."""
     parts = [_HEADER.format(source=repr(source), model=repr(model))]
     for number, verdict in enumerate(Verdicts(store).all(), 1):
         answer = store.get(verdict.answer)
@@ -88,7 +88,7 @@ def _right_query(verdict: Verdict, answer: Answer) -> str | None:
 
 
 def _checks(verdict: Verdict, answer: Answer) -> list[str]:
-    """Give the lines that fail where the reply is not as the verdict says."""
+    """Return the lines that fail where the reply is not as the verdict says."""
     about, wrong = verdict.about, verdict.verdict == "wrong"
     expected = verdict.body.get("expected") or {}
     lines = [f"    # {line}" for line in str(verdict.body.get("note") or "").splitlines()]
@@ -118,7 +118,7 @@ def _checks(verdict: Verdict, answer: Answer) -> list[str]:
 
 
 def _until(turns: tuple[Turn, ...], last: Turn) -> tuple[Turn, ...]:
-    """Give the turns of a conversation up to one of them."""
+    """Return the turns of a conversation up to one of them."""
     return turns[: turns.index(last) + 1] if last in turns else (last,)
 
 

@@ -80,17 +80,17 @@ class Access:
         return f"almanaq_{self.port}"
 
     def session(self) -> str:
-        """Give the cookie's value, from which the token cannot be told."""
+        """Return the cookie's value, from which the token cannot be told."""
         return hmac.new((self.token or "").encode(), b"almanaq cookie", hashlib.sha256).hexdigest()
 
     def address(self) -> str:
-        """Give the address to open in a browser."""
+        """Return the address to open in a browser."""
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
         shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{self.port}/" + (f"?token={self.token}" if self.token else "")
 
     def knows(self, host: str) -> bool:
-        """Say whether a Host header names this server."""
+        """Return whether a Host header names this server."""
         name, port = _split(host)
         if port not in (None, self.port) and name not in self.names:
             return False
@@ -130,7 +130,7 @@ class Gate:
             await self._let_through(scope, receive, sealed, request)
 
     def _refusal(self, request: _Request) -> Problem | None:
-        """Give what is wrong with a request that may not come in."""
+        """Return what is wrong with a request that may not come in."""
         access, host = self._access, request.header("host")
         if not access.knows(host):
             said = f"this server is not {host[:100]!r}: open it by its own address, or start it with --allow-host NAME"
@@ -153,12 +153,12 @@ class Gate:
         return _same(request.cookie(self._access.cookie), self._access.session())
 
     def _shown(self, request: _Request) -> bool:
-        """Say whether the address of a page has the token in it."""
+        """Return whether the address of a page has the token in it."""
         token = dict(request.query).get("token", "")
         return request.method == "GET" and not request.is_api and _same(token, self._access.token or "")
 
     def _login(self, request: _Request) -> tuple[str, str] | None:
-        """Give where to go and the cookie to take along, for an address with the token in it."""
+        """Return where to go and the cookie to take along, for an address with the token in it."""
         if not self._access.token or "token" not in dict(request.query) or not self._shown(request):
             return None
         rest = urlencode([(name, value) for name, value in request.query if name != "token"])
@@ -215,11 +215,11 @@ class _Request:
         return self.path.startswith(("/api/", "/mcp", "/openapi.json"))
 
     def header(self, name: str) -> str:
-        """Give a header's value; "" where there is none."""
+        """Return a header's value; "" where there is none."""
         return self._headers.get(name, "")
 
     def cookie(self, name: str) -> str:
-        """Give a cookie's value; "" where there is none."""
+        """Return a cookie's value; "" where there is none."""
         try:
             found = SimpleCookie(self.header("cookie")).get(name)
         except CookieError:
@@ -227,7 +227,10 @@ class _Request:
         return found.value if found else ""
 
     def foreign(self) -> str | None:
-        """Give the site that sent a request, where that is another than this server; None for programs and our page."""
+        """Return the site that sent a request, where that is another than this server.
+
+        None for programs and our page.
+        """
         origin, site = self.header("origin"), self.header("sec-fetch-site")
         if origin:
             scheme, _, host = origin.partition("://")
@@ -237,7 +240,7 @@ class _Request:
 
 
 def _sealed(send: Send) -> Send:
-    """Give a `send` that puts the headers of security on every response."""
+    """Return a `send` that puts the headers of security on every response."""
 
     async def sealed(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -273,7 +276,7 @@ async def _redirect(send: Send, place: str, cookie: str) -> None:
 
 
 def _split(host: str) -> tuple[str, int | None]:
-    """Give the name and the port of a Host header; a name that is none is ""."""
+    """Return the name and the port of a Host header; a name that is none is ""."""
     name, port = host, ""
     if host.startswith("["):
         name, _, port = host[1:].partition("]")

@@ -20,7 +20,7 @@ MOST_MB = 512
 def open_service(
     connection: Connection, source: str, limits: Limits | None = None, *, store_mb: int | None = MOST_MB
 ) -> Service:
-    """Give the service over a connection.
+    """Return the service over a connection.
 
     Args:
         source: as it was named; a password in it is not shown.
@@ -35,6 +35,6 @@ def open_service(
 
 
 def _identity(source: str) -> str:
-    """Give what two servers over one source have in common, without a password in it."""
+    """Return what two servers over one source have in common, without a password in it."""
     path = Path(source).expanduser()
     return hashlib.sha256((str(path.resolve()) if path.exists() else source).encode()).hexdigest()[:32]

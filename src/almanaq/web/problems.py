@@ -103,7 +103,7 @@ class Problem:
     more: dict[str, Any] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        """Give the members of the problem."""
+        """Return the members of the problem."""
         known = {
             "type": f"urn:almanaq:error:{self.kind}",
             "title": TITLES.get(self.status, "It failed"),
@@ -114,7 +114,7 @@ class Problem:
 
 
 def problem_of(error: BaseException, *, suql: str | None = None, partial: dict[str, Any] | None = None) -> Problem:
-    """Give an error as a problem; of one that nobody foresaw no word, as it may hold anything.
+    """Return an error as a problem; of one that nobody foresaw no word, as it may hold anything.
 
     Args:
         suql: the query, where the error does not hold it.
@@ -137,14 +137,14 @@ def problem_of(error: BaseException, *, suql: str | None = None, partial: dict[s
 
 
 def status_of(error: AlmanaqError) -> int:
-    """Give the HTTP status of an error."""
+    """Return the HTTP status of an error."""
     if isinstance(error, Refused):
         return error.status
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
 
 
 def _position(error: AlmanaqError, suql: str | None) -> dict[str, int] | None:
-    """Give where in the query the fault is, in UTF-16 units; the end is behind its last character."""
+    """Return where in the query the fault is, in UTF-16 units; the end is behind its last character."""
     query = getattr(error, "query", None) or suql
     start, end = getattr(error, "start", None), getattr(error, "end", None)
     if query is None or not isinstance(start, int):
@@ -160,5 +160,5 @@ def _position(error: AlmanaqError, suql: str | None) -> dict[str, int] | None:
 
 
 def utf16_length(text: str) -> int:
-    """Give the length of a text in UTF-16 units, which JavaScript counts in."""
+    """Return the length of a text in UTF-16 units, which JavaScript counts in."""
     return len(text) + sum(character > "\uffff" for character in text)

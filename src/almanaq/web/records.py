@@ -16,7 +16,7 @@ MOST_CELL = 16_000
 
 
 def safe(value: Any) -> Any:
-    """Give a JSON value with whole numbers that JavaScript would round as text."""
+    """Return a JSON value with whole numbers that JavaScript would round as text."""
     if isinstance(value, bool) or value is None or isinstance(value, str | float):
         return value
     if isinstance(value, int):
@@ -27,7 +27,7 @@ def safe(value: Any) -> Any:
 
 
 def with_units(evidence: dict[str, Any], cited: CitedTexts) -> dict[str, Any]:
-    """Give a quote whose start is counted in UTF-16 units."""
+    """Return a quote whose start is counted in UTF-16 units."""
     place = (evidence["relation"], evidence["key"], evidence["column"], evidence["passage"])
     return evidence | {"start": cited.moved.get((place, evidence["start"]), evidence["start"])}
 
@@ -35,7 +35,7 @@ def with_units(evidence: dict[str, Any], cited: CitedTexts) -> dict[str, Any]:
 def for_clients(
     record: dict[str, Any], cited: CitedTexts, columns: Sequence[dict[str, str]], most_rows: int | None = None
 ) -> dict[str, Any]:
-    """Give the record of a result or a reply for a client: as many rows as fit, and what was left out.
+    """Return the record of a result or a reply for a client: as many rows as fit, and what was left out.
 
     Args:
         record: as `result_record` and `response_record` give it.
@@ -58,7 +58,7 @@ def for_clients(
 
 
 def bounded(rows: list[list[Any]], most_rows: int | None = None) -> tuple[list[list[Any]], int]:
-    """Give the first rows, as many as a response may hold, and how many of their cells were cut."""
+    """Return the first rows, as many as a response may hold, and how many of their cells were cut."""
     kept: list[list[Any]] = []
     held = cut = 0
     for row in rows[:most_rows]:
@@ -73,7 +73,7 @@ def bounded(rows: list[list[Any]], most_rows: int | None = None) -> tuple[list[l
 
 
 def _cell(value: Any) -> tuple[Any, int, bool]:
-    """Give a cell, cut where it is long, its size in bytes, and whether it was cut."""
+    """Return a cell, cut where it is long, its size in bytes, and whether it was cut."""
     if value is None or isinstance(value, bool | int | float):
         return value, 8, False
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

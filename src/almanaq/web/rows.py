@@ -17,7 +17,7 @@ MEDIA = {"json": "application/json", "csv": "text/csv; charset=utf-8", "parquet"
 
 
 def written(rows: bytes, format: RowFormat) -> bytes:
-    """Give rows that were kept, in a format; in CSV an apostrophe keeps text from being computed."""
+    """Return rows that were kept, in a format; in CSV an apostrophe keeps text from being computed."""
     if format == "parquet":
         return rows
     table = from_parquet(rows)

@@ -22,7 +22,7 @@ _NO_AMOUNT = re.compile(r"(^|_)(id|no|nr|number|key|code|zip|year|month|day|lat|
 
 
 def samples(connection: Connection) -> list[str]:
-    """Give up to four questions that can be answered."""
+    """Return up to four questions that can be answered."""
     written = [question for question, suql in connection.examples if suql]
     if written:
         return written[:MOST]
@@ -59,7 +59,7 @@ def _is_enum(column: Column) -> bool:
 
 
 def _few(connection: Connection, relation: Relation, column: Column) -> bool:
-    """Say whether the rows fall into a few groups by a column."""
+    """Return whether the rows fall into a few groups by a column."""
     if _is_enum(column):
         return True
     found = connection.engine.values(relation.name, column.name, _GROUPS + 1)
@@ -67,7 +67,7 @@ def _few(connection: Connection, relation: Relation, column: Column) -> bool:
 
 
 def _understood(connection: Connection) -> Callable[[str], bool]:
-    """Give what says whether the parser that links words to the schema makes a query of a question; none is run."""
+    """Return what says whether the parser that links words to the schema makes a query of a question; none is run."""
     from almanaq.agent.local import LocalParser
 
     parser = LocalParser.over(connection.engine)

@@ -142,7 +142,7 @@ class Service:
         return Job(work, self._deadline(asked), None, self._budgets(None))
 
     def explain(self, suql: str, params: Sequence[Any]) -> Job:
-        """Give the plan of a query and what it would take; nothing is run."""
+        """Return the plan of a query and what it would take; nothing is run."""
 
         def work(_: Emit) -> dict[str, Any]:
             try:
@@ -240,12 +240,12 @@ class Service:
 
 
 def link(id: str) -> str:
-    """Give where an answer is shown again."""
+    """Return where an answer is shown again."""
     return f"/a/{id}"
 
 
 def _keys(response: Response, shown: int) -> list[dict[str, Any]] | None:
-    """Give for each row what it is found again by; None where rows are no rows of a relation."""
+    """Return for each row what it is found again by; None where rows are no rows of a relation."""
     if response.shown is None:
         return None
     keys = [dict(zip(response.shown.columns, key, strict=True)) for key in response.shown.keys[:shown]]
@@ -253,7 +253,7 @@ def _keys(response: Response, shown: int) -> list[dict[str, Any]] | None:
 
 
 def _rows(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
-    """Give the rows of a reply as an event, as many as fit."""
+    """Return the rows of a reply as an event, as many as fit."""
     record = _without_kind(event_record(event))
     rows, _ = bounded(safe(record["rows"]))
     evidence = [[with_units(each, cited) for each in row] for row in record["evidence"][: len(rows)]]

@@ -22,7 +22,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Give a socket that is bound to an address; raises UsageError where that cannot be."""
+    """Return a socket that is bound to an address; raises UsageError where that cannot be."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # The protocol is named, or asyncio leaves small writes waiting for each other: 40 ms a response.
@@ -52,7 +52,7 @@ def serve(application: Gate, listening: socket.socket, ready: Callable[[], None]
 
 
 def make_server(application: Gate, ready: Callable[[], None]) -> uvicorn.Server:
-    """Give a server that is not yet begun; setting its `should_exit` ends it."""
+    """Return a server that is not yet begun; setting its `should_exit` ends it."""
     config = uvicorn.Config(
         application,
         log_config=None,

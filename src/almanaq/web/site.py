@@ -33,7 +33,7 @@ _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 
 def pages(service: Service, bench: Bench | None = None) -> APIRouter:
-    """Give the routes of the page; `bench`: what the benchmark pages show, where there are any."""
+    """Return the routes of the page; `bench`: what the benchmark pages show, where there are any."""
     router = APIRouter(include_in_schema=False)
     questions = cache(lambda: samples(service.connection))
 
@@ -88,7 +88,7 @@ def pages(service: Service, bench: Bench | None = None) -> APIRouter:
 
 @cache
 def assets() -> dict[str, bytes]:
-    """Give the files of the page by name; nothing else can be asked for."""
+    """Return the files of the page by name; nothing else can be asked for."""
     folder = files("almanaq.web") / "static"
     return {each.name: each.read_bytes() for each in folder.iterdir() if each.name.rpartition(".")[2] in _KINDS}
 
@@ -102,7 +102,7 @@ def _templates() -> Environment:
 
 
 def _shown(cell: Any) -> str:
-    """Give a cell as people read it."""
+    """Return a cell as people read it."""
     if cell is None:
         return ""
     if isinstance(cell, list):

@@ -79,17 +79,17 @@ class AnswerStore:
                 self._make_room(connection, answer.id)
 
     def get(self, id: str) -> Answer | None:
-        """Give an answer over this source; None where it is not, or no longer, there."""
+        """Return an answer over this source; None where it is not, or no longer, there."""
         found = self._read(f"SELECT {_FOUND} FROM answer WHERE id = ? AND source = ?", (id, self.source))
         return _answer(found[0]) if found else None
 
     def conversation(self, id: str) -> list[Answer]:
-        """Give the answers of a conversation, the oldest first."""
+        """Return the answers of a conversation, the oldest first."""
         wanted = f"SELECT {_FOUND} FROM answer WHERE conversation = ? AND source = ? ORDER BY made, rowid"
         return [_answer(row) for row in self._read(wanted, (id, self.source))]
 
     def turns(self, conversation: str) -> tuple[Turn, ...]:
-        """Give what a conversation remembers, the oldest turn first."""
+        """Return what a conversation remembers, the oldest turn first."""
         wanted = (
             "SELECT turn FROM answer WHERE conversation = ? AND source = ? AND turn IS NOT NULL ORDER BY made, rowid"
         )
@@ -105,7 +105,7 @@ class AnswerStore:
         return bool(found)
 
     def cell(self, place: Place, answer: str | None = None) -> tuple[str, list[dict[str, int]]] | None:
-        """Give a text that evidence points at, and where the quotes in it are, in UTF-16 units.
+        """Return a text that evidence points at, and where the quotes in it are, in UTF-16 units.
 
         Args:
             answer: whose text and quotes are wanted, as the row may have changed; None: those of the last.
@@ -163,7 +163,7 @@ class AnswerStore:
 
 
 def spans(record: Mapping[str, Any], place: Place) -> list[dict[str, int]]:
-    """Give where the quotes of a record stand in one text, in order, each once."""
+    """Return where the quotes of a record stand in one text, in order, each once."""
     relation, key, column, passage = place
     rows = record.get("evidence") or [each["evidence"] for each in record.get("conditions", ())]
     found = {

@@ -19,7 +19,7 @@ _NOBODY = 499
 
 
 def wants_events(request: Request) -> bool:
-    """Say whether a client asked for events."""
+    """Return whether a client asked for events."""
     return "text/event-stream" in request.headers.get("accept", "")
 
 
@@ -43,7 +43,7 @@ async def answered(desk: Desk, job: Job, request: Request) -> Response:
 
 
 def problem(data: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
-    """Give the response of RFC 9457."""
+    """Return the response of RFC 9457."""
     more = {"retry-after": "5"} if data["status"] == 429 else {}
     return Document(data, status_code=data["status"], media_type=MEDIA_TYPE, headers=(headers or {}) | more)
 
@@ -54,7 +54,7 @@ class Document(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """Give the bytes of the document."""
+        """Return the bytes of the document."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 

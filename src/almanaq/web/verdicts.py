@@ -28,7 +28,7 @@ class Verdict:
     made: float
 
     def record(self) -> dict[str, Any]:
-        """Give it as JSON."""
+        """Return it as JSON."""
         return {"answer": self.answer, "about": self.about, "verdict": self.verdict, **self.body, "made": self.made}
 
 
@@ -50,15 +50,15 @@ class Verdicts:
                 connection.execute("INSERT INTO verdict VALUES (?, ?, ?, ?, ?)", values)
 
     def of(self, answer: str) -> list[Verdict]:
-        """Give the verdicts on one answer, the oldest first."""
+        """Return the verdicts on one answer, the oldest first."""
         return self._found("WHERE v.answer = ? AND a.source = ?", (answer, self._store.source))
 
     def all(self) -> list[Verdict]:
-        """Give every verdict on an answer over this source, the oldest first."""
+        """Return every verdict on an answer over this source, the oldest first."""
         return self._found("WHERE a.source = ?", (self._store.source,))
 
     def drawn(self, count: int) -> list[Answer]:
-        """Give so many turns, drawn at random from those that nobody has reviewed so far."""
+        """Return so many turns, drawn at random from those that nobody has reviewed so far."""
         rows = self._store.read(
             "SELECT id FROM answer WHERE source = ? AND kind = 'ask' AND id NOT IN"
             " (SELECT answer FROM verdict WHERE json_extract(body, '$.sampled')) ORDER BY random() LIMIT ?",
@@ -91,7 +91,7 @@ class Accuracy:
         return self.right / self.judged if self.judged else None
 
     def interval(self) -> tuple[float, float] | None:
-        """Give the bounds between which the true share lies, in 95 of 100 such cases."""
+        """Return the bounds between which the true share lies, in 95 of 100 such cases."""
         if not self.judged:
             return None
         n, p, z = self.judged, self.right / self.judged, 1.959964
@@ -100,13 +100,13 @@ class Accuracy:
         return max(0.0, min(p, middle - half)), min(1.0, max(p, middle + half))
 
     def record(self) -> dict[str, Any]:
-        """Give it as JSON."""
+        """Return it as JSON."""
         low, high = self.interval() or (None, None)
         return {"judged": self.judged, "right": self.right, "share": self.share, "low": low, "high": high}
 
 
 def accuracy(verdicts: list[Verdict], *, sampled: bool) -> Accuracy:
-    """Give the accuracy of the turns that were judged: a turn is right if it was called so, and no part of it wrong.
+    """Return the accuracy of the turns that were judged: a turn is right if it was called so, and no part of it wrong.
 
     Args:
         sampled: count only turns that were drawn at random; those that people pick to judge choose themselves.

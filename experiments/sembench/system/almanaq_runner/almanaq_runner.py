@@ -42,11 +42,11 @@ class AlmanaqRunner(GenericRunner):
         self._tables = SembenchData(Path(self.data_path)).tables
 
     def get_system_name(self) -> str:
-        """Give the name that files and folders of the harness bear."""
+        """Return the name that files and folders of the harness bear."""
         return "almanaq"
 
     def execute_query(self, query_id: int) -> Any:
-        """Give a query's rows, and what they took."""
+        """Return a query's rows, and what they took."""
         suql = self.scenario_handler.get_query_text(query_id, self.get_system_name())
         model = self.model_name if ":" in self.model_name else f"openai:{self.model_name}"
         options = Options(max_calls=MOST_CALLS, concurrency=self.concurrent_llm_worker)
@@ -65,5 +65,5 @@ class AlmanaqRunner(GenericRunner):
 
 
 def _distinct(names: tuple[str, ...]) -> list[str]:
-    """Give names of which no two are equal: a pair's rows have two ids of reviews."""
+    """Return names of which no two are equal: a pair's rows have two ids of reviews."""
     return [name if name not in names[:i] else f"{name}_{i}" for i, name in enumerate(names)]

@@ -52,7 +52,7 @@ class Again:
 
 
 def again(question: str) -> Again | None:
-    """Give what a turn wants of the rows found before; None for any other turn."""
+    """Return what a turn wants of the rows found before; None for any other turn."""
     said = " ".join(question.split())
     if found := _SORT.fullmatch(said):
         by = found[1]
@@ -63,13 +63,13 @@ def again(question: str) -> Again | None:
 
 
 def column_of(by: str, places: Sequence[Place]) -> Place | None:
-    """Give the column that words name."""
+    """Return the column that words name."""
     wanted = by.casefold().replace("_", " ").split()
     return next((p for p in places if p.column.name.casefold().replace("_", " ").split() == wanted), None)
 
 
 def listed(tree: exp.Select, *, every: bool) -> exp.Select:
-    """Give the query without the LIMIT that only keeps a list short; without any, where every row is wanted."""
+    """Return the query without the LIMIT that only keeps a list short; without any, where every row is wanted."""
     changed = tree.copy()
     if every or (changed.args.get("order") is None and trees.limit_of(changed) == LISTED_LIMIT):
         changed.set("limit", None)
@@ -77,13 +77,16 @@ def listed(tree: exp.Select, *, every: bool) -> exp.Select:
 
 
 def lists(question: str) -> bool:
-    """Say whether a turn wants the rows listed."""
+    """Return whether a turn wants the rows listed."""
     wanted = again(question)
     return wanted is not None and not wanted.by
 
 
 def whole(suql: str, *, sorted_: bool) -> str:
-    """Give a query without the LIMIT that only keeps a list short; `sorted_`: also one whose order came afterwards."""
+    """Return a query without the LIMIT that only keeps a list short.
+
+    `sorted_`: also one whose order came afterwards.
+    """
     tree = trees.read(suql)
     if tree is None:
         return suql
@@ -91,7 +94,7 @@ def whole(suql: str, *, sorted_: bool) -> str:
 
 
 def cut_off(tree: exp.Select, found: int) -> exp.Select | None:
-    """Give the query that counts all rows, where a LIMIT that nobody asked for kept so many of them; else None."""
+    """Return the query that counts all rows, where a LIMIT that nobody asked for kept so many of them; else None."""
     grouped = any(tree.args.get(part) for part in ("group", "having", "distinct", "offset"))
     asked = tree.args.get("order") is not None and found != LISTED_LIMIT
     if grouped or asked or trees.limit_of(tree) != found or tree.find(exp.Anonymous, exp.AggFunc) is not None:
@@ -100,7 +103,7 @@ def cut_off(tree: exp.Select, found: int) -> exp.Select | None:
 
 
 def sorted_by(tree: exp.Select, place: Place, shown: Shown | None, *, down: bool) -> exp.Select:
-    """Give the query with its rows in the order of a column: the same rows, where its LIMIT chose among them."""
+    """Return the query with its rows in the order of a column: the same rows, where its LIMIT chose among them."""
     whole = listed(tree, every=False)
     qualified = bool(tree.args.get("joins"))
     if trees.limit_of(whole) is not None and shown is not None and shown.keys:

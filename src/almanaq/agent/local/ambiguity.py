@@ -16,7 +16,7 @@ _ORDINALS = (("1", "first", "1st", "one", "former"), ("2", "second", "2nd", "two
 
 
 def ask_back(question: str, vocabulary: Vocabulary) -> str | None:
-    """Give a question back when a word of the question means two things alike; None when all is clear."""
+    """Return a question back when a word of the question means two things alike; None when all is clear."""
     found = searched(question, vocabulary)
     if found is None:
         return None
@@ -32,7 +32,7 @@ def ask_back(question: str, vocabulary: Vocabulary) -> str | None:
 
 
 def answered(asked_back: Turn, answer: str) -> str:
-    """Give the question of a turn that was asked back, with what the asker answered put where it tells."""
+    """Return the question of a turn that was asked back, with what the asker answered put where it tells."""
     answer = re.sub(r"^(?:the|i mean(?:t)?|as)\b(?: the)?|[?.!]", "", answer.strip(), flags=re.IGNORECASE).strip()
     meant = _ASKED.match(asked_back.answer)
     if meant and meant["value"] in asked_back.question:
@@ -42,7 +42,7 @@ def answered(asked_back: Turn, answer: str) -> str:
 
 
 def chooses(answer: str) -> bool:
-    """Say whether an answer is a place in a list: "2", "the first one"."""
+    """Return whether an answer is a place in a list: "2", "the first one"."""
     return _place(answer) is not None
 
 
@@ -52,7 +52,7 @@ def _place(answer: str) -> int | None:
 
 
 def _chosen(answer: str, names: Sequence[str]) -> str:
-    """Give the name that an answer chooses by its place; else the answer itself."""
+    """Return the name that an answer chooses by its place; else the answer itself."""
     at = _place(answer)
     if at is None:
         return answer

@@ -51,7 +51,7 @@ class Span:
     yearless: bool = False
 
     def nearest(self, known: date) -> tuple[date, date]:
-        """Give the days, of a span without a year, that lie nearest before a day, or not far behind it."""
+        """Return the days, of a span without a year, that lie nearest before a day, or not far behind it."""
         for year in (known.year + 1, known.year, known.year - 1):
             start = _in_year(self.start, year)
             if start is not None and start <= known + timedelta(_AHEAD):
@@ -67,7 +67,7 @@ def spans(question: str, today: date) -> Iterator[Span]:
 
 
 def _written(match: re.Match[str], question: str, today: date) -> Span | None:
-    """Give the days of a date as it is written."""
+    """Return the days of a date as it is written."""
     yearless = False
     if match["iso"]:
         year, month, day = (int(part) for part in (match["iso"] + "-0").split("-")[:3])
@@ -88,7 +88,7 @@ def _written(match: re.Match[str], question: str, today: date) -> Span | None:
 
 
 def _days(year: int, month: int, day: int) -> tuple[date, date] | None:
-    """Give the first day, and the day after the last; None for a day that no calendar has."""
+    """Return the first day, and the day after the last; None for a day that no calendar has."""
     try:
         start = date(year, month, day or 1)
         return start, start + timedelta(1) if day else _months_on(start, 1)
@@ -97,7 +97,7 @@ def _days(year: int, month: int, day: int) -> tuple[date, date] | None:
 
 
 def _relative(match: re.Match[str], today: date) -> Span | None:
-    """Give the days of words that count from today."""
+    """Return the days of words that count from today."""
     try:
         if match["decade"]:
             start, after = date(int(match["decade"]), 1, 1), date(int(match["decade"]) + 10, 1, 1)
@@ -118,7 +118,7 @@ def _relative(match: re.Match[str], today: date) -> Span | None:
 
 
 def _opening(day: date, unit: str) -> date:
-    """Give the first day of the week, month, quarter or year of a day."""
+    """Return the first day of the week, month, quarter or year of a day."""
     if unit == "week":
         return day - timedelta(day.weekday())
     month = {"month": day.month, "quarter": day.month - (day.month - 1) % 3}.get(unit, 1)
@@ -126,14 +126,14 @@ def _opening(day: date, unit: str) -> date:
 
 
 def _steps(day: date, unit: str, count: int) -> date:
-    """Give the day so many units later."""
+    """Return the day so many units later."""
     if unit in _DAYS:
         return day + timedelta(_DAYS[unit] * count)
     return _months_on(day, count * {"month": 1, "quarter": 3, "year": 12}[unit])
 
 
 def _months_on(day: date, count: int) -> date:
-    """Give the same day so many months later, or the last one of a shorter month."""
+    """Return the same day so many months later, or the last one of a shorter month."""
     years, month = divmod(day.month - 1 + count, 12)
     for last in range(day.day, 27, -1):
         try:
@@ -145,7 +145,7 @@ def _months_on(day: date, count: int) -> date:
 
 
 def years_before(day: date, years: int) -> date:
-    """Give the same day so many years earlier."""
+    """Return the same day so many years earlier."""
     return _months_on(day, -12 * years)
 
 

@@ -59,7 +59,7 @@ _ROW = re.compile(
 
 
 def superlative(question: str) -> str:
-    """Give a question with its comparative as the superlative of the same meaning."""
+    """Return a question with its comparative as the superlative of the same meaning."""
     plain = _ROW.sub("", question.replace("\u2019", "'"))
     for pattern, into in _REWRITES:
         changed, count = pattern.subn(into, plain, count=1)
@@ -69,13 +69,13 @@ def superlative(question: str) -> str:
 
 
 def order_of(text: str, vocabulary: Vocabulary, main: Relation) -> tuple[tuple[Term, bool], ...]:
-    """Give what a superlative over the rows of a relation orders by; () when no column of it can tell."""
+    """Return what a superlative over the rows of a relation orders by; () when no column of it can tell."""
     order = Wishes(said(text, vocabulary), vocabulary, main).columns.order
     return tuple((item, down) for item, down in order if item.place is not None and item.place.relation == main)
 
 
 def beyond(item: Term, descending: bool, shown: Shown, lookup: Lookup) -> exp.Expr | str:
-    """Give the condition that a row has more (or less) than each of the rows shown; a sentence when none can have."""
+    """Return the condition that a row has more (or less) than each of the rows shown; a sentence when none can have."""
     assert item.place is not None
     own = sql.column(item.place, False)
     rows = trees.write(exp.select(own).from_(sql.name(shown.relation)).where(trees.only(shown)))

@@ -40,7 +40,7 @@ class Judged:
 
 
 def probability(told: Mapping[str, float]) -> float:
-    """Give the probability that a query with these features is what was asked."""
+    """Return the probability that a query with these features is what was asked."""
     weights = _weights()
     score = weights["bias"] + sum(weights.get(name, 0.0) * value for name, value in told.items())
     return 1 / (1 + math.exp(-score))

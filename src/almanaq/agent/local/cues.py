@@ -17,7 +17,7 @@ _COMPARATIVE = (
 
 @cache
 def cue(name: str) -> re.Pattern[str]:
-    """Give the pattern that matches where any expression of a list does."""
+    """Return the pattern that matches where any expression of a list does."""
     listed = "|".join(f"(?:{each})" for each in _lists()[name])
     return re.compile(listed.replace("{set}", _SET).replace("{comparative}", _COMPARATIVE), re.IGNORECASE)
 

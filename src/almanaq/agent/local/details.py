@@ -39,7 +39,7 @@ _FACTS = 8
 def detail(
     question: str, reference: Reference, vocabulary: Vocabulary, main: Relation, history: Sequence[Turn]
 ) -> Parsed:
-    """Give the query for what is asked of rows shown before."""
+    """Return the query for what is asked of rows shown before."""
     own = vocabulary.index.places[main.name]
     notes = () if not reference.words else (f"By “{reference.words.strip()}” I took {reference.names}.",)
     again = _asked_before(question, history)
@@ -59,7 +59,7 @@ def detail(
 
 
 def _asked_before(question: str, history: Sequence[Turn]) -> list[str] | None:
-    """Give what was asked of another row in the turn before, when this one only names a row: "and the first?"."""
+    """Return what was asked of another row in the turn before, when this one only names a row: "and the first?"."""
     last = history[-1] if history else None
     if last is None or last.kind != "detail" or not last.suql or _has_content(question):
         return None
@@ -68,7 +68,7 @@ def _asked_before(question: str, history: Sequence[Turn]) -> list[str] | None:
 
 
 def _has_content(question: str) -> bool:
-    """Say whether a question asks for anything but the row itself."""
+    """Return whether a question asks for anything but the row itself."""
     bare = remainder(question)
     for start, end in reversed(spans(bare)):
         bare = bare[:start] + bare[end:]
@@ -76,7 +76,7 @@ def _has_content(question: str) -> bool:
 
 
 def _everything(own: Sequence[Place]) -> list[str]:
-    """Give what is worth telling of one row: its facts, and what its prose says in short."""
+    """Return what is worth telling of one row: its facts, and what its prose says in short."""
     plain = [p for p in own if p.kind != "prose" and not p.identifier and not p.column.private]
     named = name_place(own)
     told = [p for p in facts(own, plain, most=_FACTS) if p is not named][:_FACTS]
@@ -86,14 +86,14 @@ def _everything(own: Sequence[Place]) -> list[str]:
 
 
 def _clause(question: str) -> str:
-    """Give the part of a turn that asks: "I like the second. What's the address?"."""
+    """Return the part of a turn that asks: "I like the second. What's the address?"."""
     parts = [p.strip() for p in re.split(r"(?<=[.!;?,])\s+", question.replace("\u2019", "'").strip()) if p.strip()]
     asking = [p for p in parts if _ASKING.search(p)]
     return asking[-1] if asking else question.strip()
 
 
 def _asked(clause: str, reference: Reference, vocabulary: Vocabulary, main: Relation) -> list[str]:
-    """Give the SELECT items for what a clause asks of a row, which it is made to name."""
+    """Return the SELECT items for what a clause asks of a row, which it is made to name."""
     unit = _by_unit(clause, vocabulary.index.places[main.name])
     if unit:
         return unit
@@ -120,7 +120,7 @@ def _asked(clause: str, reference: Reference, vocabulary: Vocabulary, main: Rela
 
 
 def _related(clause: str, reference: Reference, vocabulary: Vocabulary, main: Relation) -> str | None:
-    """Give the query for rows of another relation that belong to the one referred to: "who directed it?"."""
+    """Return the query for rows of another relation that belong to the one referred to: "who directed it?"."""
     name = reference.shown.names[0]
     named = said(_named(clause, name), vocabulary)
     asked = [r for span in said(clause, vocabulary).relations for r in span.data if r != main]
@@ -142,14 +142,14 @@ def _related(clause: str, reference: Reference, vocabulary: Vocabulary, main: Re
 
 
 def _by_unit(clause: str, own: Sequence[Place]) -> list[str]:
-    """Give the column that a verb asks for, as "earn" does for a salary and "cost" for a price."""
+    """Return the column that a verb asks for, as "earn" does for a salary and "cost" for a price."""
     roles = [role for word in tokenize(clause) for role in UNITS.get(word.stem, ())]
     found = [p for role in roles for p in own if role in p.roles and p.kind in ("number", "text") and not p.identifier]
     return [sql.column(found[0], False)] if found else []
 
 
 def _shown_instead(condition: exp.Expr, main: Relation) -> list[str]:
-    """Give what a condition looks at, to be shown: whether "it is cheap" is told by its price."""
+    """Return what a condition looks at, to be shown: whether "it is cheap" is told by its price."""
     calls = [node.sql("postgres", normalize_functions=False) for node in condition.find_all(exp.Anonymous)]
     if calls:
         return calls
@@ -166,7 +166,7 @@ def _from_prose(clause: str, noun: str, prose: Sequence[Place]) -> list[str]:
 
 
 def _named(clause: str, name: str) -> str:
-    """Give a clause with the row's name, in quotes, where it was referred to; at its end where it was not."""
+    """Return a clause with the row's name, in quotes, where it was referred to; at its end where it was not."""
     quoted = '"' + name.replace('"', "") + '"'
     if not spans(clause):
         return f"{clause.rstrip('?.! ')} of {quoted}?"
@@ -174,7 +174,7 @@ def _named(clause: str, name: str) -> str:
 
 
 def _swapped(clause: str, into: str) -> str:
-    """Give a clause with other words for the row it refers to, and its verb in the singular."""
+    """Return a clause with other words for the row it refers to, and its verb in the singular."""
     text = re.sub(r"^(?:(?:and|so|but|ok|okay|then|now)\b[, ]*)+", "", clause.strip(), flags=re.I)
     text = _PLURAL.sub(lambda match: _SINGULAR[match[1].casefold()] + " ", text)
     text = re.sub(r"\b(it|they|he|she)'(?:s|re)\b", r"\1 is", text, flags=re.I)

@@ -54,13 +54,13 @@ class LocalDialogue:
         )
 
     def with_confidence(self, confidence: float | None) -> LocalDialogue:
-        """Give one that answers what it is so sure of, and shares with this one what it knows of the source."""
+        """Return one that answers what it is so sure of, and shares with this one what it knows of the source."""
         other = copy(self)
         other._parser = self._parser.with_confidence(CONFIDENCE if confidence is None else confidence)
         return other
 
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn] = ()) -> TurnKind:
-        """Give the kind of a turn."""
+        """Return the kind of a turn."""
         if foreign(question) is not None:
             return "new"
         return self._heard(question[:_LONGEST], catalog, history)[2]
@@ -68,7 +68,7 @@ class LocalDialogue:
     def parse(
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
     ) -> Parsed:
-        """Give the query of a turn; a query that was refused has no second form here."""
+        """Return the query of a turn; a query that was refused has no second form here."""
         if failures:
             return Parsed("no_query")
         language = foreign(question)
@@ -91,7 +91,7 @@ class LocalDialogue:
         return alone
 
     def _heard(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> tuple[str, Sequence[Turn], TurnKind]:
-        """Give a turn with its kind; the answer to a question back together with what was asked before."""
+        """Return a turn with its kind; the answer to a question back together with what was asked before."""
         vocabulary = self._parser.vocabulary(catalog)
         told = said(question, vocabulary)
         kind = turn_kind(question, told, history)
@@ -107,7 +107,7 @@ class LocalDialogue:
         return whole, history[:-1], turn_kind(whole, said(whole, vocabulary), history[:-1])
 
     def _known_values(self, relation: str, column: str, limit: int) -> list[str]:
-        """Give the values of a column, read once however often its relation is indexed beside others."""
+        """Return the values of a column, read once however often its relation is indexed beside others."""
         key = (relation, column, limit)
         if key not in self._values:
             self._values[key] = self._engine.values(relation, column, limit)

@@ -42,7 +42,7 @@ _PLAIN = frozenset(map(stem, IGNORED)) - frozenset().union(*_KIN)
 
 
 def to_drop(question: str, base: exp.Select, main: Relation, vocabulary: Vocabulary) -> Parsed:
-    """Give the base query without the conditions that the question names; a question back when none can be told."""
+    """Return the base query without the conditions that the question names; a question back when none can be told."""
     conditions = trees.conditions(base)
     keys = main.key
     open_ = [c for c in conditions if not trees.leaves_out_rows(c, keys)]
@@ -63,7 +63,7 @@ def to_drop(question: str, base: exp.Select, main: Relation, vocabulary: Vocabul
 
 
 def _spoken(condition: exp.Expr, main: Relation, vocabulary: Vocabulary) -> dict[str, float]:
-    """Give the words by which a person may mean a condition (its column, values, question), and how surely."""
+    """Return the words by which a person may mean a condition (its column, values, question), and how surely."""
     found: dict[str, float] = {}
     for name in trees.columns(condition) if not trees.reads_text(condition) else ():
         place = place_of(name, vocabulary, main)

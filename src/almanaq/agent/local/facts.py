@@ -26,7 +26,7 @@ _FACTS = ("rating", "price", "address", "phone", "year")
 
 
 def name_place(places: Sequence[Place]) -> Place:
-    """Give the column that names a row of a relation: the one that is said to, else the likeliest."""
+    """Return the column that names a row of a relation: the one that is said to, else the likeliest."""
     said = next((p for p in places if p.column.name == p.relation.named_by), None)
     if said is not None:
         return said
@@ -44,14 +44,16 @@ def name_place(places: Sequence[Place]) -> Place:
 
 
 def whole_name(places: Sequence[Place]) -> tuple[Place, ...]:
-    """Give the column that names a row, and beside a first name the last one."""
+    """Return the column that names a row, and beside a first name the last one."""
     named = name_place(places)
     last = [p for p in places if named.stems[:1] == ("first",) and p.stems == ("last", *named.stems[1:])]
     return (named, *last)
 
 
 def facts(places: Sequence[Place], mentioned: Iterable[Place], most: int = 5) -> tuple[Place, ...]:
-    """Give the columns worth showing of a row that was searched for: its name, what was spoken of, key facts, links."""
+    """Return the columns worth showing of a row that was searched for: its name, what was spoken of,
+    key facts, links.
+    """
     shown = {place.column.name: place for place in whole_name(places)}
     for place in mentioned:
         if place.relation is places[0].relation and place.kind != "prose":
@@ -70,7 +72,7 @@ def facts(places: Sequence[Place], mentioned: Iterable[Place], most: int = 5) ->
 
 
 def wh_places(question: str, tokens: Sequence[Token], places: Sequence[Place]) -> tuple[Place, ...]:
-    """Give the column that a question word asks for: "where" an address, "how much" a price."""
+    """Return the column that a question word asks for: "where" an address, "how much" a price."""
     folded = [token.folded for token in tokens]
     for cue, roles in _WH:
         if tuple(folded[: len(cue)]) == cue and not (

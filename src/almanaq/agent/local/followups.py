@@ -51,7 +51,7 @@ class FollowUps:
         self._vocabulary, self._index, self._lookup = vocabulary, vocabulary.index, lookup
 
     def parse(self, question: str, kind: TurnKind, history: Sequence[Turn]) -> Parsed | None:
-        """Give what a follow-up means; None when it has no meaning here and is better read by itself."""
+        """Return what a follow-up means; None when it has no meaning here and is better read by itself."""
         if kind == "detail":
             return self._detail(question, history)
         base = self._base(history)
@@ -142,7 +142,7 @@ class FollowUps:
         return _query(trees.ordered(self._showing(tree, base.main, names), keys, 1), "best")
 
     def _changed(self, question: str, kind: TurnKind, base: Base) -> Parsed | None:
-        """Give the base query with conditions exchanged or added, or its rows counted."""
+        """Return the base query with conditions exchanged or added, or its rows counted."""
         text = remainder(question)
         new = fragment(text, self._vocabulary, base.main) if text else None
         if kind == "count":
@@ -171,7 +171,7 @@ class FollowUps:
         return _query(trees.counting(tree), "count", new=new if new and new.conditions else None)
 
     def _rows(self, base: Base) -> exp.Select:
-        """Give the base query as one for rows: the counted ones, where it gives figures."""
+        """Return the base query as one for rows: the counted ones, where it gives figures."""
         if not trees.aggregates(base.tree):
             # "Another one" asked for one row; what comes after it does not.
             single = base.turn.kind == "another" and trees.limit_of(base.tree) == 1
@@ -186,7 +186,7 @@ class FollowUps:
         return trees.ordered(tree, [], SEARCH_LIMIT if reads else DEFAULT_LIMIT)
 
     def _showing(self, tree: exp.Select, main: Relation, names: Sequence[str]) -> exp.Select:
-        """Give the query with these columns of the main relation in its SELECT list, after those it has."""
+        """Return the query with these columns of the main relation in its SELECT list, after those it has."""
         have = {item.unalias().name for item in tree.expressions}
         places = {p.column.name: p for p in self._index.places[main.name] if p.kind != "prose"}
         more = [sql.column(places[n], _qualifier(tree) is not None) for n in names if n in places and n not in have]
@@ -207,18 +207,18 @@ def _query(tree: exp.Select, kind: TurnKind, *, new: Fragment | None = None, kee
 
 
 def _qualifier(tree: exp.Select) -> str | None:
-    """Give the main table's name where columns must be qualified: the query joins others."""
+    """Return the main table's name where columns must be qualified: the query joins others."""
     return trees.table_name(tree) if tree.args.get("joins") else None
 
 
 def _seen(history: Sequence[Turn], base: Base) -> list[Shown]:
-    """Give the rows shown since the base query, which "another one" leaves out."""
+    """Return the rows shown since the base query, which "another one" leaves out."""
     since = history[max(i for i, turn in enumerate(history) if turn is base.turn) :]
     return [t.shown for t in since if t.shown and t.shown.keys and t.shown.relation == base.main.name][:1]
 
 
 def _merged(old: Sequence[exp.Expr], new: Sequence[exp.Expr], main: Relation, kind: TurnKind) -> list[exp.Expr]:
-    """Give the conditions of a base query with new ones: in the place of those on the same column, or beside them."""
+    """Return the conditions of a base query with new ones: in the place of those on the same column, or beside them."""
     gone: set[int] = set()
     for condition in new:
         names = compared(condition)

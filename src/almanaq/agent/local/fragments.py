@@ -36,7 +36,7 @@ class Fragment:
 
 
 def remainder(question: str) -> str:
-    """Give a follow-up's words without those that only say that it is one."""
+    """Return a follow-up's words without those that only say that it is one."""
     plain = question.replace("\u2019", "'").strip()
     plain = _NEGATED_WISH.sub("without", plain)
     for _ in range(3):
@@ -45,7 +45,7 @@ def remainder(question: str) -> str:
 
 
 def fragment(text: str, vocabulary: Vocabulary, main: Relation) -> Fragment:
-    """Give what some words ask of the rows of a relation."""
+    """Return what some words ask of the rows of a relation."""
     wishes = Wishes(said(text, vocabulary), vocabulary, main)
     tree = trees.read(wishes.suql())
     found = trees.conditions(tree) if tree is not None else []
@@ -55,7 +55,7 @@ def fragment(text: str, vocabulary: Vocabulary, main: Relation) -> Fragment:
 
 
 def _within(tree: exp.Select, main: Relation) -> exp.Expr:
-    """Give conditions that need joins as one on the key of the main relation."""
+    """Return conditions that need joins as one on the key of the main relation."""
     own = sql.name(main.key[0]) if len(main.key) == 1 else ""
     if not own:
         return exp.true()
@@ -66,7 +66,7 @@ def _within(tree: exp.Select, main: Relation) -> exp.Expr:
 
 
 def compared(condition: exp.Expr) -> frozenset[str]:
-    """Give the columns that a condition compares with literals."""
+    """Return the columns that a condition compares with literals."""
     found = set()
     for node in condition.find_all(exp.Binary, exp.In, exp.Between):
         parts = [*node.args.values(), *node.expressions]
@@ -86,7 +86,7 @@ def _call(node: exp.Anonymous) -> str:
 
 
 def single_valued(condition: exp.Expr, main: Relation) -> bool:
-    """Say whether a condition asks a column, which holds one value, to be that: a second one contradicts it."""
+    """Return whether a condition asks a column, which holds one value, to be that: a second one contradicts it."""
     if not isinstance(condition, exp.EQ | exp.In) or not isinstance(condition.this, exp.Column):
         return False
     column = main.column(condition.this.name)
@@ -130,5 +130,5 @@ def _bounds(condition: exp.Expr) -> _Bounds | None:
 
 
 def place_of(name: str, vocabulary: Vocabulary, main: Relation) -> Place | None:
-    """Give a column of the main relation by name."""
+    """Return a column of the main relation by name."""
     return next((p for p in vocabulary.index.places[main.name] if p.column.name == name), None)

@@ -44,7 +44,7 @@ class Term:
         return f"{name}({distinct + ' ' if distinct else ''}{column})"
 
     def key(self, qualified: bool) -> str:
-        """Give the expression as it is compared and ordered: texts of digits as numbers."""
+        """Return the expression as it is compared and ordered: texts of digits as numbers."""
         if self.place is not None and not self.function and self.place.cast:
             return sql.compared(self.place, qualified)
         return self.write(qualified)
@@ -112,7 +112,7 @@ class Frame:
 
 
 def write(frame: Frame, main: Relation, paths: Mapping[str, tuple[Hop, ...]]) -> str:
-    """Give the SUQL of a frame whose columns are all one row away from `main`."""
+    """Return the SUQL of a frame whose columns are all one row away from `main`."""
     qualified = bool(frame.joined)
     wanted = [*frame.groups, *frame.wanted]
     outputs = [term.write(qualified) for term in wanted]

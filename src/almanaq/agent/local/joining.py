@@ -33,7 +33,7 @@ def bring(frame: Frame, main: Relation, ways: Ways, vocabulary: Vocabulary) -> N
 
 
 def _shown(frame: Frame) -> list[str]:
-    """Give the relations of what is shown, grouped or ranked."""
+    """Return the relations of what is shown, grouped or ranked."""
     tests = [*frame.having, *frame.share]
     terms = [*frame.wanted, *frame.groups, *(test.term for test in tests), *(term for term, _ in frame.order)]
     return list(dict.fromkeys(term.place.relation.name for term in terms if term.place is not None))
@@ -103,7 +103,7 @@ def _place(vocabulary: Vocabulary, relation: str, column: str) -> Place:
 
 
 def _joined(frame: Frame, main: Relation, ways: Ways) -> list[Joined]:
-    """Give the joins that reach every column of a frame, each once; those that keep rows without a partner say so."""
+    """Return the joins that reach every column of a frame, each once; those that keep rows without a partner say so."""
     needed = {hop for name in _tested(frame) for hop in ways[name]}
     if _of_others(frame, main) or frame.having:
         needed |= {hop for name in _shown(frame) for hop in ways[name]}
@@ -112,6 +112,6 @@ def _joined(frame: Frame, main: Relation, ways: Ways) -> list[Joined]:
 
 
 def _of_others(frame: Frame, main: Relation) -> bool:
-    """Say whether rows of another relation are shown, and those of the main one only lead there."""
+    """Return whether rows of another relation are shown, and those of the main one only lead there."""
     own = any(term.place is None or term.function or term.place.relation == main for term in frame.wanted)
     return bool(frame.wanted) and not (own or frame.groups)

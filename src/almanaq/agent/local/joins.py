@@ -36,12 +36,12 @@ class Hop:
         return f"{self.compared(left)} = {self.compared(right)}"
 
     def compared(self, column: str) -> str:
-        """Give one of the two columns as it can be compared with the other."""
+        """Return one of the two columns as it can be compared with the other."""
         return f"CAST({column} AS text)" if self.unlike else column
 
 
 def paths(steps: Mapping[str, Sequence[Hop]], start: Relation) -> dict[str, tuple[Hop, ...]]:
-    """Give the shortest way to every relation within three hops, () for `start` itself.
+    """Return the shortest way to every relation within three hops, () for `start` itself.
 
     Args:
         steps: the hops from every relation, as `edges` gives them.
@@ -59,7 +59,7 @@ def paths(steps: Mapping[str, Sequence[Hop]], start: Relation) -> dict[str, tupl
 
 
 def ambiguous(steps: Mapping[str, Sequence[Hop]], start: Relation) -> frozenset[str]:
-    """Give the relations to which two shortest ways lead: a match has a home team and an away team."""
+    """Return the relations to which two shortest ways lead: a match has a home team and an away team."""
     depth, ways = {start.name: 0}, {start.name: 1}
     queue = deque([start.name])
     while queue:
@@ -74,7 +74,7 @@ def ambiguous(steps: Mapping[str, Sequence[Hop]], start: Relation) -> frozenset[
 
 
 def edges(catalog: Catalog) -> dict[str, list[Hop]]:
-    """Give the hops from every relation: declared foreign keys of one column, else keys evident by name."""
+    """Return the hops from every relation: declared foreign keys of one column, else keys evident by name."""
     found: dict[str, list[Hop]] = {r.name: [] for r in catalog.relations}
     named_after = {other.name: words for other in catalog.relations if (words := _named_after(other))}
     for relation in catalog.relations:
@@ -105,7 +105,7 @@ def _add(found: dict[str, list[Hop]], hop: Hop) -> None:
 
 
 def _named_after(other: Relation) -> tuple[str, ...]:
-    """Give the words by which a column elsewhere is evidently a relation's single key; () where none are."""
+    """Return the words by which a column elsewhere is evidently a relation's single key; () where none are."""
     key = _key(other)
     words = () if key is None else identifier_stems(key)
     if words in ((), ("name",)):
@@ -114,7 +114,9 @@ def _named_after(other: Relation) -> tuple[str, ...]:
 
 
 def _key(relation: Relation) -> str | None:
-    """Give the column that tells rows apart: the declared key, else, where there is none, one called so ("book_id")."""
+    """Return the column that tells rows apart: the declared key, else, where there is none, one
+    called so ("book_id").
+    """
     if relation.key:
         return relation.key[0] if len(relation.key) == 1 else None
     called = (("id",), (*identifier_stems(relation.name), "id"))

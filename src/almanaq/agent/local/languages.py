@@ -16,7 +16,7 @@ _FEWEST = 2
 
 
 def foreign(question: str) -> str | None:
-    """Give the name of the language of a question, in English; None for English, and where nothing tells."""
+    """Return the name of the language of a question, in English; None for English, and where nothing tells."""
     profiles, scripts = _known()
     letters = [letter for letter in question if letter.isalpha()]
     for name, blocks in scripts.items():

@@ -55,17 +55,17 @@ class LocalParser:
 
     @classmethod
     def over(cls, engine: QueryEngine, today: Callable[[], date] = date.today, confidence: float = CONFIDENCE) -> Self:
-        """Give a parser of questions about what an engine holds."""
+        """Return a parser of questions about what an engine holds."""
         return cls(engine.values, today, confidence=confidence, finds=lambda query: bool(engine.run(query).rows))
 
     def with_confidence(self, confidence: float) -> LocalParser:
-        """Give one that answers what it is so sure of, and shares with this one what was indexed."""
+        """Return one that answers what it is so sure of, and shares with this one what was indexed."""
         other = copy(self)
         other._confidence = confidence
         return other
 
     def vocabulary(self, catalog: Catalog) -> Vocabulary:
-        """Give the catalog made searchable; kept for the next question."""
+        """Return the catalog made searchable; kept for the next question."""
         key = tuple(r.name for r in catalog.relations)
         kept = self._vocabularies.get(key)
         if kept is None or kept.index.catalog != catalog:
@@ -76,7 +76,7 @@ class LocalParser:
     def parse(
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
     ) -> Parsed:
-        """Give the query of the best reading; a failed query has no second form here, and history is not read."""
+        """Return the query of the best reading; a failed query has no second form here, and history is not read."""
         del history
         if small_talk(question) is not None or failures:
             return Parsed("no_query")
@@ -97,18 +97,18 @@ class LocalParser:
         return Parsed("query", judged.suql, readings=judged.readings)
 
     def understood(self, question: str, catalog: Catalog) -> Understanding:
-        """Give what a question over tables means; read once, whoever asks for it in a turn."""
+        """Return what a question over tables means; read once, whoever asks for it in a turn."""
         return understand(question, self.vocabulary(catalog))
 
     def is_understood(self, question: str, catalog: Catalog) -> bool:
-        """Say whether a question is one over tables that would be answered."""
+        """Return whether a question is one over tables that would be answered."""
         if taught(question, self._examples, self.vocabulary(catalog)) is not None:
             return True
         understood = self.understood(question, catalog)
         return understood.suql is not None and probability(understood.told) >= self._confidence
 
     def judge(self, question: str, catalog: Catalog) -> Judged | None:
-        """Give the query for a question over tables, and how surely it is right; None where no word is known."""
+        """Return the query for a question over tables, and how surely it is right; None where no word is known."""
         understood = self.understood(question, catalog)
         if understood.suql is not None:
             return Judged(understood.suql, probability(understood.told), readings=understood.readings)

@@ -24,7 +24,7 @@ class Partners:
         self._found: Callable[[str], bool | None] = cache(self._ask)
 
     def is_unique(self, relation: Relation, columns: Sequence[str]) -> bool:
-        """Say whether no two rows share what stands in columns; what cannot be found out is not so."""
+        """Return whether no two rows share what stands in columns; what cannot be found out is not so."""
         if relation.key and set(relation.key) <= set(columns):
             return True
         listed = ", ".join(map(sql.name, columns))
@@ -33,7 +33,7 @@ class Partners:
         return self._found(query) is False
 
     def all_have(self, hop: Hop) -> bool:
-        """Say whether each row on the left has a partner on the right; what cannot be found out is not so."""
+        """Return whether each row on the left has a partner on the right; what cannot be found out is not so."""
         own, theirs = sql.name(hop.left_column), sql.name(hop.right_column)
         inside = f"SELECT {hop.compared(theirs)} FROM {sql.name(hop.right)} WHERE {theirs} IS NOT NULL"
         alone = f"{own} IS NULL OR {hop.compared(own)} NOT IN ({inside})"

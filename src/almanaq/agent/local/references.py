@@ -52,18 +52,18 @@ class Reference:
 
 
 def refers(text: str) -> bool:
-    """Say whether a turn in lower case speaks of one row (or "they" of the rows) shown before."""
+    """Return whether a turn in lower case speaks of one row (or "they" of the rows) shown before."""
     plain = cue("expletive").sub(" ", text)
     return bool(_ORDINAL.search(plain) or _NUMBERED.search(plain) or cue("one").search(plain) or _THERE.search(plain))
 
 
 def shown_before(history: Sequence[Turn]) -> bool:
-    """Say whether any reply showed rows that can be found again."""
+    """Return whether any reply showed rows that can be found again."""
     return any(turn.shown is not None and turn.shown.keys for turn in history)
 
 
 def resolve(text: str, history: Sequence[Turn]) -> Reference | None:
-    """Give the rows that a turn speaks of, None when nothing was shown that it could mean.
+    """Return the rows that a turn speaks of, None when nothing was shown that it could mean.
 
     A place in a list means the latest list long enough to have it; anything else the rows of the latest reply with any.
     """
@@ -80,7 +80,7 @@ def resolve(text: str, history: Sequence[Turn]) -> Reference | None:
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Give where a turn's words stand that mean rows shown before, in order and without overlaps."""
+    """Return where a turn's words stand that mean rows shown before, in order and without overlaps."""
     folded = text.casefold().replace("\u2019", "'")
     found: list[tuple[int, int]] = []
     for pattern in (_NUMBERED, _ORDINAL, cue("one"), _THERE):
@@ -91,17 +91,17 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 
 def last_shown(history: Sequence[Turn]) -> Shown | None:
-    """Give the rows of the latest reply that showed any."""
+    """Return the rows of the latest reply that showed any."""
     return _latest(history, 1)
 
 
 def last_search(history: Sequence[Turn]) -> Turn | None:
-    """Give the latest turn whose query later ones go on from."""
+    """Return the latest turn whose query later ones go on from."""
     return next((t for t in reversed(history) if t.suql and t.kind in SEARCHES and t.status != "failed"), None)
 
 
 def _place(text: str) -> tuple[int, str] | None:
-    """Give the place in a list that a turn names, with its words."""
+    """Return the place in a list that a turn names, with its words."""
     numbered = _NUMBERED.search(text)
     if numbered:
         digit = numbered[1]

@@ -7,13 +7,13 @@ from almanaq.agent.local.schema_index import Place
 
 
 def ranks(place: Place) -> dict[str, int]:
-    """Give the rank of each word of a scale, the lowest first."""
+    """Return the rank of each word of a scale, the lowest first."""
     found = {value: _rank(value, i) for i, value in enumerate(place.column.values)}
     return dict(sorted(found.items(), key=lambda each: each[1]))
 
 
 def is_scale(place: Place) -> bool:
-    """Say whether the values of a column are listed in an order that means something: price levels."""
+    """Return whether the values of a column are listed in an order that means something: price levels."""
     return "price" in place.roles and place.kind == "text" and bool(place.column.values)
 
 

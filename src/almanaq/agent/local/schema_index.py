@@ -88,7 +88,7 @@ Meaning = tuple[Place, str]
 
 
 def place(relation: Relation, column: Column) -> Place:
-    """Give a column with what its name, type and description say."""
+    """Return a column with what its name, type and description say."""
     words = spoken(column.name, column.description)
     roles = frozenset(role for role, names in ROLE_WORDS.items() if names & set(words))
     kind = _kind(column)
@@ -110,7 +110,7 @@ def _kind(column: Column) -> Literal["number", "date", "boolean", "text", "prose
 
 
 def _fields(profession: str) -> frozenset[str]:
-    """Give how the field of a profession may be called: "cardiology" of a cardiologist."""
+    """Return how the field of a profession may be called: "cardiology" of a cardiologist."""
     for ending, fields in _PROFESSIONS:
         if profession.endswith(ending):
             return frozenset(profession.removesuffix(ending) + field for field in fields)
@@ -118,12 +118,14 @@ def _fields(profession: str) -> frozenset[str]:
 
 
 def _counts(values: Sequence[str]) -> bool:
-    """Say whether texts are numbers that can be compared: no codes like "00417", nor the digits of a telephone."""
+    """Return whether texts are numbers that can be compared: no codes like "00417", nor the digits of a telephone."""
     return bool(values) and len(values) < MOST_VALUES and all(_COUNT.fullmatch(value) for value in values)
 
 
 def _told_by_digits(column: Column) -> bool:
-    """Say whether a column of numbers holds 1 for yes and 0 for no: only these, under a name of what is so or not."""
+    """Return whether a column of numbers holds 1 for yes and 0 for no: only these, under a name of what is
+    so or not.
+    """
     words = identifier_stems(column.name)
     named = words[:1] in (("is",), ("has",), ("can",)) or (words[-1:][0:1] and words[-1].endswith(_SO_OR_NOT))
     return bool(named) and bool(column.samples) and set(column.samples) <= {"0", "1"}
@@ -168,7 +170,7 @@ class SchemaIndex:
             yield from places
 
     def latest(self, one: Place) -> date | None:
-        """Give the latest day that a column holds, as far as its values were read; None where it holds none."""
+        """Return the latest day that a column holds, as far as its values were read; None where it holds none."""
         days = (value[:10] for value in self._read(one.relation.name, one.column.name, MOST_VALUES))
         return max((date.fromisoformat(day) for day in days if _DAY.fullmatch(day)), default=None)
 
@@ -201,7 +203,7 @@ class SchemaIndex:
         return one
 
     def meanings(self, parts: tuple[str, ...]) -> tuple[Meaning, ...]:
-        """Give the values that these words spell, or that a synonym of theirs spells."""
+        """Return the values that these words spell, or that a synonym of theirs spells."""
         found = self._meanings.get(parts)
         if found:
             return tuple(found)
@@ -213,11 +215,11 @@ class SchemaIndex:
         return self._meanings.values()
 
     def options_with(self, *parts: str) -> tuple[Meaning, ...]:
-        """Give the values of ENUMs that hold these words in a row: "coffee" is in "coffee & tea"."""
+        """Return the values of ENUMs that hold these words in a row: "coffee" is in "coffee & tea"."""
         return tuple(m for m in self._options.get(parts[0], ()) if _holds(stems(m[1]), parts))
 
     def misspelt(self, parts: tuple[str, ...]) -> tuple[Meaning, ...]:
-        """Give the values nearest in spelling to these words, within the tolerance for their length."""
+        """Return the values nearest in spelling to these words, within the tolerance for their length."""
         written = " ".join(parts)
         limit = tolerance(written)
         best: list[tuple[str, ...]] = []
@@ -231,14 +233,14 @@ class SchemaIndex:
         return tuple(m for known in best[:1] for m in self._meanings[known])
 
     def named_like(self, parts: tuple[str, ...]) -> tuple[Meaning, ...]:
-        """Give the names that hold these words in a row."""
+        """Return the names that hold these words in a row."""
         sets = [self._parts.get(part, set()) for part in parts]
         shared = set.intersection(*sets) if sets else set()
         found = [m for m in shared if _holds(stems(m[1]), parts)]
         return tuple(sorted(found, key=lambda m: (m[0].relation.name, m[0].column.name, m[1])))
 
     def relations_named(self, word: str) -> tuple[Relation, ...]:
-        """Give the relations that a noun names, by their names or a synonym, else by what is said of them."""
+        """Return the relations that a noun names, by their names or a synonym, else by what is said of them."""
         group = {stem(w) for w in _SYNONYMS.get(word, frozenset())} | {word}
         exact = tuple(r for r in self.catalog.relations if set(relation_stems(r)) <= group)
         if exact:

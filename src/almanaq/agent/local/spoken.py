@@ -17,7 +17,7 @@ _NUMBERING = word_set("number id identifier code key reference")
 
 
 def spoken(identifier: str, description: str) -> tuple[str, ...]:
-    """Give the stems by which a name is spoken of: `unit_price` of unit and price, `k3` as its description begins."""
+    """Return the stems by which a name is spoken of: `unit_price` of unit and price, `k3` as its description begins."""
     words = identifier_stems(identifier)
     if not description or words == ("id",) or not all(_CODE.search(word) for word in words):
         return words
@@ -28,17 +28,17 @@ def spoken(identifier: str, description: str) -> tuple[str, ...]:
 
 
 def relation_stems(relation: Relation) -> tuple[str, ...]:
-    """Give the stems by which the rows of a relation are spoken of."""
+    """Return the stems by which the rows of a relation are spoken of."""
     return spoken(relation.name, relation.description)
 
 
 def described_stems(relation: Relation) -> tuple[str, ...]:
-    """Give the stems by which a relation's description calls its rows: "Films shown in town" calls them films."""
+    """Return the stems by which a relation's description calls its rows: "Films shown in town" calls them films."""
     return _head(relation.description)[:_CALLED]
 
 
 def _head(description: str) -> tuple[str, ...]:
-    """Give the first words of a description that say what a thing is: "Price" of "Price per pack in francs"."""
+    """Return the first words of a description that say what a thing is: "Price" of "Price per pack in francs"."""
     for part in _ENDS.split(description):
         said = tuple(word for word in stems(part) if word not in _EMPTY)
         if said:
@@ -47,6 +47,6 @@ def _head(description: str) -> tuple[str, ...]:
 
 
 def also_called(description: str) -> tuple[tuple[str, ...], ...]:
-    """Give the stems of the other names that a description gives: "Before tax; also called turnover, revenue"."""
+    """Return the stems of the other names that a description gives: "Before tax; also called turnover, revenue"."""
     found = _ALSO.search(description)
     return tuple(filter(None, (stems(name) for name in re.split(r",| or | and ", found[1])))) if found else ()

@@ -9,23 +9,23 @@ plain, name = is_plain, identifier
 
 
 def text(value: str) -> str:
-    """Give a text literal."""
+    """Return a text literal."""
     return string_literal(value)
 
 
 def number(value: float) -> str:
-    """Give a number literal without a needless fraction."""
+    """Return a number literal without a needless fraction."""
     return str(int(value)) if value == int(value) else repr(value)
 
 
 def column(place: Place, qualified: bool) -> str:
-    """Give a column, with its relation's name when the query has several relations."""
+    """Return a column, with its relation's name when the query has several relations."""
     own = name(place.column.name)
     return f"{name(place.relation.name)}.{own}" if qualified else own
 
 
 def compared(place: Place, qualified: bool) -> str:
-    """Give a column as numbers are compared with it: cast where it holds them as text."""
+    """Return a column as numbers are compared with it: cast where it holds them as text."""
     plain_column = column(place, qualified)
     if place.missing is not None:
         plain_column = f"NULLIF({plain_column}, {text(place.missing)})"
@@ -33,6 +33,6 @@ def compared(place: Place, qualified: bool) -> str:
 
 
 def pattern(value: str) -> str:
-    """Give a text literal for ILIKE that matches values holding `value`."""
+    """Return a text literal for ILIKE that matches values holding `value`."""
     escaped = value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return text(f"%{escaped}%")

@@ -15,7 +15,7 @@ _LITERAL = re.compile(r"'((?:[^']|'')*)'")
 
 
 def taught(question: str, examples: Examples, vocabulary: Vocabulary) -> str | None:
-    """Give the SUQL of an example whose question says the same as this one; None where none does.
+    """Return the SUQL of an example whose question says the same as this one; None where none does.
 
     Words that ask for nothing may differ, and so may a value that the query compares with: an example about Oslo
     answers the question about Bergen, where both are values of one column.
@@ -39,7 +39,7 @@ def _plain(question: str) -> tuple[str, ...]:
 
 
 def _with_value(question: str, example: str, literal: str, vocabulary: Vocabulary) -> str | None:
-    """Give the value that a question has where an example has a literal, when all else is the same."""
+    """Return the value that a question has where an example has a literal, when all else is the same."""
     at = example.casefold().find(literal.casefold())
     if not literal or at < 0:
         return None

@@ -14,24 +14,24 @@ _AGGREGATE = (exp.AggFunc,)
 
 
 def read(suql: str) -> exp.Select | None:
-    """Give the tree of a query, None when it is no plain SELECT that later turns can change."""
+    """Return the tree of a query, None when it is no plain SELECT that later turns can change."""
     tree = sqlglot.parse_one(suql, read="postgres")
     changeable = isinstance(tree, exp.Select) and not tree.args.get("with_") and tree.args.get("from_") is not None
     return tree if changeable and isinstance(tree, exp.Select) else None
 
 
 def write(tree: exp.Select) -> str:
-    """Give the query of a tree."""
+    """Return the query of a tree."""
     return tree.sql("postgres", normalize_functions=False)
 
 
 def table_name(tree: exp.Select) -> str:
-    """Give the name by which the query calls its main table."""
+    """Return the name by which the query calls its main table."""
     return str(tree.args["from_"].this.alias_or_name)
 
 
 def conditions(tree: exp.Select) -> list[exp.Expr]:
-    """Give the conditions that all must hold."""
+    """Return the conditions that all must hold."""
     where = tree.args.get("where")
     if where is None:
         return []
@@ -42,7 +42,7 @@ def conditions(tree: exp.Select) -> list[exp.Expr]:
 
 
 def with_conditions(tree: exp.Select, kept: Sequence[exp.Expr]) -> exp.Select:
-    """Give the query with these conditions instead of its own, each once."""
+    """Return the query with these conditions instead of its own, each once."""
     unique = {each.sql("postgres"): each for each in kept}
     wrapped = [exp.Paren(this=e.copy()) if isinstance(e, exp.Or) else e.copy() for e in unique.values()]
     changed = tree.copy()
@@ -51,32 +51,32 @@ def with_conditions(tree: exp.Select, kept: Sequence[exp.Expr]) -> exp.Select:
 
 
 def columns(condition: exp.Expr) -> frozenset[str]:
-    """Give the names of the columns that a condition speaks of, those of subqueries included."""
+    """Return the names of the columns that a condition speaks of, those of subqueries included."""
     return frozenset(column.name for column in condition.find_all(exp.Column))
 
 
 def reads_text(condition: exp.Expr) -> bool:
-    """Say whether a condition calls a text function."""
+    """Return whether a condition calls a text function."""
     return condition.find(exp.Anonymous) is not None
 
 
 def aggregates(tree: exp.Select) -> bool:
-    """Say whether a query gives figures of rows rather than rows."""
+    """Return whether a query gives figures of rows rather than rows."""
     return tree.args.get("group") is not None or any(item.find(*_AGGREGATE) for item in tree.expressions)
 
 
 def only(shown: Shown, table: str | None = None) -> exp.Expr:
-    """Give the condition that a row is one of those shown."""
+    """Return the condition that a row is one of those shown."""
     return _listed(shown.columns, shown.keys, table)
 
 
 def none_of(shown: Shown, table: str | None = None) -> exp.Expr:
-    """Give the condition that a row is none of those shown."""
+    """Return the condition that a row is none of those shown."""
     return exp.Not(this=_listed(shown.columns, shown.keys, table))
 
 
 def one_of(column: exp.Expr, values: Sequence[Value]) -> exp.Expr:
-    """Give the condition that a column has one of some values."""
+    """Return the condition that a column has one of some values."""
     literals = [literal(value) for value in values]
     if len(literals) == 1:
         return exp.EQ(this=column, expression=literals[0])
@@ -98,12 +98,12 @@ def _column(name: str, table: str | None) -> exp.Column:
 
 
 def literal(value: Value) -> exp.Expr:
-    """Give a literal."""
+    """Return a literal."""
     return exp.Literal.string(value) if isinstance(value, str) else exp.Literal.number(value)
 
 
 def leaves_out_rows(condition: exp.Expr, keys: Iterable[str]) -> bool:
-    """Say whether a condition only leaves out rows by their key, as "another one" makes it."""
+    """Return whether a condition only leaves out rows by their key, as "another one" makes it."""
     if isinstance(condition, exp.NEQ):
         return columns(condition) <= frozenset(keys) and isinstance(condition.expression, exp.Literal)
     inner = condition.this.unnest() if isinstance(condition, exp.Not) else None
@@ -111,7 +111,7 @@ def leaves_out_rows(condition: exp.Expr, keys: Iterable[str]) -> bool:
 
 
 def counting(tree: exp.Select) -> exp.Select:
-    """Give the query that counts the rows of another, whatever its LIMIT."""
+    """Return the query that counts the rows of another, whatever its LIMIT."""
     changed = tree.copy()
     changed.set("expressions", [exp.Count(this=exp.Star())])
     for part in ("order", "limit", "offset", "group", "having", "distinct"):
@@ -120,7 +120,7 @@ def counting(tree: exp.Select) -> exp.Select:
 
 
 def showing(tree: exp.Select, items: Sequence[str]) -> exp.Select:
-    """Give the query with another SELECT list, each item once."""
+    """Return the query with another SELECT list, each item once."""
     parsed = [sqlglot.parse_one(item, read="postgres") for item in dict.fromkeys(items)]
     changed = tree.copy()
     for part in ("group", "having", "distinct"):
@@ -130,7 +130,7 @@ def showing(tree: exp.Select, items: Sequence[str]) -> exp.Select:
 
 
 def ordered(tree: exp.Select, keys: Sequence[tuple[str, bool]], limit: int | None) -> exp.Select:
-    """Give the query with its rows in another order (expression, descending), at most `limit` of them."""
+    """Return the query with its rows in another order (expression, descending), at most `limit` of them."""
     changed = tree.copy()
     text = ", ".join(f"{key} {'DESC' if down else 'ASC'}" for key, down in keys)
     changed.set(
@@ -142,18 +142,20 @@ def ordered(tree: exp.Select, keys: Sequence[tuple[str, bool]], limit: int | Non
 
 
 def limit_of(tree: exp.Select) -> int | None:
-    """Give the LIMIT of a query, None when it has none."""
+    """Return the LIMIT of a query, None when it has none."""
     limit = tree.args.get("limit")
     return int(limit.expression.name) if limit is not None and isinstance(limit.expression, exp.Literal) else None
 
 
 def without(tree: exp.Select, drop: Callable[[exp.Expr], bool]) -> exp.Select:
-    """Give the query without the conditions that `drop` names."""
+    """Return the query without the conditions that `drop` names."""
     return with_conditions(tree, [c for c in conditions(tree) if not drop(c)])
 
 
 def without_text(tree: exp.Select) -> exp.Select:
-    """Give the query without the conditions, of its own or of its subqueries, that call a text function themselves."""
+    """Return the query without the conditions, of its own or of its subqueries, that call a
+    text function themselves.
+    """
     changed = tree.copy()
     for select in [node for node in changed.find_all(exp.Select) if node is not changed]:
         kept = [c for c in conditions(select) if not reads_text(c)]
@@ -162,5 +164,5 @@ def without_text(tree: exp.Select) -> exp.Select:
 
 
 def plus(tree: exp.Select, more: Sequence[exp.Expr]) -> exp.Select:
-    """Give the query with further conditions."""
+    """Return the query with further conditions."""
     return with_conditions(tree, [*conditions(tree), *more])

@@ -56,7 +56,7 @@ class Heard:
 
 
 def hear(question: str, told: Said) -> Heard:
-    """Give what tells a turn apart."""
+    """Return what tells a turn apart."""
     text = _CONTRACTED.sub(r"\1'", " ".join(question.casefold().replace("\u2019", "'").split()))
     core = _FILLERS.sub("", text).strip(" ,.!") or text
     named = any("name" in place.roles for v in told.values if v.how != "part" for place, _ in v.meanings)
@@ -64,7 +64,7 @@ def hear(question: str, told: Said) -> Heard:
 
 
 def turn_kind(question: str, told: Said, history: Sequence[Turn]) -> TurnKind:
-    """Give the kind of a turn, by what its words were taken for."""
+    """Return the kind of a turn, by what its words were taken for."""
     heard = hear(question, told)
     if small_talk(question) is not None:
         return "talk"
@@ -84,7 +84,7 @@ def turn_kind(question: str, told: Said, history: Sequence[Turn]) -> TurnKind:
 
 
 def _worldly(heard: Heard) -> bool:
-    """Say whether a turn asks for what no table of a source holds."""
+    """Return whether a turn asks for what no table of a source holds."""
     if heard.named or (heard.values and _WHO.match(heard.core)):
         return False
     general = cue("general").search(heard.core) and not (heard.nouns or heard.columns or refers(heard.core))
@@ -92,7 +92,7 @@ def _worldly(heard: Heard) -> bool:
 
 
 def reacts(question: str, told: Said) -> bool:
-    """Say whether the words of a turn are those of small talk; other turns of kind "talk" only name nothing."""
+    """Return whether the words of a turn are those of small talk; other turns of kind "talk" only name nothing."""
     return small_talk(question) is not None or _talks(hear(question, told))
 
 
@@ -103,12 +103,12 @@ def _talks(heard: Heard) -> bool:
 
 
 def _searching(heard: Heard) -> bool:
-    """Say whether a turn looks for something that only prose can tell: no word of it names anything."""
+    """Return whether a turn looks for something that only prose can tell: no word of it names anything."""
     return bool(cue("searching").search(heard.text))
 
 
 def _follow_up(heard: Heard, history: Sequence[Turn]) -> TurnKind | None:
-    """Give the kind of a turn that goes on from an earlier one, None for one that stands alone."""
+    """Return the kind of a turn that goes on from an earlier one, None for one that stands alone."""
     core = heard.core
     of_set = bool(cue("of_set").search(core))
     refers_to_row = refers(core)
@@ -135,7 +135,7 @@ def _follow_up(heard: Heard, history: Sequence[Turn]) -> TurnKind | None:
 
 
 def _drops(heard: Heard, history: Sequence[Turn]) -> bool:
-    """Say whether a turn takes a condition away; "without X" does when X was asked for."""
+    """Return whether a turn takes a condition away; "without X" does when X was asked for."""
     if cue("drop").search(heard.core):
         return True
     if heard.core.startswith("without "):
@@ -181,7 +181,7 @@ def _reference(heard: Heard, history: Sequence[Turn], *, refers_to_row: bool, co
 
 
 def _complete_search(heard: Heard, complete: bool) -> bool:
-    """Say whether a turn asks for rows by all that it wants of them."""
+    """Return whether a turn asks for rows by all that it wants of them."""
     return (
         complete
         and bool(cue("asks").search(heard.core))
@@ -190,7 +190,7 @@ def _complete_search(heard: Heard, complete: bool) -> bool:
 
 
 def _fragment(heard: Heard) -> TurnKind | None:
-    """Give the kind of a few words without a verb of asking: "and comedies?", "in Sunnyvale, please"."""
+    """Return the kind of a few words without a verb of asking: "and comedies?", "in Sunnyvale, please"."""
     whole = cue("asks").search(heard.core) or (heard.values and cue("yes_or_no").search(heard.core))
     if whole or len(heard.core.split()) > 6:
         return None

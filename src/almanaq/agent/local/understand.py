@@ -56,7 +56,7 @@ class Understanding:
 
 @once
 def understand(question: str, vocabulary: Vocabulary) -> Understanding:
-    """Give the one reading of a question that uses every word that means something."""
+    """Return the one reading of a question that uses every word that means something."""
     tokens, found = heard(question, vocabulary)
     spans = best_cover(found, len(tokens))
     known = words().people
@@ -78,7 +78,7 @@ def understand(question: str, vocabulary: Vocabulary) -> Understanding:
 
 
 def _read(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabulary) -> Understanding:
-    """Give what one cover of the words asks for.
+    """Return what one cover of the words asks for.
 
     Raises:
         NotUnderstood: a word fits nothing, or fits several things.
@@ -95,7 +95,7 @@ def _read(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabulary
 
 
 def _nearest(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabulary) -> str | None:
-    """Give a query of what was understood of a question, to be edited; None where that is a table's name alone."""
+    """Return a query of what was understood of a question, to be edited; None where that is a table's name alone."""
     if not any(span.kind in _TELLING for span in spans):
         return None
     plain = [replace(span, kind="w", data="") if span.kind in "?vrk" else span for span in spans]
@@ -120,7 +120,7 @@ def _nearest(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabul
 
 
 def _checked(composer: State, vocabulary: Vocabulary, mentioned: list[Relation]) -> Relation:
-    """Give the relation whose rows are asked about, where what was put together holds together."""
+    """Return the relation whose rows are asked about, where what was put together holds together."""
     frame = composer.frame
     _move_to_members(frame)
     relations = [place.relation for place in frame.places] + frame.nouns or mentioned
@@ -156,7 +156,7 @@ def _move_to_members(frame: Frame) -> None:
 
 
 def _is_one(relation: Relation, main: Relation, vocabulary: Vocabulary) -> bool:
-    """Say whether a relation is the main one, or holds facts of the same things."""
+    """Return whether a relation is the main one, or holds facts of the same things."""
     return relation == main or relation.name in vocabulary.of_facts({main.name})
 
 
@@ -181,7 +181,7 @@ def _check_counted(
 
 
 def _repeats(frame: Frame, main: Relation) -> bool:
-    """Say whether rows of another relation are shown, each of which may have several of the main one."""
+    """Return whether rows of another relation are shown, each of which may have several of the main one."""
     if frame.groups or frame.order or not frame.wanted:
         return False
     return all(t.place is not None and not t.function and t.place.relation != main for t in frame.wanted)
@@ -236,7 +236,7 @@ def _people(spans: Sequence[Span], vocabulary: Vocabulary) -> tuple[Span, ...]:
 
 
 def _mentioned(spans: Sequence[Span]) -> list[Relation]:
-    """Give the relations that a question speaks of: those it names, else those that hold all that it names."""
+    """Return the relations that a question speaks of: those it names, else those that hold all that it names."""
     named = {r.name: r for span in spans if span.kind == "R" for r in span.data}
     if named:
         return list(named.values())
@@ -252,7 +252,7 @@ def _mentioned(spans: Sequence[Span]) -> list[Relation]:
 
 
 def _main(vocabulary: Vocabulary, relations: Sequence[Relation], nouns: Sequence[Relation]) -> Relation:
-    """Give the relation whose rows are asked about: from it every other one is at most one row away."""
+    """Return the relation whose rows are asked about: from it every other one is at most one row away."""
     names = {relation.name: relation for relation in relations}
     fit = [relation for relation in names.values() if _reaches(vocabulary, relation, names)]
     if not fit:
@@ -269,7 +269,7 @@ def _grouped(frame: Frame) -> list[Place]:
 
 
 def _reaches(vocabulary: Vocabulary, relation: Relation, names: Iterable[str]) -> bool:
-    """Say whether each row of a relation has at most one row of each other."""
+    """Return whether each row of a relation has at most one row of each other."""
     ways = paths(vocabulary.hops, relation)
     return all(name in ways and all(hop.single for hop in ways[name]) for name in names)
 

@@ -52,7 +52,7 @@ class Word:
 
 
 def split(question: str) -> tuple[Word, ...]:
-    """Give the words of a question, its punctuation marks and comparison signs included."""
+    """Return the words of a question, its punctuation marks and comparison signs included."""
     found = []
     for match in _WORD.finditer(question.replace("\u2019", "'")):
         text = match.group()
@@ -62,7 +62,7 @@ def split(question: str) -> tuple[Word, ...]:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """Give a word without its plural or possessive ending, case-folded.
+    """Return a word without its plural or possessive ending, case-folded.
 
     Nothing more is stripped: "rating" and "rated" differ as names of columns do.
     """
@@ -83,13 +83,13 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=65536)
 def stems(text: str) -> tuple[str, ...]:
-    """Give the stems of the words of a value or of a run of text; punctuation drops out."""
+    """Return the stems of the words of a value or of a run of text; punctuation drops out."""
     return tuple(stem(part) for part in re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.replace("\u2019", "'")))
 
 
 @lru_cache(maxsize=16384)
 def identifier_stems(identifier: str) -> tuple[str, ...]:
-    """Give the stems of the words of an identifier: `PhoneNumber` and `phone_number` are (phone, number)."""
+    """Return the stems of the words of an identifier: `PhoneNumber` and `phone_number` are (phone, number)."""
     return tuple(stem(part) for part in _PARTS.findall(identifier))
 
 
@@ -106,7 +106,7 @@ _ENDINGS = ("ing", "ed", "er", "or", "e")
 
 @lru_cache(maxsize=16384)
 def roots(word: str) -> frozenset[str]:
-    """Give forms that a verb shares with the noun made of it: "directed" and "director" have "direct"."""
+    """Return forms that a verb shares with the noun made of it: "directed" and "director" have "direct"."""
     plain = stem(word)
     found = {plain, PAST.get(plain, plain)}
     found |= {kin for form in tuple(found) for kin in _KIN.get(form.removesuffix("ed"), ())}
@@ -116,11 +116,11 @@ def roots(word: str) -> frozenset[str]:
 
 
 def singular(name: str) -> str:
-    """Give an identifier as words in the singular: `hotel_rooms` becomes "hotel room"."""
+    """Return an identifier as words in the singular: `hotel_rooms` becomes "hotel room"."""
     parts = [part.casefold() for part in _PARTS.findall(name)] or [name]
     return " ".join([*parts[:-1], stem(parts[-1])])
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Give the words of a list written as running text."""
+    """Return the words of a list written as running text."""
     return frozenset(text.split())

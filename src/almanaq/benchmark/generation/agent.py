@@ -53,13 +53,13 @@ class AgentGenerator:
         return self.models.name
 
     async def reply(self, asked: Asked) -> Reply:
-        """Give the agent's reply with all that it cost; what it cannot do is this reply's fault."""
+        """Return the agent's reply with all that it cost; what it cannot do is this reply's fault."""
         with spending() as spent:
             reply = await self._reply(asked)
         return replace(reply, usage=spent.usage)
 
     def expected(self, asked: Sequence[Asked]) -> Usage:
-        """Give what the replies are expected to take: a query each and its wording, or a call for each table."""
+        """Return what the replies are expected to take: a query each and its wording, or a call for each table."""
         if self.models.language is None:
             return Usage()
         return sum(map(_expected, asked), Usage())

@@ -17,13 +17,13 @@ _LEAST = 200  # characters below which a table's rows are not begun
 
 
 def read_tables(corpus: Corpus, ids: Iterable[TableId]) -> dict[TableId, Table]:
-    """Give the tables of these ids."""
+    """Return the tables of these ids."""
     wanted = set(ids)
     return {table.id: table for table in corpus if table.id in wanted}
 
 
 def pack(tables: Sequence[Table], budget: int = BUDGET) -> list[str]:
-    """Give tables as text, best first, until the budget is full.
+    """Return tables as text, best first, until the budget is full.
 
     A table that does not fit is cut after a row, never dropped for the sake of a later one; while others wait, each
     gets half more than its equal share of what is left, and at most half, so that a long table does not hide the rest.
@@ -44,7 +44,7 @@ def pack(tables: Sequence[Table], budget: int = BUDGET) -> list[str]:
 
 
 def distinct(tables: Sequence[Table]) -> tuple[Table, ...]:
-    """Give tables without those whose header and rows an earlier one has, under whatever id."""
+    """Return tables without those whose header and rows an earlier one has, under whatever id."""
     found: dict[tuple[object, ...], Table] = {}
     for table in tables:
         found.setdefault((table.title, table.section, table.header, table.rows), table)
@@ -52,7 +52,7 @@ def distinct(tables: Sequence[Table]) -> tuple[Table, ...]:
 
 
 def table_markdown(table: Table, budget: int) -> str:
-    """Give a table with its titles in Markdown, as many rows as fit into so many characters; the header always."""
+    """Return a table with its titles in Markdown, as many rows as fit into so many characters; the header always."""
     titles = [text for text in (table.title, table.section) if text]
     lines = [" – ".join(titles)] if titles else []
     lines += [_line(table.header), "|" + " --- |" * len(table.header)]
@@ -68,22 +68,22 @@ def table_markdown(table: Table, budget: int) -> str:
 
 
 def database_of(ranking: Ranking) -> str:
-    """Give the database of the best table; "" where nothing was found."""
+    """Return the database of the best table; "" where nothing was found."""
     return ranking[0].id.database if ranking else ""
 
 
 def schema_texts(tables: Sequence[Table]) -> list[str]:
-    """Give the tables of a database with the types of their columns, their keys and what is said of them."""
+    """Return the tables of a database with the types of their columns, their keys and what is said of them."""
     return [_schema(table) for table in tables if not is_internal(table)]
 
 
 def is_internal(table: Table) -> bool:
-    """Say whether a table is one of SQLite's own."""
+    """Return whether a table is one of SQLite's own."""
     return table.id.table.startswith("sqlite_")
 
 
 def primary_key(table: Table) -> list[str]:
-    """Give the columns of the primary key, as the source tells them."""
+    """Return the columns of the primary key, as the source tells them."""
     return [key for key in table.keys if " -> " not in key and key in table.header]
 
 
@@ -106,7 +106,7 @@ def _schema(table: Table) -> str:
 
 
 def comments(table: Table) -> str:
-    """Give what the source says of a table's columns, as comments; "" where it says nothing."""
+    """Return what the source says of a table's columns, as comments; "" where it says nothing."""
     described = table.context.get("column_descriptions")
     return "\n".join(f"-- {line}" for line in table.description.splitlines()) if described else ""
 
@@ -124,7 +124,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def tables_by_database(corpus: Corpus, databases: Iterable[str]) -> Mapping[str, Sequence[Table]]:
-    """Give all tables of these databases, in corpus order."""
+    """Return all tables of these databases, in corpus order."""
     found: dict[str, list[Table]] = {name: [] for name in databases}
     for table in corpus:
         if table.id.database in found:
@@ -133,7 +133,7 @@ def tables_by_database(corpus: Corpus, databases: Iterable[str]) -> Mapping[str,
 
 
 def sqlite_dialect(suql: str) -> str:
-    """Give a query in SQLite's dialect; as it is where it cannot be put into it.
+    """Return a query in SQLite's dialect; as it is where it cannot be put into it.
 
     NULLs come last in either direction unless the query says otherwise, as in SUQL.
     """

@@ -27,7 +27,7 @@ class PaperGenerator:
         return {}
 
     async def reply(self, asked: Asked) -> Reply:
-        """Give what the object says; anything it raises is this reply's fault."""
+        """Return what the object says; anything it raises is this reply's fault."""
         tables = "\n\n".join(asked.texts)
         try:
             said = await in_thread(self._made.generate, tables, asked.question)
@@ -50,7 +50,7 @@ class PaperGenerator:
 
 
 def verdict_in(text: str) -> str:
-    """Give the verdict that free text states: at its beginning or alone; "" where it states none, or several.
+    """Return the verdict that free text states: at its beginning or alone; "" where it states none, or several.
 
     "Not true" is no "true", and "true" inside a longer explanation is no verdict.
     """
@@ -66,7 +66,7 @@ def verdict_in(text: str) -> str:
 
 
 def import_generator(name: str) -> Generator:
-    """Give the generator that `module:object` names: one of ours, or one with `generate(table_str, query)`.
+    """Return the generator that `module:object` names: one of ours, or one with `generate(table_str, query)`.
 
     Raises:
         UsageError: there is no such module or object, it cannot be made, or it is no generator.
@@ -75,7 +75,7 @@ def import_generator(name: str) -> Generator:
 
 
 def adapt_generator(made: Any, name: str) -> Generator:
-    """Give an object as a generator. Raises UsageError for one that is none."""
+    """Return an object as a generator. Raises UsageError for one that is none."""
     if callable(getattr(made, "reply", None)) and hasattr(made, "prompts"):
         return made  # type: ignore[no-any-return]
     if callable(getattr(made, "generate", None)):

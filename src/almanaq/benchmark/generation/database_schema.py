@@ -14,7 +14,7 @@ _VALUES, _LENGTH = 3, 40
 
 
 def database_schema(file: Path, tables: Sequence[Table]) -> list[str]:
-    """Give tables as CREATE TABLE with their declared keys, and samples of each column in comments.
+    """Return tables as CREATE TABLE with their declared keys, and samples of each column in comments.
 
     SQLite's own tables are left out; one that the file does not hold is told as the corpus has it.
     """

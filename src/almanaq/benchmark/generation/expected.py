@@ -23,27 +23,27 @@ class Expecting(Protocol):
     """A generator that can say what its replies are expected to cost."""
 
     def expected(self, asked: Sequence[Asked]) -> Usage:
-        """Give calls and tokens, money aside; no call where nothing is paid for."""
+        """Return calls and tokens, money aside; no call where nothing is paid for."""
 
 
 def of_prompt(prompt: Prompt, written: int) -> Usage:
-    """Give what one call with this prompt takes, with a reply of so many tokens."""
+    """Return what one call with this prompt takes, with a reply of so many tokens."""
     return Usage(1, 0, sum(estimate_tokens(message.content) for message in prompt.messages), written)
 
 
 def of_text_call(passages: Sequence[str], question: str) -> Usage:
-    """Give what reading one document takes."""
+    """Return what reading one document takes."""
     call = TextCall("answer", tuple(passages), question)
     shown = {"passages": list(enumerate(passages, 1)), "part": 0, "parts": 0}
     return of_prompt(prompt_file("answer").prompt(shown | asked_values(call)), WRITTEN_ANSWER)
 
 
 def times(usage: Usage, factor: float) -> Usage:
-    """Give so many times what a usage says, money aside."""
+    """Return so many times what a usage says, money aside."""
     calls, read, written = usage.calls, usage.input_tokens, usage.output_tokens
     return Usage(round(factor * calls), 0, round(factor * read), round(factor * written))
 
 
 def sample_of(items: Sequence[_Item], most: int = _SAMPLE) -> Sequence[_Item]:
-    """Give items spread evenly over all of them, as many as are enough for an estimate."""
+    """Return items spread evenly over all of them, as many as are enough for an estimate."""
     return items if len(items) <= most else [items[len(items) * n // most] for n in range(most)]

@@ -39,7 +39,7 @@ class LocalGenerator:
     parsers: dict[Path, Callable[[str], str | None]] = field(default_factory=dict, repr=False, compare=False)
 
     async def reply(self, asked: Asked) -> Reply:
-        """Give the reply at once."""
+        """Return the reply at once."""
         if asked.role == "sql":
             return self._sql(asked)
         best = _best_row(asked.question, asked.tables)
@@ -64,7 +64,10 @@ class LocalGenerator:
 
 
 def _best_row(question: str, tables: Sequence[Table]) -> _Row | None:
-    """Give the row that holds most of the question's words, with its table's titles and header; the first of equals."""
+    """Return the row that holds most of the question's words, with its table's titles and header.
+
+    The first of equals.
+    """
     keys = set(stems(question))
     best: _Row | None = None
     for row in _rows(tables, keys):
@@ -117,7 +120,7 @@ def _sentence(question: str, best: _Row) -> str:
 
 
 def _parser(database: Path) -> Callable[[str], str | None]:
-    """Give what links words of a question to one database, which is read once."""
+    """Return what links words of a question to one database, which is read once."""
     from almanaq import connect
     from almanaq.agent.local.parser import LocalParser
 

@@ -30,11 +30,11 @@ class PromptedGenerator:
         return {name: prompt_file(name).version for name in PROMPTS}
 
     def expected(self, asked: Sequence[Asked]) -> Usage:
-        """Give what a call for each question takes."""
+        """Return what a call for each question takes."""
         return sum((of_prompt(_prompt(each)[0], WRITTEN_REPLY) for each in asked), Usage())
 
     async def reply(self, asked: Asked) -> Reply:
-        """Give the model's reply."""
+        """Return the model's reply."""
         prompt, key = _prompt(asked)
         try:
             content, usage, _ = await ask_model(self._model, prompt, _parser(key))
@@ -45,7 +45,7 @@ class PromptedGenerator:
 
 
 def _prompt(asked: Asked) -> tuple[Prompt, str]:
-    """Give the request, and the key of its reply that counts."""
+    """Return the request, and the key of its reply that counts."""
     if asked.role == "sql":
         texts = asked.texts or (_NOTHING,)
         values: dict[str, object] = {

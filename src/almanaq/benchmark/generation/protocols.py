@@ -60,7 +60,7 @@ class Reply:
 
 
 def failure(error: Exception) -> Reply:
-    """Give the reply that stands for an exception."""
+    """Return the reply that stands for an exception."""
     return Reply("", fault=f"{type(error).__name__}: {' '.join(str(error).split())}", broken=True)
 
 

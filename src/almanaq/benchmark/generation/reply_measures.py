@@ -59,7 +59,7 @@ class _Measured:
 
 
 def score_replies(replies: Sequence[ReplyRecord]) -> ReplyScores:
-    """Give the measures of replies, which are all of one role."""
+    """Return the measures of replies, which are all of one role."""
     made = {"answer": _answers, "verify": _verdicts, "sql": _queries, "entities": _entities, "rows": _rows}[
         replies[0].role
     ](replies)
@@ -77,7 +77,7 @@ def _bounds(names: Iterable[str], bounds: Values) -> dict[str, tuple[float, floa
 
 
 def label(gold: str) -> str:
-    """Give the gold label of a statement: "true" or "false"."""
+    """Return the gold label of a statement: "true" or "false"."""
     return "true" if gold.strip().lower() in _TRUE else "false"
 
 
@@ -132,7 +132,7 @@ def _queries(replies: Sequence[ReplyRecord]) -> _Measured:
 
 
 def _by_part(parts: Sequence[str], each: Mapping[str, Sequence[float]]) -> dict[str, Sequence[float]]:
-    """Give the values of each part of the questions, as MEASURE_PART; `parts` names that of each question."""
+    """Return the values of each part of the questions, as MEASURE_PART; `parts` names that of each question."""
     return {
         f"{measure}_{name}": [value for value, part in zip(values, parts, strict=True) if part == name]
         for name in sorted(set(parts) - {""})
@@ -154,7 +154,7 @@ def _entities(replies: Sequence[ReplyRecord]) -> _Measured:
 
 
 def _rows(replies: Sequence[ReplyRecord]) -> _Measured:
-    """Give the mean quality, that of each query, and what they took together; a query that failed has none."""
+    """Return the mean quality, that of each query, and what they took together; a query that failed has none."""
     told = [json.loads(reply.text) if reply.text else {"measures": {}} for reply in replies]
     quality = [float(each["measures"].get("quality", 0.0)) for each in told]
     parts = _by_part([reply.slice for reply in replies], {"quality": quality})
@@ -165,7 +165,7 @@ def _rows(replies: Sequence[ReplyRecord]) -> _Measured:
 
 
 def is_flawless(reply: ReplyRecord) -> bool:
-    """Say whether nothing is wrong with any turn of a reply."""
+    """Return whether nothing is wrong with any turn of a reply."""
     return bool(reply.text) and all(turn.good for turn in from_text(reply.text))
 
 

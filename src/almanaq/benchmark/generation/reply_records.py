@@ -44,7 +44,7 @@ class ReplyRecord:
     nodes: str = ""
 
     def to_json(self) -> str:
-        """Give one line without its end."""
+        """Return one line without its end."""
         return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -52,7 +52,7 @@ _NAMES = frozenset(each.name for each in fields(ReplyRecord))
 
 
 def read_replies(file: Path) -> Iterator[ReplyRecord]:
-    """Give the replies of a run in order; none where the file is not there.
+    """Yield the replies of a run in order; none where the file is not there.
 
     Raises:
         BenchmarkError: a whole line is not a reply.

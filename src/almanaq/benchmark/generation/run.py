@@ -63,14 +63,14 @@ class Databases:
     folder: Path
 
     def file(self, name: str) -> Path | None:
-        """Give the file of a database; None where it is not there, or where its name is a path to another place."""
+        """Return the file of a database; None where it is not there, or where its name is a path to another place."""
         if not is_plain_name(name):
             return None
         file = self.folder / "database" / name / f"{name}.sqlite"
         return file if file.is_file() else None
 
     def leave_out(self, questions: Sequence[Question], corpus: Corpus) -> tuple[tuple[Question, ...], str]:
-        """Give the questions whose gold query can be run as it was meant, and say how many others there are.
+        """Return the questions whose gold query can be run as it was meant, and say how many others there are.
 
         A database that is not here cannot be asked; one whose tables are marked as `reduced` gives other rows.
         """
@@ -131,7 +131,7 @@ class Generation:
             self.foreseen.work(what, self.generator.model.partition(",")[0], times(expected, len(todo) / len(chosen)))
 
     def _contexts(self, questions: Sequence[Question], corpus: Corpus) -> Callable[[Question], Asked]:
-        """Give what makes the context of a question."""
+        """Return what makes the context of a question."""
         found = {record.query_id: record for record in read_records(self.out / RECORDS)}
         if ROLES[self.config.task] == "sql":
             names = {database_of(found[question.id].hits) for question in questions}

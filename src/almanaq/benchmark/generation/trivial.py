@@ -25,7 +25,7 @@ class Constant:
     prompts: Mapping[str, str] = field(default_factory=dict)
 
     async def reply(self, asked: Asked) -> Reply:
-        """Give the same reply to all."""
+        """Return the same reply to all."""
         return Reply(self.text)
 
 
@@ -38,7 +38,7 @@ class FirstCell:
     prompts: Mapping[str, str] = field(default_factory=dict)
 
     async def reply(self, asked: Asked) -> Reply:
-        """Give the first cell of the best table that has one."""
+        """Return the first cell of the best table that has one."""
         if asked.role == "verify":
             return Reply("true")
         for table in asked.tables:
@@ -52,6 +52,6 @@ class FirstCell:
 
 
 def majority(questions: Sequence[Question]) -> Constant:
-    """Give the generator that always says the most frequent gold answer of these questions: a bound, not a method."""
+    """Return the generator that always says the most frequent gold answer of these questions: a bound, not a method."""
     counts = Counter(question.answer.strip().lower() for question in questions)
     return Constant("majority", counts.most_common(1)[0][0] if counts else "")

@@ -24,7 +24,7 @@ def find_stage(
     *,
     retrieved: bool,
 ) -> Stage:
-    """Give the stage that lost the gold answer, "right" where none did.
+    """Return the stage that lost the gold answer, "right" where none did.
 
     Args:
         nodes: the places that the gold answer was traced to: row, column and whether it is a table's or a passage's.
@@ -60,7 +60,7 @@ def find_stage(
 
 
 def _rows_left(tree: exp.Expr, relation: HybridRelation) -> set[int]:
-    """Give the rows that meet a query's conditions on cells; all of them where these cannot be told apart."""
+    """Return the rows that meet a query's conditions on cells; all of them where these cannot be told apart."""
     everything = set(range(relation.arrow.num_rows))
     condition = cell_condition(tree)
     if condition is None:

@@ -60,7 +60,7 @@ class AllRows:
     """The RowFinder that runs a query as it is."""
 
     def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> Found:  # noqa: ARG002
-        """Give the first rows in the query's order."""
+        """Return the first rows in the query's order."""
         result = connection.sql(suql)
         return Found(_rows(result, relation), (result,))
 
@@ -76,7 +76,7 @@ class BestRows:
         self._embedder = embedder
 
     def find(self, connection: Connection, suql: str, question: str, relation: HybridRelation) -> Found:
-        """Give the rows; where one was asked for, the one whose quotes are nearest first."""
+        """Return the rows; where one was asked for, the one whose quotes are nearest first."""
         tree = _of_one_row(suql)
         if tree is None:
             return AllRows().find(connection, suql, question, relation)
@@ -101,7 +101,10 @@ class BestRows:
         return Found(self._nearest(question, (*rows, *more)), (first, ahead))
 
     def _nearest(self, question: str, rows: Sequence[FoundRow]) -> tuple[FoundRow, ...]:
-        """Give rows by how near their quotes are to the question; rows without quotes keep their order, after them."""
+        """Return rows by how near their quotes are to the question.
+
+        Rows without quotes keep their order, after them.
+        """
         if len(rows) < 2 or not any(row.quotes for row in rows):
             return tuple(rows)
         asked = self._embedder.embed_questions([question])[0]
@@ -111,7 +114,7 @@ class BestRows:
 
 
 def _of_one_row(suql: str) -> exp.Select | None:
-    """Give a query of one relation that asks for one row of it; None for one that counts, groups, lists or joins."""
+    """Return a query of one relation that asks for one row of it; None for one that counts, groups, lists or joins."""
     try:
         tree = sqlglot.parse_one(suql, read="postgres")
     except SqlglotError:
@@ -126,7 +129,7 @@ def _of_one_row(suql: str) -> exp.Select | None:
 
 
 def _guarded(tree: exp.Select) -> exp.Select:
-    """Give the query without the rows whose selected answer is no information: what it reads anyway is asked once."""
+    """Return the query without the rows whose selected answer is no information: what it reads anyway is asked once."""
     shown = tree.expressions[0].unalias()
     if not _reads_text(shown):
         return tree.copy()
@@ -134,7 +137,7 @@ def _guarded(tree: exp.Select) -> exp.Select:
 
 
 def _with_cells(tree: exp.Select, relation: HybridRelation) -> exp.Select:
-    """Give the query with the other cells of each row beside its value."""
+    """Return the query with the other cells of each row beside its value."""
     shown = {column.name for column in tree.expressions[0].find_all(exp.Column)}
     names = [n for n in relation.arrow.column_names if not n.endswith((INFO, TEXT)) and n not in shown][:_CELLS]
     cells = [exp.alias_(exp.column(exp.to_identifier(n, quoted=True)), _ALIAS + str(i)) for i, n in enumerate(names)]
@@ -152,7 +155,7 @@ def _reads_text(tree: exp.Expr) -> bool:
 
 
 def _rows(result: Result, relation: HybridRelation) -> tuple[FoundRow, ...]:
-    """Give the first rows of a result that have a value."""
+    """Return the first rows of a result that have a value."""
     own = [name for name in result.columns if not name.startswith(_ALIAS)]
     beside = _beside(result)
     rows = []
@@ -168,7 +171,7 @@ def _rows(result: Result, relation: HybridRelation) -> tuple[FoundRow, ...]:
 
 
 def _beside(result: Result) -> dict[str, str]:
-    """Give the names of the cells that were added, by their aliases."""
+    """Return the names of the cells that were added, by their aliases."""
     added = [name for name in result.columns if name.startswith(_ALIAS)]
     if not added:
         return {}

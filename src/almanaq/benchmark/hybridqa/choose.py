@@ -22,20 +22,20 @@ FEATURES = ("rank", "best_place", "pairs", "triples")
 
 @cache
 def fitted_choice() -> Mapping[str, float]:
-    """Give the weights that `experiments/hybridqa/fit_tables.py` fitted."""
+    """Return the weights that `experiments/hybridqa/fit_tables.py` fitted."""
     text = (files("almanaq.benchmark.hybridqa") / "tables.json").read_text(encoding="utf-8")
     return {name: float(weight) for name, weight in json.loads(text).items()}
 
 
 def table_features(question: str, relation: HybridRelation, rank: int) -> list[float]:
-    """Give the numbers that describe the table at a rank (1 is the best), as FEATURES names them."""
+    """Return the numbers that describe the table at a rank (1 is the best), as FEATURES names them."""
     evidence = Evidence(question, relation)
     best = max((score for _, score in score_spots(evidence, fitted_weights())), default=0.0)
     return [-math.log(rank), best, evidence.best_row("row_pairs"), evidence.best_row("row_triples")]
 
 
 def choose_table(question: str, relations: Sequence[HybridRelation]) -> int:
-    """Give the place of the table to ask, of at least one, in the order of their ranking."""
+    """Return the place of the table to ask, of at least one, in the order of their ranking."""
     if len(relations) == 1:
         return 0
     order = [fitted_choice()[name] for name in FEATURES]

@@ -99,7 +99,7 @@ class AskedFor:
 
 
 def read_question(question: str) -> AskedFor:
-    """Give what a question asks for."""
+    """Return what a question asks for."""
     said = [word for word in words(question) if word not in STOPWORDS]
     capital = {stem(w.casefold()) for w in re.findall(r"(?<=\s)[A-Z][\w'’-]*|[0-9][0-9,.]*[0-9]|[0-9]", question)}
     found = _OF.search(question) or _ASKED.search(question)
@@ -124,7 +124,7 @@ class Field:
 
 
 def fields_of(relation: HybridRelation) -> tuple[Field, ...]:
-    """Give the columns of the table that a relation was made of."""
+    """Return the columns of the table that a relation was made of."""
     groups: dict[int, list[str]] = {}
     for name, origin in relation.origins.items():
         groups.setdefault(origin, []).append(name)
@@ -158,7 +158,7 @@ class Evidence:
         self._row_features = [self._row(row) for row in range(self.rows)]
 
     def spots(self) -> list[Spot]:
-        """Give every place that holds something."""
+        """Return every place that holds something."""
         found = []
         for column, field in enumerate(self.fields):
             for row in range(self.rows):
@@ -169,18 +169,18 @@ class Evidence:
         return found
 
     def features(self, spot: Spot) -> list[float]:
-        """Give the numbers that describe a place, as FEATURES names them."""
+        """Return the numbers that describe a place, as FEATURES names them."""
         found = dict.fromkeys(FEATURES, 0.0)
         found.update(self._row_features[spot.row])
         found.update(self._info(spot) if spot.info else self._cell(spot))
         return [found[name] for name in FEATURES]
 
     def best_row(self, feature: str) -> float:
-        """Give the highest value that any row has of one of its features; 0 where there is no row."""
+        """Return the highest value that any row has of one of its features; 0 where there is no row."""
         return max((features[feature] for features in self._row_features), default=0.0)
 
     def _rarity(self) -> dict[str, float]:
-        """Give each stem of the question a weight: more the fewer rows speak of it; they sum to 1."""
+        """Return each stem of the question a weight: more the fewer rows speak of it; they sum to 1."""
         weights = {}
         for word in self.asked.stems:
             held = sum(
@@ -192,7 +192,7 @@ class Evidence:
         return {word: weight / total for word, weight in weights.items()} if total > 0 else weights
 
     def _passage_rarity(self) -> dict[str, float]:
-        """Give each stem of the question a weight: more the fewer cells' passages speak of it."""
+        """Return each stem of the question a weight: more the fewer cells' passages speak of it."""
         held = [stems for column in self._infos for stems in column if stems]
         return {w: math.log((len(held) + 1) / (0.5 + sum(w in stems for stems in held))) for w in self.asked.stems}
 
@@ -219,13 +219,13 @@ class Evidence:
         }
 
     def _runs(self, text: str, length: int) -> float:
-        """Give the share of the question's runs of so many words that stand in a text of stems."""
+        """Return the share of the question's runs of so many words that stand in a text of stems."""
         said = self._said.split()
         runs = [" ".join(said[i : i + length]) for i in range(len(said) - length + 1)]
         return sum(run in text for run in runs) / len(runs) if runs else 0.0
 
     def _best_sentence(self, texts: Sequence[str], wanted: Sequence[str]) -> float:
-        """Give the greatest share, by rarity, of the wanted words that stand in one sentence."""
+        """Return the greatest share, by rarity, of the wanted words that stand in one sentence."""
         total = sum(max(0.0, self._passage_weights[w]) for w in wanted)
         if total <= 0:
             return 0.0
@@ -244,7 +244,7 @@ class Evidence:
         return self._share(self._cells[column][row]) if said and f" {said} " in self._said else 0.0
 
     def _extreme(self, row: int) -> float:
-        """Say whether a row is the first or last by a column of numbers, as a superlative asks for."""
+        """Return whether a row is the first or last by a column of numbers, as a superlative asks for."""
         if not self.asked.extremes:
             return 0.0
         sign = self.asked.extremes[0]
@@ -350,7 +350,7 @@ def _is_year(field: Field) -> bool:
 
 
 def _fits(text: str, kind: str, header: frozenset[str], *, inside: bool = False) -> bool | None:
-    """Say whether words can be what is asked for; None where nothing speaks for or against it."""
+    """Return whether words can be what is asked for; None where nothing speaks for or against it."""
     if kind == "count":
         return bool(_NUMBER.search(text))
     if kind == "when":

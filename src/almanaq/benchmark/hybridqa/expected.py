@@ -17,7 +17,7 @@ TEXTS_READ = 3
 
 
 def expected_usage(question: str, relation: HybridRelation, proposer: PromptedProposer) -> Usage:
-    """Give a query and the texts that are read until a row is found; few answers have to be shortened."""
+    """Return a query and the texts that are read until a row is found; few answers have to be shortened."""
     with connect(open_relations([relation]), model="local", embedder="lexical", cache=False) as connection:
         query = proposer.prompt(question, Asked(relation, connection.catalog), ())
     columns = [relation.arrow.column(name).to_pylist() for name in relation.info_columns]

@@ -27,7 +27,7 @@ from almanaq.models.spending import spending
 
 
 def open_pipeline(models: Models, tries: int = TRIES) -> HybridPipeline:
-    """Give the pipeline of these models; `local` asks for twice as many places and weighs so many readings."""
+    """Return the pipeline of these models; `local` asks for twice as many places and weighs so many readings."""
     if models.language is None:
         return HybridPipeline(models, LocalProposer(), tries=2 * tries, readings=tries)
     language = models.language
@@ -76,11 +76,11 @@ class HybridGenerator:
         return open_pipeline(self._opened)
 
     def _relation(self, table: TableId) -> HybridRelation:
-        """Give a table as it is asked: a language model reads which article each passage is of."""
+        """Return a table as it is asked: a language model reads which article each passage is of."""
         return make_relation(self._tables.get(table), titled=self.name != "local")
 
     def expected(self, asked: Sequence[Asked]) -> Usage:
-        """Give what the answers to these questions are expected to take; nothing by `local`."""
+        """Return what the answers to these questions are expected to take; nothing by `local`."""
         if self.name == "local" or self._opened.language is None:
             return Usage()
         proposer = PromptedProposer(self._opened.language)
@@ -88,7 +88,7 @@ class HybridGenerator:
         return sum(each, Usage())
 
     async def reply(self, asked: Asked) -> Reply:
-        """Give the short answer, with the table that was asked and the queries that led to it as the reasoning."""
+        """Return the short answer, with the table that was asked and the queries that led to it as the reasoning."""
         return await in_thread(self._reply, asked)
 
     def _reply(self, asked: Asked) -> Reply:
@@ -118,7 +118,7 @@ def open_hybrid_generator(
     *,
     embedder: Callable[[], Embedder] = LexicalEmbedder,
 ) -> HybridGenerator | None:
-    """Give the generator of a name; None for one that is none of ours, and sees tables without their passages.
+    """Return the generator of a name; None for one that is none of ours, and sees tables without their passages.
 
     Args:
         language: opens language models by name, within a budget that all calls of the run share.

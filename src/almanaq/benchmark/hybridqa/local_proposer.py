@@ -16,13 +16,13 @@ from almanaq.benchmark.hybridqa.relation import HybridRelation
 
 @cache
 def fitted_weights() -> Mapping[str, float]:
-    """Give the weights that `experiments/hybridqa/fit_places.py` fitted."""
+    """Return the weights that `experiments/hybridqa/fit_places.py` fitted."""
     text = (files("almanaq.benchmark.hybridqa") / "places.json").read_text(encoding="utf-8")
     return {name: float(weight) for name, weight in json.loads(text).items()}
 
 
 def score_spots(evidence: Evidence, weights: Mapping[str, float]) -> list[tuple[Spot, float]]:
-    """Give the places where the answer may stand with their linear scores."""
+    """Return the places where the answer may stand with their linear scores."""
     order = [weights[name] for name in FEATURES]
     return [
         (spot, sum(w * f for w, f in zip(order, evidence.features(spot), strict=True))) for spot in evidence.spots()
@@ -30,7 +30,7 @@ def score_spots(evidence: Evidence, weights: Mapping[str, float]) -> list[tuple[
 
 
 def rank_spots(evidence: Evidence, weights: Mapping[str, float]) -> list[tuple[Spot, float]]:
-    """Give the places where the answer may stand with their probabilities, the likeliest first."""
+    """Return the places where the answer may stand with their probabilities, the likeliest first."""
     scored = score_spots(evidence, weights)
     highest = max((score for _, score in scored), default=0.0)
     shares = [(spot, math.exp(score - highest)) for spot, score in scored]
@@ -52,7 +52,7 @@ class LocalProposer:
         self._last: tuple[str, HybridRelation, Sequence[Field], list[tuple[Spot, float]]] | None = None
 
     def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Proposal | None:
-        """Give the query for the likeliest place that was not asked for yet."""
+        """Return the query for the likeliest place that was not asked for yet."""
         seen = {each.suql for each in tried}
         fields, ranked = self._ranked(question, asked.relation)
         for spot, chance in ranked:
@@ -62,7 +62,7 @@ class LocalProposer:
         return None
 
     def _ranked(self, question: str, relation: HybridRelation) -> tuple[Sequence[Field], list[tuple[Spot, float]]]:
-        """Give the columns and the ranked places; those of the last question are kept for its further queries."""
+        """Return the columns and the ranked places; those of the last question are kept for its further queries."""
         last = self._last  # questions may be asked from several threads
         if last is None or last[0] != question or last[1] is not relation:
             evidence = Evidence(question, relation)
@@ -71,7 +71,7 @@ class LocalProposer:
 
 
 def write_query(question: str, spot: Spot, fields: Sequence[Field], relation: HybridRelation) -> str:
-    """Give the query for one place: its row named by the first cells that tell it from all others."""
+    """Return the query for one place: its row named by the first cells that tell it from all others."""
     field = fields[spot.column]
     shown = f"answer({sql.name(field.info)}, {sql.text(question)})" if spot.info else sql.name(field.name)
     where = " AND ".join(_equals(relation, name, spot.row) for name in _key(fields, spot, relation))
@@ -79,7 +79,7 @@ def write_query(question: str, spot: Spot, fields: Sequence[Field], relation: Hy
 
 
 def _key(fields: Sequence[Field], spot: Spot, relation: HybridRelation) -> list[str]:
-    """Give columns whose values together stand in that row only, or in the fewest rows that any do."""
+    """Return columns whose values together stand in that row only, or in the fewest rows that any do."""
     columns = {field.name: relation.arrow.column(field.name).to_pylist() for field in fields}
     names = [
         f.name

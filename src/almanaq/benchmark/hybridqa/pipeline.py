@@ -68,7 +68,7 @@ class Proposer(Protocol):
     name: str
 
     def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Proposal | None:
-        """Give a query that differs from those that were tried, None when there is no other."""
+        """Return a query that differs from those that were tried, None when there is no other."""
 
 
 class Shortener(Protocol):
@@ -77,7 +77,7 @@ class Shortener(Protocol):
     name: str
 
     def shorten(self, question: str, rows: Sequence[FoundRow], asked: Asked) -> str:
-        """Give the short answer, "" where the rows, of which there is at least one, hold none."""
+        """Return the short answer, "" where the rows, of which there is at least one, hold none."""
 
 
 class FirstValue:
@@ -86,7 +86,7 @@ class FirstValue:
     name = "first"
 
     def shorten(self, question: str, rows: Sequence[FoundRow], asked: Asked) -> str:  # noqa: ARG002
-        """Give the first value that is not NULL."""
+        """Return the first value that is not NULL."""
         return rows[0].value
 
 
@@ -114,7 +114,7 @@ class Prediction:
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the prediction as JSON has it."""
+        """Return the prediction as JSON has it."""
         return asdict(self)
 
 
@@ -145,7 +145,7 @@ class HybridPipeline:
         self._shortener, self._rows = shortener or FirstValue(), rows or AllRows()
 
     def answer(self, question: str, relation: HybridRelation) -> Prediction:
-        """Give the short answer. What fails for one question is told in `tried`.
+        """Return the short answer. What fails for one question is told in `tried`.
 
         Raises:
             ModelError, BudgetExceeded: no further question can be answered.
@@ -202,14 +202,14 @@ class SureReader:
         self.confidences: list[float] = []
 
     async def read(self, call: TextCall) -> TextReply:
-        """Give the other's reply."""
+        """Return the other's reply."""
         reply = await self._reader.read(call)
         if reply.confidence is not None:
             self.confidences.append(reply.confidence)
         return reply
 
     def sureness(self) -> float:
-        """Give the square root of the least confidence since the list was cleared; 1 where none was told.
+        """Return the square root of the least confidence since the list was cleared; 1 where none was told.
 
         The root, and CELL_SURENESS beside it, were chosen on the development half.
         """

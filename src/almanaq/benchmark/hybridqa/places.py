@@ -12,7 +12,7 @@ PLACES = ("table", "passage", "mixed", "nowhere")
 
 
 def answer_place(question: Question) -> str:
-    """Give one of PLACES; "" where the dataset traces no answers."""
+    """Return one of PLACES; "" where the dataset traces no answers."""
     if "answer_nodes" not in question.fields:
         return ""
     found = {node["where"] for node in answer_nodes(question)}
@@ -20,7 +20,10 @@ def answer_place(question: Question) -> str:
 
 
 def answer_count(question: Question) -> str:
-    """Give how many places the answer was traced to: "0", "1", "2" or "3+"; "" where the dataset traces no answers."""
+    """Return how many places the answer was traced to: "0", "1", "2" or "3+".
+
+    "" where the dataset traces no answers.
+    """
     if "answer_nodes" not in question.fields:
         return ""
     nodes = len(answer_nodes(question))
@@ -28,6 +31,6 @@ def answer_count(question: Question) -> str:
 
 
 def answer_nodes(question: Question) -> Sequence[Mapping[str, Any]]:
-    """Give the places: row, column, and whether it is a table's or a passage's."""
+    """Return the places: row, column, and whether it is a table's or a passage's."""
     nodes = question.fields.get("answer_nodes")
     return nodes if isinstance(nodes, list) else ()

@@ -34,7 +34,7 @@ _SENTENCE = re.compile(
 
 
 def prompt_versions() -> Mapping[str, str]:
-    """Give the hashes of the prompt files, by name."""
+    """Return the hashes of the prompt files, by name."""
     return {"write": prompt_file("write", _PACKAGE).version, "short_answer": prompt_file("short_answer").version}
 
 
@@ -51,13 +51,13 @@ class PromptedProposer:
         self._model = model
 
     def propose(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Proposal | None:
-        """Give the model's query, None when it gives one that was tried before."""
+        """Return the model's query, None when it gives one that was tried before."""
         reply = _ask(self._model, self.prompt(question, asked, tried), lambda value: isinstance(value.get("suql"), str))
         suql = str(reply["suql"]).strip().rstrip(";").strip()
         return Proposal(suql) if suql and suql not in {each.suql for each in tried} else None
 
     def prompt(self, question: str, asked: Asked, tried: Sequence[Tried]) -> Prompt:
-        """Give the request that `propose` sends."""
+        """Return the request that `propose` sends."""
         values = {
             "schema": schema_text(asked.catalog),
             "question": question[:_LONGEST],
@@ -81,7 +81,7 @@ class PromptedShortener:
         self._model = model
 
     def shorten(self, question: str, rows: Sequence[FoundRow], asked: Asked) -> str:  # noqa: ARG002
-        """Give the short answer, "" where the model finds none in the rows."""
+        """Return the short answer, "" where the model finds none in the rows."""
         values = {row.value for row in rows}
         if len(values) == 1 and is_short(rows[0].value):
             return rows[0].value
@@ -91,12 +91,12 @@ class PromptedShortener:
 
 
 def is_short(value: str) -> bool:
-    """Say whether a value needs no shortening: a name, a number or a date rather than a sentence."""
+    """Return whether a value needs no shortening: a name, a number or a date rather than a sentence."""
     return len(value.split()) <= _SHORT_WORDS and _SENTENCE.search(value) is None
 
 
 def shorten_prompt(question: str, rows: Sequence[FoundRow]) -> Prompt:
-    """Give the request that chooses among rows, and cuts the value of one to a short answer."""
+    """Return the request that chooses among rows, and cuts the value of one to a short answer."""
     shown: list[Mapping[str, object]] = []
     for row in rows:
         told: dict[str, object] = {"value": row.value[:_LONGEST]}
@@ -106,7 +106,7 @@ def shorten_prompt(question: str, rows: Sequence[FoundRow]) -> Prompt:
 
 
 def _ask(model: LanguageModel, prompt: Prompt, is_good: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
-    """Give the JSON object that a model replies, asked once more when it cannot be read."""
+    """Return the JSON object that a model replies, asked once more when it cannot be read."""
     text = ""
     for _ in range(_ATTEMPTS):
         text = complete(model, prompt).text

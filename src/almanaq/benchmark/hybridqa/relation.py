@@ -55,13 +55,13 @@ class HybridRelation:
         return tuple(f.name for f in self.arrow.schema if f.name not in self.spelled and _is_list(f.type))
 
     def schema(self) -> RelationSchema:
-        """Give the declaration of the columns of passages as free text, and the title."""
+        """Return the declaration of the columns of passages as free text, and the title."""
         free = ColumnSchema(kind=ColumnKind.FREE_TEXT)
         return RelationSchema(self.title or None, columns=dict.fromkeys(self.info_columns, free))
 
 
 def make_relation(linked: LinkedTable, *, titled: bool = False) -> HybridRelation:
-    """Give the relation of a linked table.
+    """Return the relation of a linked table.
 
     A column has the type that at least 95 % of its cells can be read as; the others are NULL there and counted in the
     report, and the column `Column_Text` holds what the table writes. Where a column has links, `Column_Info` holds the
@@ -101,7 +101,10 @@ def make_relation(linked: LinkedTable, *, titled: bool = False) -> HybridRelatio
 
 
 def open_relations(relations: Sequence[HybridRelation]) -> DuckDBDatabase:
-    """Give an in-memory database of relations, for `almanaq.connect`; `connection.warnings` says how they were read."""
+    """Return an in-memory database of relations, for `almanaq.connect`.
+
+    `connection.warnings` says how they were read.
+    """
     import duckdb
 
     connection = duckdb.connect()
@@ -144,18 +147,18 @@ def _texts(links: CellLinks, passages: Mapping[str, str], *, titled: bool) -> li
 
 
 def _with_title(link: str, text: str) -> str:
-    """Give a passage with its article's name before it, where its beginning does not say it."""
+    """Return a passage with its article's name before it, where its beginning does not say it."""
     name = _title(link)
     return text if f" {normalized(name)} " in f" {normalized(text[:_SOON])} " else f"{name}: {text}"
 
 
 def _title(link: str) -> str:
-    """Give what an article is called, without the remark that tells it from others of that name."""
+    """Return what an article is called, without the remark that tells it from others of that name."""
     return _REMARK.sub(r"\1", link.rpartition("/")[2].replace("_", " "))
 
 
 def _spellings(typed: Any, written: Sequence[str]) -> dict[Any, str]:
-    """Give how each value is written where it first stands."""
+    """Return how each value is written where it first stands."""
     found: dict[Any, str] = {}
     for value, text in zip(typed.to_pylist(), written, strict=True):
         if value is not None:
@@ -164,7 +167,7 @@ def _spellings(typed: Any, written: Sequence[str]) -> dict[Any, str]:
 
 
 def _names(cells: Sequence[str], links: Sequence[CellLinks]) -> dict[str, str]:
-    """Give the cells that are a name with a remark in parentheses, where a link bears that name."""
+    """Return the cells that are a name with a remark in parentheses, where a link bears that name."""
     found = {}
     for cell, targets in zip(cells, links, strict=True):
         match = _REMARK.fullmatch(cell)

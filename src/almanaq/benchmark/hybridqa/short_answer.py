@@ -10,7 +10,7 @@ from almanaq.benchmark.hybridqa.relation import HybridRelation
 
 
 def short_answer(rows: Sequence[Sequence[Any]], columns: Sequence[str], relation: HybridRelation | None = None) -> str:
-    """Give the short answer that rows hold; "" where there is none.
+    """Return the short answer that rows hold; "" where there is none.
 
     HybridQA has one answer to a question, so the first row that is not NULL decides. A value of a typed column of
     `relation` is written as the table writes it, since a gold answer is words of the table or of a passage; a remark
@@ -24,7 +24,7 @@ def short_answer(rows: Sequence[Sequence[Any]], columns: Sequence[str], relation
 
 
 def written(name: str, value: Any, relation: HybridRelation | None) -> str:
-    """Give a value as the table writes it, "" for none."""
+    """Return a value as the table writes it, "" for none."""
     if value is None:
         return ""
     if relation is not None and not isinstance(value, list):

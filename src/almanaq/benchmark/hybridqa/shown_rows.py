@@ -12,7 +12,7 @@ _CELL, _SPELLINGS = 60, 3
 
 
 def whole_table(relation: HybridRelation) -> list[list[str]]:
-    """Give the header and the rows as the table writes them; [] for a table of more rows than are shown."""
+    """Return the header and the rows as the table writes them; [] for a table of more rows than are shown."""
     if relation.arrow.num_rows > MOST_ROWS:
         return []
     names = [name for name in relation.arrow.column_names if name not in relation.info_columns and name[-5:] != TEXT]
@@ -21,7 +21,7 @@ def whole_table(relation: HybridRelation) -> list[list[str]]:
 
 
 def spellings(relation: HybridRelation) -> list[str]:
-    """Give a line for each typed column whose values the table writes in another way than a query compares them."""
+    """Return a line for each typed column whose values the table writes in another way than a query compares them."""
     lines = []
     for name, known in relation.spelled.items():
         other = {value: text.strip() for value, text in known.items() if str(value) != text.strip()}

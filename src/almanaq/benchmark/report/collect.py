@@ -83,7 +83,7 @@ def _run(read: _Read, name: str) -> Run:
 
 
 def _names(members: Sequence[_Read]) -> list[str]:
-    """Give each run the shortest name that tells it from the others: retriever, generator, fields, folder."""
+    """Return each run the shortest name that tells it from the others: retriever, generator, fields, folder."""
     forms: Sequence[Callable[[Path, RunConfig], str]] = (
         lambda _, config: config.resolved,
         lambda _, config: f"{config.resolved} → {config.generator}" if config.generator else config.resolved,
@@ -109,7 +109,7 @@ def _curve(run: Run, measure: str) -> dict[int, float]:
 
 
 def _alike(runs: Sequence[Run], measure: str) -> tuple[str, Sequence[Sequence[str]]]:
-    """Give what runs were compared by, and the groups that cannot be told apart by it."""
+    """Return what runs were compared by, and the groups that cannot be told apart by it."""
     if len(runs) < 2:
         return "", []
     try:
@@ -130,7 +130,7 @@ def _errors(run: Run) -> dict[str, int]:
 
 
 def _told(replies: Mapping[str, ReplyRecord]) -> list[str]:
-    """Give what lost each question or turn, where the replies tell."""
+    """Return what lost each question or turn, where the replies tell."""
     turns = [turn for reply in replies.values() if reply.role == "entities" for turn in from_text(reply.text or "[]")]
     return [stage for stage in (*(turn.stage for turn in turns), *(r.stage for r in replies.values())) if stage]
 
@@ -164,7 +164,7 @@ def _is_right(reply: ReplyRecord) -> bool:
 
 
 def _tables(data_dir: Path | None, config: RunConfig, runs: Sequence[Run]) -> dict[TableId, Table]:
-    """Give the tables that slices and failures speak of; {} where the dataset is not at hand."""
+    """Return the tables that slices and failures speak of; {} where the dataset is not at hand."""
     wanted = {table for record in runs[0].records for table in record.gold}
     wanted |= {hit.id for run in runs for record in run.records for hit in record.hits[:ABOVE]}
     place = data_dir or kept_place(runs[0].folder)
@@ -181,11 +181,11 @@ def _tables(data_dir: Path | None, config: RunConfig, runs: Sequence[Run]) -> di
 
 
 def _telling(runs: Sequence[Run]) -> list[Run]:
-    """Give the best two runs, by the curve's beginning, that are more than bounds."""
+    """Return the best two runs, by the curve's beginning, that are more than bounds."""
     systems = [run for run in runs if run.scores.config.resolved not in _BOUNDS]
     return sorted(systems, key=lambda run: -run.curve[min(run.curve)])[:2]
 
 
 def main_measure(task: str) -> str:
-    """Give the measure of replies that is in front; "" for retrieval alone."""
+    """Return the measure of replies that is in front; "" for retrieval alone."""
     return _MAIN.get(task, "")

@@ -34,7 +34,7 @@ class Point:
 
 
 def lines_figure(lines: Sequence[Line], *, x_label: str, y_label: str) -> str:
-    """Give lines over a logarithmic x axis, with y from 0 to 1."""
+    """Return lines over a logarithmic x axis, with y from 0 to 1."""
     across = _Axis(min(line.x[0] for line in lines), max(line.x[-1] for line in lines), log=True)
     parts = [_frame(across, x_label, y_label)]
     for number, line in enumerate(lines):
@@ -46,7 +46,7 @@ def lines_figure(lines: Sequence[Line], *, x_label: str, y_label: str) -> str:
 
 
 def points_figure(points: Sequence[Point], *, x_label: str, y_label: str, log: bool = True) -> str:
-    """Give points with their intervals; x on a logarithmic axis, or a share from 0 to 1."""
+    """Return points with their intervals; x on a logarithmic axis, or a share from 0 to 1."""
     low, high = (min(point.x for point in points), max(point.x for point in points)) if log else (0.0, 1.0)
     across = _Axis(low, high, log=log)
     parts = [_frame(across, x_label, y_label)]
@@ -101,7 +101,7 @@ def _stroke(number: int) -> str:
 
 
 def _frame(across: _Axis, x_label: str, y_label: str) -> str:
-    """Give axes, grid and labels."""
+    """Return axes, grid and labels."""
     right, bottom = WIDTH - _RIGHT, HEIGHT - _BOTTOM
     parts = []
     for tenth in range(0, 11, 2):
@@ -121,7 +121,7 @@ def _frame(across: _Axis, x_label: str, y_label: str) -> str:
 
 
 def _names(ends: Sequence[tuple[str, float]]) -> list[str]:
-    """Give the names at the right edge, in the order of their heights, none on top of another."""
+    """Return the names at the right edge, in the order of their heights, none on top of another."""
     order = sorted(range(len(ends)), key=lambda number: ends[number][1])
     made, last = [], -math.inf
     room = HEIGHT - _BOTTOM - 14 * len(ends)
@@ -137,7 +137,7 @@ def _names(ends: Sequence[tuple[str, float]]) -> list[str]:
 
 
 def _svg(parts: Sequence[str], title: str, said: Sequence[str]) -> str:
-    """Give the figure with its name, and what it shows in words, for whoever does not see it."""
+    """Return the figure with its name, and what it shows in words, for whoever does not see it."""
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" font-size="12" font-family="system-ui, sans-serif">'
         f"<title>{escape(title)}</title><desc>{escape('; '.join(said))}</desc>{''.join(parts)}</svg>"

@@ -45,7 +45,7 @@ def write_report(folders: Sequence[Path], out: Path, *, data_dir: Path | None = 
 
 
 def report_body(groups: Sequence[Group], address: Callable[[Run], str]) -> str:
-    """Give the report as HTML for a page of a server, each figure a link to the record that it was computed from.
+    """Return the report as HTML for a page of a server, each figure a link to the record that it was computed from.
 
     Args:
         address: where the record of a run is shown; the name of a measure, `took` or `questions` follows after a `#`.
@@ -55,7 +55,7 @@ def report_body(groups: Sequence[Group], address: Callable[[Run], str]) -> str:
 
 
 def record_body(run: Run, first: int, count: int) -> str:
-    """Give the record of a run as HTML: all of its measures, and so many of its questions from one on."""
+    """Return the record of a run as HTML: all of its measures, and so many of its questions from one on."""
     questions = [_question(run, record) for record in run.records[first : first + count]]
     measures = list(zip(run.scores.metrics, _measures(run, list(run.scores.metrics)), strict=True))
     took = {name: f"{value:,.6g}" for name, value in run.scores.timings.items()}
@@ -80,7 +80,7 @@ def _table_name(table: TableId) -> str:
 
 
 def _inline(text: str) -> str:
-    """Give text of others for one line of Markdown: none of it is read as HTML, a link, an image or a cell's end."""
+    """Return text of others for one line of Markdown: none of it is read as HTML, a link, an image or a cell's end."""
     line = visible(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;")
     return _MARKUP.sub(r"\\\g<0>", line)
 
@@ -107,7 +107,7 @@ def _rendered_from(template: str, **values: Any) -> str:
 
 
 def _shown(group: Group) -> dict[str, Any]:
-    """Give a group as a template reads it."""
+    """Return a group as a template reads it."""
     return {
         "addresses": {},
         "title": group.title,
@@ -138,7 +138,7 @@ class _Table:
 
 
 def _tables(group: Group) -> list[_Table]:
-    """Give a table of what was replied, where anything was, one of what was found, and one of what it took."""
+    """Return a table of what was replied, where anything was, one of what was found, and one of what it took."""
     have = set.intersection(*(set(run.scores.metrics) for run in group.runs))
     # What was lost to which stage has a table of its own.
     of_replies = [name for name in group.runs[0].scores.metrics if "@" not in name and not name.startswith("lost_")]
@@ -163,7 +163,7 @@ def _tables(group: Group) -> list[_Table]:
 
 
 def _retrieval_columns(group: Group) -> list[str]:
-    """Give the measures that are worth a column: those in front, at the smallest cutoff, at 10, at the largest."""
+    """Return the measures that are worth a column: those in front, at the smallest cutoff, at 10, at the largest."""
     cutoffs = group.runs[0].scores.config.cutoffs
     chosen = dict.fromkeys([cutoffs[0], *(k for k in cutoffs if k == 10), cutoffs[-1]])
     names = [f"{group.measure}@{k}" for k in chosen]
@@ -241,7 +241,7 @@ def _drawn_points(points: Sequence[Point], *, x_label: str, y_label: str, anchor
 
 
 def _markup(svg: str) -> Markup:
-    """Give a figure, which is made of escaped parts alone, as HTML."""
+    """Return a figure, which is made of escaped parts alone, as HTML."""
     import markupsafe
 
     return markupsafe.Markup(svg)

@@ -68,7 +68,7 @@ def _mean(found: PerQuery[Measure], name: str, ids: Sequence[str]) -> float:
 
 
 def failures_of(run: Run, tables: Mapping[TableId, Table]) -> list[Failure]:
-    """Give the first questions whose gold table stands lowest, spread over the split."""
+    """Return the first questions whose gold table stands lowest, spread over the split."""
     ranked = []
     for record in run.records:
         gold = set(record.gold)

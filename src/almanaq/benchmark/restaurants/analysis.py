@@ -19,7 +19,7 @@ from almanaq.open_connection import connect
 
 
 def nearest_stage(turn: Wanted, said: Said, record: TurnRecord) -> Stage:  # noqa: ARG001
-    """Give the stage that lost a turn of the baseline: no query was written, or other rows were nearer to it."""
+    """Return the stage that lost a turn of the baseline: no query was written, or other rows were nearer to it."""
     if record.judged == "no data":
         return "parse"
     return "format" if record.judged == "count" else "retrieval" if said.query else "parse"
@@ -41,7 +41,7 @@ class Analysis:
         self._data, self._lock = data, threading.Lock()
 
     def find_stage(self, turn: Wanted, said: Said, record: TurnRecord) -> Stage:
-        """Give the first stage that lost a turn, which is wrong."""
+        """Return the first stage that lost a turn, which is wrong."""
         if record.judged == "no data" or not said.query:
             return "parse"
         if said.fault:
@@ -79,7 +79,7 @@ class Analysis:
         return "cast" if failed_casts(said.warnings) else "text call"
 
     def _of_wrong(self, turn: Wanted, row: Id, tree: exp.Expr) -> Stage:
-        """Give the stage that let a wrong row through."""
+        """Return the stage that let a wrong row through."""
         meant = self._meant(turn)
         if meant is None:
             return "text call" if turn.needs == COMBINED and reads_texts(tree) else "parse"
@@ -88,7 +88,7 @@ class Analysis:
         return "text call" if reads_texts(tree) else "parse"
 
     def _meant(self, turn: Wanted) -> frozenset[Id] | None:
-        """Give the rows that meet what a turn says of columns; None where it says that by other turns or by rows."""
+        """Return the rows that meet what a turn says of columns; None where it says that by other turns or by rows."""
         if turn.where is None:
             return None
         try:
@@ -97,7 +97,7 @@ class Analysis:
             return None
 
     def _passed(self, tree: exp.Expr) -> frozenset[Id] | None:
-        """Give the rows that meet a query's conditions on columns; None where these cannot be told apart."""
+        """Return the rows that meet a query's conditions on columns; None where these cannot be told apart."""
         condition = cell_condition(tree)
         if condition is None:
             return None
@@ -131,7 +131,7 @@ def _parsed(query: str) -> exp.Expr | None:
 
 
 def _same_columns(turn: Wanted, tree: exp.Expr) -> Stage:
-    """Give "link" where a query's conditions are about all columns that a turn is about, else "parse"."""
+    """Return "link" where a query's conditions are about all columns that a turn is about, else "parse"."""
     condition = cell_condition(tree)
     meant = _parsed(f"SELECT 1 FROM restaurants WHERE {turn.where or 'TRUE'}")
     if turn.where is None or condition is None or meant is None:

@@ -59,7 +59,7 @@ class RestaurantsData:
     sample: bool = False
 
     def source(self) -> str | Database:
-        """Give what `almanaq.connect` opens; without a schema file, the column that identifies a row is its key."""
+        """Return what `almanaq.connect` opens; without a schema file, the column that identifies a row is its key."""
         if self.sample:
             return "sample:restaurants"
         if self._schema_file.is_file():
@@ -74,22 +74,22 @@ class RestaurantsData:
         return tuple(split for name in here for split in (name, *(f"{name}-{half}" for half in HALVES)))
 
     def files(self, split: str) -> tuple[Path, ...]:
-        """Give every file that a split is read from."""
+        """Return every file that a split is read from."""
         beside = (self._schema_file, self.truth_file)
         return (self.restaurants_file, *(file for file in beside if file.is_file()), self._file(split))
 
     def corpus(self, split: str | None = None) -> OneTable:  # noqa: ARG002
-        """Give the one table, cells as text."""
+        """Return the one table, cells as text."""
         table = self.restaurants.table
         rows = tuple(tuple(cell_text(value) for value in row.values()) for row in table.to_pylist())
         return OneTable(Table(TABLE, tuple(table.column_names), rows, title="restaurants"))
 
     def corpus_split(self, split: str) -> str:  # noqa: ARG002
-        """Give "all": every split asks the same table."""
+        """Return "all": every split asks the same table."""
         return "all"
 
     def questions(self, split: str) -> tuple[Question, ...]:
-        """Give a question for each conversation: what its turns say, and for a single turn what it needs."""
+        """Return a question for each conversation: what its turns say, and for a single turn what it needs."""
         return tuple(
             Question(
                 each.id,
@@ -101,7 +101,7 @@ class RestaurantsData:
         )
 
     def conversations(self, split: str) -> tuple[Conversation, ...]:
-        """Give the conversations of a split. Raises UsageError for a split that is not there."""
+        """Return the conversations of a split. Raises UsageError for a split that is not there."""
         found = read_conversations(self._file(split))
         half = next((half for half in HALVES if split.endswith(f"-{half}")), "")
         return half_of(found, half == "held-out") if half else found
@@ -129,7 +129,7 @@ class RestaurantsData:
 
 
 def bundled_restaurants() -> RestaurantsData:
-    """Give the bundled sample with our questions and conversations."""
+    """Return the bundled sample with our questions and conversations."""
     from almanaq.sample import path
     from almanaq.sample.truth import TRUTH
 
@@ -151,13 +151,13 @@ def _rows_file(folder: Path) -> Path | None:
 
 
 def _turns_file(folder: Path, name: str) -> Path | None:
-    """Give the file of the turns of a name; None where there is none."""
+    """Return the file of the turns of a name; None where there is none."""
     names = (f"{name}.jsonl", *((_PUBLISHED,) if name == "single-turn" else ()))
     return next((folder / each for each in names if (folder / each).is_file()), None)
 
 
 def cell_text(value: object) -> str:
-    """Give a cell as text: the values of a list, or of a mapping, between commas; "" for NULL."""
+    """Return a cell as text: the values of a list, or of a mapping, between commas; "" for NULL."""
     if value is None:
         return ""
     if isinstance(value, dict):

@@ -38,7 +38,7 @@ _TURNS_SHOWN = 6
 
 
 def expected_of_agent(data: RestaurantsData, language: LanguageModel, batching: Batching | None = None) -> Expected:
-    """Give what says what a conversation takes of the agent: requests, with as many texts in each as may share one.
+    """Return what says what a conversation takes of the agent: requests, with as many texts in each as may share one.
 
     Of every turn: a query and a reply; where it needs texts, a condition on those of as many rows as are expected to be
     read for three that meet it. A query that is mended or relaxed takes more, one that the cache serves less.
@@ -74,7 +74,7 @@ def _searches(turns: Iterable[Wanted]) -> Iterator[bool]:
 
 
 def expected_of_baseline(data: RestaurantsData) -> Expected:
-    """Give what says what a conversation takes of the baseline: of every turn a search query and a reply."""
+    """Return what says what a conversation takes of the baseline: of every turn a search query and a reply."""
     reply = _reply(data)
 
     def expected(conversation: Conversation) -> Usage:
@@ -90,7 +90,7 @@ def _history(turns: int) -> Usage:
 
 
 def _reading(data: RestaurantsData, columns: list[str], batching: Batching | None) -> tuple[Usage, Usage]:
-    """Give what reading one text takes, and one condition on texts: rows are read until three meet it."""
+    """Return what reading one text takes, and one condition on texts: rows are read until three meet it."""
     rows = list(data.restaurants.rows.values())
     documents = [_passages(row[name]) for row in sample_of(rows) for name in columns if row.get(name)]
     if not documents:
@@ -105,7 +105,7 @@ def _reading(data: RestaurantsData, columns: list[str], batching: Batching | Non
 
 
 def _rounds(wanted: float, together: int) -> tuple[int, int]:
-    """Give how many rows are read until so many meet a condition, and in how many requests.
+    """Return how many rows are read until so many meet a condition, and in how many requests.
 
     So many are under way at once as a query starts, of which the share passes that plans expect.
     """

@@ -67,14 +67,14 @@ class RestaurantsGenerator:
         self._open = open_dialogue
 
     def expected(self, asked: Sequence[Asked]) -> Usage:
-        """Give what these conversations are expected to take: parsing, reading texts, wording replies."""
+        """Return what these conversations are expected to take: parsing, reading texts, wording replies."""
         if self._expected is None:
             return Usage()
         of_conversation = self._expected()
         return sum((of_conversation(self._conversations[each.id]) for each in asked), Usage())
 
     async def reply(self, asked: Asked) -> Reply:
-        """Give what became of every turn of a conversation."""
+        """Return what became of every turn of a conversation."""
         return await in_thread(self._play, self._conversations[asked.id])
 
     def _play(self, conversation: Conversation) -> Reply:
@@ -94,7 +94,7 @@ def open_restaurants_generator(
     foreseen: Foreseen | None = None,
     batch: int | None = None,
 ) -> RestaurantsGenerator:
-    """Give the generator of a name: the agent, or the baseline that searches linearized rows.
+    """Return the generator of a name: the agent, or the baseline that searches linearized rows.
 
     Args:
         language: opens language models by name, within a budget that all calls of the run share.
@@ -135,7 +135,7 @@ def open_restaurants_generator(
 
 
 def agent_dialogues(data: RestaurantsData, models: Models, reader: Models | None = None) -> Dialogues:
-    """Give what opens the agent for a conversation; `reader` reads the texts, if `models` do not."""
+    """Return what opens the agent for a conversation; `reader` reads the texts, if `models` do not."""
 
     def opened(_: Conversation) -> AbstractContextManager[Dialogue]:
         return _AgentDialogue(data, models, reader or models)
@@ -181,7 +181,7 @@ class _Baseline:
         return Linearized(self._data.restaurants, self._store, self._foreseen)
 
     def dialogue(self, _: Conversation) -> AbstractContextManager[Dialogue]:
-        """Give the baseline, which has heard nothing yet."""
+        """Return the baseline, which has heard nothing yet."""
         with self._lock:
             rows = self._rows
         return nullcontext(LinearizedDialogue(rows, self._k, self._language))

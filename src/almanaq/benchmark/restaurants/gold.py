@@ -48,7 +48,7 @@ class Restaurants:
     def right(
         self, turn: Wanted, shown: Sequence[Sequence[Id]], search: Wanted | None = None, since: int = 0
     ) -> list[Id]:
-        """Give the ids that are right for a turn.
+        """Return the ids that are right for a turn.
 
         Args:
             shown: the ids of each list that was shown before; from `since` on, since the search.
@@ -79,7 +79,7 @@ class Restaurants:
         return self._first(found, turn.order, turn.limit) if turn.expect == "top" else found
 
     def holding(self, where: str, attributes: Mapping[str, bool]) -> list[Id]:
-        """Give the ids of the restaurants that fulfil a condition in SQL and have these attributes."""
+        """Return the ids of the restaurants that fulfil a condition in SQL and have these attributes."""
         import duckdb
 
         try:
@@ -100,7 +100,7 @@ class Restaurants:
         ]
 
     def ids(self, shown: Shown | None) -> list[Id]:
-        """Give the ids of rows that a reply showed, in order."""
+        """Return the ids of rows that a reply showed, in order."""
         if shown is None:
             return []
         by_key: dict[tuple[str, ...], Id] = {}
@@ -124,14 +124,14 @@ class Restaurants:
         return connection
 
     def _value(self, restaurant: Id, column: str) -> Any:
-        """Give a value to compare restaurants by; prices as ranks."""
+        """Return a value to compare restaurants by; prices as ranks."""
         row = self.rows[restaurant]
         if column not in row:
             raise BenchmarkError(f"the restaurants have no column {column!r}{suggest(column, row)}")
         return PRICES.index(row[column]) if row[column] in PRICES else row[column]
 
     def _first(self, ids: Sequence[Id], order: str, limit: int) -> list[Id]:
-        """Give the first restaurants by an order like "rating DESC", and all that tie with the last of them."""
+        """Return the first restaurants by an order like "rating DESC", and all that tie with the last of them."""
         column, direction = order.split()
         ranked = sorted(ids, key=lambda i: self._value(i, column), reverse=direction == "DESC")
         last = self._value(ranked[min(limit, len(ranked)) - 1], column) if ranked else None
@@ -139,7 +139,8 @@ class Restaurants:
 
 
 def read_attributes(file: Path) -> Attributes:
-    """Give the attributes of a JSON Lines file of `{"id": …, NAME: true | false | null, …}`; {} where it is not there.
+    """Return the attributes of a JSON Lines file of `{"id": …, NAME: true | false | null, …}`; {} where it is not
+    there.
 
     Raises:
         SourceError: a line is no such object, or names other attributes than the first.
@@ -161,7 +162,9 @@ def read_attributes(file: Path) -> Attributes:
 
 
 def _pointed(row: int | None, shown: Sequence[Sequence[Id]]) -> Id:
-    """Give the row at a place (1 is the first, -1 the last) of the last list that has several, else the last shown."""
+    """Return the row at a place (1 is the first, -1 the last) of the last list that has several, else
+    the last shown.
+    """
     several = next((ids for ids in reversed(shown) if len(ids) > 1), shown[-1])
     place = row or 1
     return several[place if place < 0 else place - 1]

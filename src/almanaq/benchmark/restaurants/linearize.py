@@ -39,7 +39,7 @@ class LocalQueryWriter:
     """Takes the message with all before it, which on the halves `-dev` found more than fewer did; no small talk."""
 
     def write(self, words: str, before: Exchanges) -> str:
-        """Give what was said, as it was said."""
+        """Return what was said, as it was said."""
         if small_talk(words) is not None:
             return ""
         said = [said for said, _ in before if small_talk(said) is None]
@@ -53,7 +53,7 @@ class PromptedQueryWriter:
         self._model = model
 
     def write(self, words: str, before: Exchanges) -> str:
-        """Give the model's query. Raises ModelCallError where its reply cannot be read."""
+        """Return the model's query. Raises ModelCallError where its reply cannot be read."""
         completion = complete(self._model, search_prompt(words, before))
         text = (json_object(completion.text) or {}).get("text")
         if not isinstance(text, str):
@@ -62,7 +62,7 @@ class PromptedQueryWriter:
 
 
 def search_prompt(words: str, before: Exchanges) -> Prompt:
-    """Give the request for a search query."""
+    """Return the request for a search query."""
     history = [{"question": said[:_LONGEST], "answer": answer[:_LONGEST]} for said, answer in before]
     return task_prompt("linearize", {"history": history, "question": words[:_LONGEST]})
 
@@ -84,7 +84,7 @@ class Linearized:
         self._vectors = store.vectors(texts)
 
     def nearest(self, query: str, k: int) -> tuple[Id, ...]:
-        """Give the ids of the k rows nearest to a query, the nearest first; none for an empty query."""
+        """Return the ids of the k rows nearest to a query, the nearest first; none for an empty query."""
         if not query:
             return ()
         likeness = self._vectors @ self._store.question_vectors([query])[0]
@@ -101,7 +101,7 @@ class LinearizedDialogue:
         self._before: list[tuple[str, str]] = []
 
     def say(self, words: str) -> Said:
-        """Give the nearest rows; a call that fails is this turn's fault."""
+        """Return the nearest rows; a call that fails is this turn's fault."""
         with spending() as spent:
             said = self._say(words)
         self._before.append((words, said.answer))

@@ -118,12 +118,12 @@ def play(
 
 
 def to_text(records: Sequence[TurnRecord]) -> str:
-    """Give the turns as JSON, the text of the task's reply."""
+    """Return the turns as JSON, the text of the task's reply."""
     return json.dumps([asdict(record) for record in records], ensure_ascii=False, separators=(",", ":"))
 
 
 def from_text(text: str) -> list[TurnRecord]:
-    """Give the turns of a reply's text. Raises BenchmarkError where it is none."""
+    """Return the turns of a reply's text. Raises BenchmarkError where it is none."""
     try:
         read: list[dict[str, Any]] = json.loads(text)
         return [TurnRecord(**{**each, "given": tuple(each["given"]), "right": tuple(each["right"])}) for each in read]
@@ -166,7 +166,7 @@ def _record(turn: Wanted, judged: Judged, needs: str = "", **values: Any) -> Tur
 
 
 def _impossible(turn: Wanted, shown: Sequence[Sequence[Id]]) -> bool:
-    """Say whether a turn refers to rows that were never shown: the second of one."""
+    """Return whether a turn refers to rows that were never shown: the second of one."""
     if turn.kind not in ("another", "compare", "best", "detail") or turn.right is not None:
         return False
     longest = max((len(ids) for ids in shown), default=0)

@@ -19,7 +19,7 @@ class SuqlDialogue:
         self._history: list[Turn] = []
 
     def say(self, words: str) -> Said:
-        """Give the reply; where a condition was left out, and the reply says so, no restaurant counts as given."""
+        """Return the reply; where a condition was left out, and the reply says so, no restaurant counts as given."""
         with spending() as spent:
             response = self._agent.respond(words, self._history)
         error = response.error
@@ -41,6 +41,6 @@ class SuqlDialogue:
 
 
 def _figure(response: Response) -> int | None:
-    """Give the number that a reply to "how many" states."""
+    """Return the number that a reply to "how many" states."""
     numbers = [v for row in response.rows for v in row if isinstance(v, int)]
     return numbers[0] if len(response.rows) == 1 and len(numbers) == 1 else None

@@ -15,7 +15,7 @@ NOTE = (
 
 
 def score_turns(turns: Sequence[TurnRecord]) -> dict[str, float]:
-    """Give the measures; one that has nothing to be measured on is left out."""
+    """Return the measures; one that has nothing to be measured on is left out."""
     found = _searches(turns, "")
     for needs in (STRUCTURED, COMBINED):
         found |= _searches([turn for turn in turns if turn.needs == needs], f"_{needs}")
@@ -31,7 +31,7 @@ def score_turns(turns: Sequence[TurnRecord]) -> dict[str, float]:
 
 
 def hits(turns: Sequence[TurnRecord]) -> tuple[int, int]:
-    """Give how many entities were right, and how many were given."""
+    """Return how many entities were right, and how many were given."""
     searches = [turn for turn in turns if turn.judged == "entities"]
     return sum(i in turn.right for turn in searches for i in turn.given), sum(len(turn.given) for turn in searches)
 

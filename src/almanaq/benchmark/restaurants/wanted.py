@@ -54,7 +54,7 @@ class Wanted:
 
     @property
     def needs(self) -> str:
-        """Say whether the columns are enough, or texts have to be read as well."""
+        """Return whether the columns are enough, or texts have to be read as well."""
         return COMBINED if self.attributes or self.attribute or self.text else STRUCTURED
 
     @property
@@ -73,7 +73,7 @@ class Conversation:
 
 
 def read_conversations(file: Path) -> tuple[Conversation, ...]:
-    """Give the conversations of a file of JSON lines.
+    """Return the conversations of a file of JSON lines.
 
     A line is `{"name", "turns": […]}` or one turn with `question`. What cannot be read becomes a turn with a `fault`,
     so that it is counted and nothing else is lost. A CSV file is read as the paper's authors published their questions.
@@ -101,13 +101,13 @@ def broken_turns(conversations: Iterable[Conversation]) -> str:
 
 
 def half_of(conversations: Iterable[Conversation], held_out: bool) -> tuple[Conversation, ...]:
-    """Give one half: every second one by the SHA-256 of its name."""
+    """Return one half: every second one by the SHA-256 of its name."""
     ordered = sorted(conversations, key=lambda each: sha256(each.name.encode()).hexdigest())
     return tuple(ordered[1 if held_out else 0 :: 2])
 
 
 def _published(file: Path) -> tuple[Conversation, ...]:
-    """Give the questions of the paper's table of results, of which nobody said which restaurants would be right."""
+    """Return the questions of the paper's table of results, of which nobody said which restaurants would be right."""
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             rows = list(csv.DictReader(lines))

@@ -48,20 +48,20 @@ class SembenchData:
         return (SPLIT,)
 
     def files(self, split: str) -> tuple[Path, ...]:
-        """Give both files."""
+        """Return both files."""
         self._check(split)
         return tuple(self.path / name for name in FILES)
 
     def corpus(self, split: str | None = None) -> TwoTables:  # noqa: ARG002
-        """Give the tables as a system sees them, cells as text."""
+        """Return the tables as a system sees them, cells as text."""
         return TwoTables(tuple(_as_table(name, table) for name, table in self.tables.items()))
 
     def corpus_split(self, split: str) -> str:  # noqa: ARG002
-        """Give "all": there is one split."""
+        """Return "all": there is one split."""
         return "all"
 
     def questions(self, split: str) -> tuple[Question, ...]:
-        """Give the ten queries in words."""
+        """Return the ten queries in words."""
         self._check(split)
         gold = tuple(TableId("movie", name) for name in ("movies", "reviews"))
         return tuple(Question(query.id, query.asks, gold, fields={"difficulty": query.id}) for query in QUERIES)
@@ -80,7 +80,7 @@ class SembenchData:
         return found
 
     def gold(self, query: SembenchQuery) -> list[tuple[Any, ...]]:
-        """Give every right row of a query, by the labels."""
+        """Return every right row of a query, by the labels."""
         with duckdb.connect() as connection:
             for name, table in self._all:
                 connection.register(name, table)

@@ -34,13 +34,13 @@ class LabelReader:
         self._labels = labels
 
     async def read(self, call: TextCall) -> TextReply:
-        """Give the label of a text."""
+        """Return the label of a text."""
         value = self.said(call)
         verdicts = {literal: canonical(literal) == canonical(value) for literal in call.compared}
         return TextReply(value, verdicts, usage=Usage(calls=1))
 
     def said(self, call: TextCall) -> str:
-        """Give what is said of a text."""
+        """Return what is said of a text."""
         sentiment, own = self._labels[call.passages[0]]
         if call.question == SCORE:
             return _of_five(own, sentiment)
@@ -59,7 +59,7 @@ class SembenchGenerator:
         self._queries = {query.id: query for query in QUERIES}
 
     def expected(self, asked: Sequence[Asked]) -> Usage:
-        """Give what the queries are expected to take."""
+        """Return what the queries are expected to take."""
         if self._models.language is None:
             return Usage()
         with self._connect() as connection:
@@ -68,7 +68,7 @@ class SembenchGenerator:
         return Usage(calls=calls, input_tokens=_CALL_TOKENS * calls, output_tokens=_REPLY_TOKENS * calls)
 
     async def reply(self, asked: Asked) -> Reply:
-        """Give what a query gave."""
+        """Return what a query gave."""
         return await in_thread(self._run, self._queries[asked.id])
 
     def _run(self, query: SembenchQuery) -> Reply:
@@ -97,7 +97,7 @@ def open_sembench_generator(
     language: Callable[[str], LanguageModel] | None,
     embedder: Callable[[], Embedder],
 ) -> SembenchGenerator:
-    """Give the generator of a name.
+    """Return the generator of a name.
 
     Args:
         language: opens language models by name, within a budget that all calls of the run share.
@@ -126,7 +126,7 @@ def _prompts() -> dict[str, str]:
 
 
 def _of_five(own: str | None, sentiment: str) -> str:
-    """Give a reviewer's score of the form 7/10 in fifths; where there is none, 4 or 2 by the sentiment."""
+    """Return a reviewer's score of the form 7/10 in fifths; where there is none, 4 or 2 by the sentiment."""
     scored, _, of = (own or "").partition("/")
     try:
         return f"{5 * float(scored) / float(of):.2f}"

@@ -12,7 +12,7 @@ Rows = Sequence[Sequence[Any]]
 
 
 def measured(query: SembenchQuery, found: Rows, gold: Rows) -> dict[str, float]:
-    """Give the measures of a query: precision, recall and F1; the relative error; or Spearman's correlation.
+    """Return the measures of a query: precision, recall and F1; the relative error; or Spearman's correlation.
 
     Of rows and pairs under a limit the recall is against the limit. The order of a pair does not matter. `quality`
     is F1, 1 / (1 + relative error), or the correlation, so that there is one number for each query.
@@ -57,14 +57,14 @@ def _relative_error(found: float | None, gold: float | None) -> float:
 
 
 def _counts_error(found: Rows, gold: Rows) -> float:
-    """Give the mean of the relative errors of the groups; one that should not be there counts as 1."""
+    """Return the mean of the relative errors of the groups; one that should not be there counts as 1."""
     counted, right = ({str(row[0]).upper(): float(row[1]) for row in rows if row[0]} for rows in (found, gold))
     groups = counted.keys() | right.keys()
     return sum(_relative_error(counted.get(group, 0.0), right.get(group, 0.0)) for group in groups) / len(groups)
 
 
 def _ranked(found: Rows, gold: Rows) -> float:
-    """Give the rank correlation over the members that both have a score for."""
+    """Return the rank correlation over the members that both have a score for."""
     scores = {row[0]: float(row[1]) for row in found if row[1] is not None}
     pairs = [(scores[row[0]], float(row[1])) for row in gold if row[0] in scores and row[1] is not None]
     return spearman([own for own, _ in pairs], [right for _, right in pairs])

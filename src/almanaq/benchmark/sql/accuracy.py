@@ -50,7 +50,7 @@ def strict_execution_accuracy(judged: Judged, gold: str) -> bool:
 
 
 def valid_efficiency(judged: Judged) -> float:
-    """Give how much faster than the gold query a right one is, as a root, 0 for a wrong one (BIRD's score).
+    """Return how much faster than the gold query a right one is, as a root, 0 for a wrong one (BIRD's score).
 
     The square root of gold seconds over its seconds: 1 is as fast. It is a time: no two runs give the same.
     """

@@ -107,7 +107,7 @@ class Sandbox:
         self.close()
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Give what the process replies; of one that died or had to be killed, what it told before.
+        """Return what the process replies; of one that died or had to be killed, what it told before.
 
         Each query has the time that it may take by itself: one that heeds no interruption costs no more than that.
         """
@@ -155,7 +155,7 @@ class _Lines:
         self._read = b""
 
     def next(self, seconds: float) -> str:
-        """Give the next line; "" where the process ends or takes too long."""
+        """Return the next line; "" where the process ends or takes too long."""
         until = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:
             selector.register(self._file, selectors.EVENT_READ)

@@ -58,7 +58,9 @@ def open_database(file: str, memory: int) -> sqlite3.Connection:
 
 
 def run(connection: sqlite3.Connection, sql: str, limits: dict[str, Any]) -> tuple[list[Row], float]:
-    """Give the rows of one query and the seconds that it took. Raises Stopped with the reason where there are none."""
+    """Return the rows of one query and the seconds that it took. Raises Stopped with the reason where
+    there are none.
+    """
     if not sql.strip().rstrip(";").strip():
         raise Stopped("empty", "there is no query")
     started = time.perf_counter()
@@ -91,7 +93,7 @@ def run(connection: sqlite3.Connection, sql: str, limits: dict[str, Any]) -> tup
 
 
 def reason(error: sqlite3.Error, limits: dict[str, Any]) -> tuple[str, str]:
-    """Give the kind and the words of a query's failure."""
+    """Return the kind and the words of a query's failure."""
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_INTERRUPT:
         return "timeout", f"it ran longer than {limits['seconds']:g} seconds"

@@ -49,7 +49,7 @@ def list_all(
 
 
 def _at_hand(data_dir: Path) -> list[dict[str, Any]]:
-    """Give the datasets of a folder with their splits; one that is damaged says so in their place."""
+    """Return the datasets of a folder with their splits; one that is damaged says so in their place."""
     from almanaq.benchmark.data import datasets_in, find_dataset
     from almanaq.errors import AlmanaqError
 

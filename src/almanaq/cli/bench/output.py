@@ -18,7 +18,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else
 
 
 def cutoffs(text: str) -> tuple[int, ...]:
-    """Give the numbers of `--k`. Raises UsageError for text that is none."""
+    """Return the numbers of `--k`. Raises UsageError for text that is none."""
     try:
         return tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
@@ -26,7 +26,7 @@ def cutoffs(text: str) -> tuple[int, ...]:
 
 
 def counter(what: str) -> Callable[[int, int], None]:
-    """Give what rewrites one line of stderr with how many are done, or nothing where that is no terminal."""
+    """Return what rewrites one line of stderr with how many are done, or nothing where that is no terminal."""
 
     def show(done: int, total: int) -> None:
         if sys.stderr.isatty():

@@ -85,7 +85,7 @@ def _numbered(path: Path, dialect: Dialect, mended: Mended) -> Iterator[tuple[in
 
 
 def _quoting(path: Path, dialect: Dialect, mended: Mended) -> Literal[0, 3]:
-    """Give how quotes are to be taken: as CSV has it; as plain characters where one is never closed."""
+    """Return how quotes are to be taken: as CSV has it; as plain characters where one is never closed."""
     with path.open(encoding=dialect.encoding, errors=dialect.errors, newline="") as lines:
         reader = csv_reader(lines, dialect.separator, dialect.escape, strict=True)
         try:

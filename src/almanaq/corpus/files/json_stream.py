@@ -32,7 +32,7 @@ class JSONStream:
         self._decoder = json.JSONDecoder()
 
     def peek(self) -> str:
-        """Give the next sign that is no space; "" at the end."""
+        """Return the next sign that is no space; "" at the end."""
         while True:
             found = _SPACE.match(self._text, self._at)
             self._at = found.end() if found else self._at
@@ -40,7 +40,7 @@ class JSONStream:
                 return self._text[self._at : self._at + 1]
 
     def value(self) -> Any:
-        """Give the next value, whole."""
+        """Return the next value, whole."""
         self.peek()
         while True:
             try:

@@ -60,7 +60,7 @@ class Kind:
 
 
 def kind_of(path: Path) -> Kind | None:
-    """Give the kind of a file by its name; None where it names no format of tables."""
+    """Return the kind of a file by its name; None where it names no format of tables."""
     name, compression = path.name, COMPRESSIONS.get(path.suffix.lower(), "")
     if compression:
         name = name[: -len(path.suffix)]
@@ -82,5 +82,5 @@ def holds_table(path: Path) -> bool:
 
 
 def total_bytes(paths: Sequence[Path]) -> int:
-    """Give the size of some files together."""
+    """Return the size of some files together."""
     return sum(path.stat().st_size for path in paths)

@@ -32,7 +32,7 @@ class Problem:
 
 
 def not_opened(file: str, why: str) -> Problem:
-    """Give the problem of a file that was left out."""
+    """Return the problem of a file that was left out."""
     return Problem(file, f"not opened: {why.removeprefix(file).lstrip(' ,:')}")
 
 
@@ -152,7 +152,7 @@ def _odd(path: Path, *, named: bool = False) -> str:
 
 
 def _folders(folder: Path, problems: list[Problem]) -> list[Path]:
-    """Give the sub-folders of a folder, by name; hidden ones are left out, links are reported."""
+    """Return the sub-folders of a folder, by name; hidden ones are left out, links are reported."""
     found = []
     for path in sorted(p for p in folder.iterdir() if not p.name.startswith(".")):
         if path.is_symlink() and path.is_dir():
@@ -163,7 +163,7 @@ def _folders(folder: Path, problems: list[Problem]) -> list[Path]:
 
 
 def _parts(folder: Path, database: str, problems: list[Problem]) -> FoundFile | None:
-    """Give the one table that a folder of Parquet parts is, None where it is none."""
+    """Return the one table that a folder of Parquet parts is, None where it is none."""
     inner = [p for p in _folders(folder, []) if _PARTITION.fullmatch(p.name)]
     own = [p for p in folder.iterdir() if p.suffix.lower() == ".parquet" and not p.name.startswith((".", "_"))]
     if not inner and not (own and all(_PART.fullmatch(p.stem) for p in own)):
@@ -184,7 +184,9 @@ def _collect(folder: Path, paths: list[Path], problems: list[Problem], depth: in
 
 
 def _distinct(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
-    """Give the files with names of their own: the second of two that would be one table has its ending in its name."""
+    """Return the files with names of their own: the second of two that would be one table has its ending
+    in its name.
+    """
     files: dict[tuple[str, str], FoundFile] = {}
     for each in found:
         database, table = each.id

@@ -39,7 +39,7 @@ class Marks:
     days: DayOrder | None = None
 
     def over(self, other: Marks) -> Marks:
-        """Give these, and where they say nothing those of another."""
+        """Return these, and where they say nothing those of another."""
         return Marks(self.decimal or other.decimal, self.days or other.days)
 
 
@@ -49,7 +49,7 @@ def is_slashed(cell: str) -> bool:
 
 
 def with_full_year(cell: str) -> str:
-    """Give a cell that begins with a day whose year has two digits with all four: "5/3/09" is "5/3/2009"."""
+    """Return a cell that begins with a day whose year has two digits with all four: "5/3/09" is "5/3/2009"."""
     found = _SHORT_YEAR.match(cell.strip())
     if found is None:
         return cell
@@ -58,7 +58,7 @@ def with_full_year(cell: str) -> str:
 
 
 def marks_of(cells: Iterable[str]) -> Marks:
-    """Give what some cells say together: what one of them can only mean, if no other contradicts it."""
+    """Return what some cells say together: what one of them can only mean, if no other contradicts it."""
     decimals: set[DecimalMark] = set()
     orders: set[DayOrder] = set()
     for cell in cells:

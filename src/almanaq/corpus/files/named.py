@@ -56,7 +56,7 @@ def is_web(source: str) -> bool:
 
 
 def named_files(source: str, *, allow_http: bool = False) -> Named | None:
-    """Give the files that a source names in one of these ways; None where it is the path of one file or folder.
+    """Return the files that a source names in one of these ways; None where it is the path of one file or folder.
 
     Raises:
         SourceError: a pattern fits no file, a file of a list is not there, or an address gives none.
@@ -79,7 +79,7 @@ def _is_pattern(text: str) -> bool:
 
 
 def _matching(text: str) -> list[Path]:
-    """Give the file of a name, or those that a pattern fits, by name."""
+    """Return the file of a name, or those that a pattern fits, by name."""
     path = Path(text).expanduser()
     if path.exists():
         return [path]
@@ -111,7 +111,7 @@ def _kept(stream: IO[bytes], stem: str, called: str, ending: str = "") -> Named:
 
 
 def _ending(path: Path) -> str:
-    """Give the ending that a file should have by how it begins."""
+    """Return the ending that a file should have by how it begins."""
     with path.open("rb") as file:
         start = file.read(512)
     for magic, ending in _MAGIC.items():
@@ -141,13 +141,13 @@ def _fetched(address: str, *, allow_http: bool) -> Named:
 
 
 def _shown(address: str) -> str:
-    """Give an address without what may be secret in it: user, password and query."""
+    """Return an address without what may be secret in it: user, password and query."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def as_list(source: object) -> Sequence[Path] | None:
-    """Give the paths of a list of files, None where it is none."""
+    """Return the paths of a list of files, None where it is none."""
     if isinstance(source, list | tuple) and source and all(isinstance(each, str | Path) for each in source):
         return [path for each in source for path in _matching(str(each))]
     return None

@@ -57,7 +57,7 @@ class Opened:
 
 
 def read_json(path: Path, name: str) -> Records:
-    """Give the objects of a JSON file in any of the forms.
+    """Return the objects of a JSON file in any of the forms.
 
     Raises:
         SourceError: it holds no objects, or nothing of it is JSON.
@@ -156,7 +156,7 @@ def _document(path: Path, name: str) -> Records:
 
 
 def _streamed(stream: JSONStream) -> Any:
-    """Give a JSON text's value, read element by element where it is an array or holds one."""
+    """Return a JSON text's value, read element by element where it is an array or holds one."""
     first = stream.peek()
     if first == "[":
         value: Any = list(stream.elements())
@@ -169,7 +169,7 @@ def _streamed(stream: JSONStream) -> Any:
 
 
 def shaped_rows(value: Mapping[str, Any]) -> list[Record] | None:
-    """Give the rows of an object that is a table in another shape, None where it is none.
+    """Return the rows of an object that is a table in another shape, None where it is none.
 
     `{"a": {"x": 1}, "b": {"x": 2}}` names its rows, in a column `key`; `{"x": [1, 2]}` and pandas' `{"x": {"0": 1,
     "1": 2}}` hold columns of one length.
@@ -202,7 +202,7 @@ def _objects(value: Any) -> bool:
 
 
 def open_records(rows: Iterable[Record], name: str, *, key: str = "") -> list[Opened]:
-    """Give the table of some records, and of every list of objects in them a table of its own.
+    """Return the table of some records, and of every list of objects in them a table of its own.
 
     Args:
         key: what tells records apart; "": what is called so, or the number of the record.
@@ -213,7 +213,7 @@ def open_records(rows: Iterable[Record], name: str, *, key: str = "") -> list[Op
 
 
 def flat_columns(rows: Sequence[Record]) -> dict[str, list[Any]]:
-    """Give the values of each column of some records, objects opened up; lists of objects stay lists."""
+    """Return the values of each column of some records, objects opened up; lists of objects stay lists."""
     return _columns(list(rows), 0)
 
 
@@ -243,7 +243,7 @@ def _open(rows: list[Record], name: str, found: list[Opened], depth: int, key: s
 
 
 def _columns(rows: list[Record], depth: int) -> dict[str, list[Any]]:
-    """Give the values of each key, objects opened up into columns of their own."""
+    """Return the values of each key, objects opened up into columns of their own."""
     columns: dict[str, list[Any]] = {}
     for at, row in enumerate(rows):
         if at % _LOOK == 0:
@@ -267,7 +267,7 @@ def _columns(rows: list[Record], depth: int) -> dict[str, list[Any]]:
 
 
 def _key(columns: Mapping[str, list[Any]]) -> str:
-    """Give the column that is called an id and tells records apart, "" where none does."""
+    """Return the column that is called an id and tells records apart, "" where none does."""
     for name in ("id", "_id", "uuid", "key"):
         found = next((column for column in columns if column.casefold() == name), None)
         values = columns[found] if found is not None else []

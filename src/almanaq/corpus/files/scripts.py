@@ -23,7 +23,7 @@ _UNKNOWN = (
 
 
 def foreign_encoding(path: Path) -> tuple[str, str]:
-    """Give Python's name of the encoding of a text that is not in Latin letters, and what it is called.
+    """Return Python's name of the encoding of a text that is not in Latin letters, and what it is called.
 
     Both are "" where its letters may be Latin, and the first is "" where it is of no encoding that is known here.
     """

@@ -36,7 +36,7 @@ class Sheet:
 
 
 def read_sheets(path: Path, header: bool | None = None) -> list[Sheet]:
-    """Give the sheets of a workbook that hold rows.
+    """Return the sheets of a workbook that hold rows.
 
     Raises:
         MissingExtraError: no reader of workbooks is installed.
@@ -70,7 +70,7 @@ def read_sheets(path: Path, header: bool | None = None) -> list[Sheet]:
 
 
 def _unpacked(path: Path) -> int:
-    """Give how many bytes of XML a workbook holds; of one that is no archive, its own."""
+    """Return how many bytes of XML a workbook holds; of one that is no archive, its own."""
     try:
         with zipfile.ZipFile(path) as archive:
             return sum(part.file_size for part in archive.infolist())
@@ -79,7 +79,9 @@ def _unpacked(path: Path) -> int:
 
 
 def _rows(sheet: Any) -> tuple[list[list[Any]], int]:
-    """Give the rows of a sheet, cells that are merged each with the value of their first, and how many were filled."""
+    """Return the rows of a sheet, cells that are merged each with the value of their first, and how
+    many were filled.
+    """
     rows = []
     for number, row in enumerate(sheet.iter_rows()):
         if number % _LOOK == 0:
@@ -89,7 +91,7 @@ def _rows(sheet: Any) -> tuple[list[list[Any]], int]:
 
 
 def _fill(rows: list[list[Any]], sheet: Any) -> int:
-    """Give each row of a merged cell its value; titles across columns stay as they are."""
+    """Return each row of a merged cell its value; titles across columns stay as they are."""
     if sheet.end is None:
         return 0
     top, left = sheet.end[0] + 1 - len(rows), sheet.start[1]
@@ -107,7 +109,7 @@ def _fill(rows: list[list[Any]], sheet: Any) -> int:
 
 
 def _sheet(file: str, name: str, rows: Sequence[Sequence[Any]], header: bool | None, merged: int) -> Sheet | None:
-    """Give a sheet's table: from the first row with several cells on, as titles and remarks stand above it."""
+    """Return a sheet's table: from the first row with several cells on, as titles and remarks stand above it."""
     found = [row for row in rows if any(value is not None for value in row)]
     if not found:
         return None
@@ -130,7 +132,7 @@ def _sheet(file: str, name: str, rows: Sequence[Sequence[Any]], header: bool | N
 
 
 def _cell(value: Any) -> Any:
-    """Give a cell's value: nothing for "", and whole numbers as such, which workbooks keep as fractions."""
+    """Return a cell's value: nothing for "", and whole numbers as such, which workbooks keep as fractions."""
     if value == "":
         return None
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value

@@ -81,12 +81,12 @@ class Dialect:
     notes: tuple[str, ...] = ()
 
     def as_utf8(self) -> Dialect:
-        """Give how the file is written after it was written anew as UTF-8."""
+        """Return how the file is written after it was written anew as UTF-8."""
         return replace(self, encoding="utf-8-sig", errors="strict")
 
 
 def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
-    """Give how a file of delimited text is written; raises SourceError for one without text.
+    """Return how a file of delimited text is written; raises SourceError for one without text.
 
     Args:
         name: the file's, for messages and for what its ending says of the separator.
@@ -129,7 +129,7 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
 
 
 def _names(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Give the names of a header; empty ones at its end are none where no row has a value there."""
+    """Return the names of a header; empty ones at its end are none where no row has a value there."""
     width = max(map(len, map(_without_end, rows))) if len(rows) > 1 else len(rows[0])
     return tuple(rows[0][: max(width, 1)])
 
@@ -141,7 +141,7 @@ def _is_binary(text: str) -> bool:
 
 
 def unnamed(width: int) -> tuple[str, ...]:
-    """Give names for the columns of a table without a header."""
+    """Return names for the columns of a table without a header."""
     return tuple(f"column_{position}" for position in range(1, width + 1))
 
 
@@ -149,7 +149,7 @@ def unnamed(width: int) -> tuple[str, ...]:
 
 
 def find_encoding(path: Path, name: str) -> tuple[str, str, tuple[str, ...]]:
-    """Give the encoding of a file, how its errors are met, and what to say of it."""
+    """Return the encoding of a file, how its errors are met, and what to say of it."""
     with path.open("rb") as file:
         start = file.read(4)
         if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -176,7 +176,10 @@ def find_encoding(path: Path, name: str) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _count_utf8(path: Path) -> tuple[int, int]:
-    """Give how many characters beyond ASCII a file holds as UTF-8, and how many faults; (0, 0) where there is none."""
+    """Return how many characters beyond ASCII a file holds as UTF-8, and how many faults.
+
+    (0, 0) where there is none.
+    """
     try:
         decoder = codecs.getincrementaldecoder("utf-8")()
         with path.open("rb") as file:
@@ -203,7 +206,7 @@ def _is_cp1252(path: Path) -> bool:
 
 
 def _beginning(path: Path, encoding: str, errors: str) -> str:
-    """Give the first whole lines of a file."""
+    """Return the first whole lines of a file."""
     with path.open("rb") as file:
         raw = file.read(_SAMPLE_BYTES)
         more = bool(file.read(1))
@@ -217,7 +220,7 @@ def _beginning(path: Path, encoding: str, errors: str) -> str:
 
 
 def csv_reader(lines: Iterable[str], separator: str, escape: Escape = '"', *, strict: bool = False) -> Rows:
-    """Give what reads rows of delimited text."""
+    """Return what reads rows of delimited text."""
     if separator == SPACES:
         lines = (f"{line.strip()}\n" for line in lines)
         return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=strict)
@@ -227,7 +230,7 @@ def csv_reader(lines: Iterable[str], separator: str, escape: Escape = '"', *, st
 
 
 def _escape(text: str, separator: str) -> Escape:
-    """Give what stands before quotes within quotes: a backslash where rows can be read only so."""
+    """Return what stands before quotes within quotes: a backslash where rows can be read only so."""
     if '\\"' not in text or not _is_at_fault(text, separator, '"') or _is_at_fault(text, separator, "\\"):
         return '"'
     return "\\"
@@ -244,7 +247,7 @@ def _is_at_fault(text: str, separator: str, escape: Escape) -> bool:
 
 
 def _rows(text: str, separator: str, escape: Escape = '"') -> list[list[str]]:
-    """Give the rows of a beginning of a file, without empty ones."""
+    """Return the rows of a beginning of a file, without empty ones."""
     csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
     found = []
     for row in csv_reader(io.StringIO(text, newline=""), separator, escape):
@@ -256,7 +259,7 @@ def _rows(text: str, separator: str, escape: Escape = '"') -> list[list[str]]:
 
 
 def _separator(text: str) -> str:
-    """Give the separator that cuts most rows into equally many fields, the one of more fields where two do."""
+    """Return the separator that cuts most rows into equally many fields, the one of more fields where two do."""
     best, chosen = (0.0, 0), ","
     for separator in SEPARATORS:
         widths = Counter(map(len, _rows(text, separator)))
@@ -281,7 +284,7 @@ def _is_cut_by_spaces(text: str) -> bool:
 
 
 def _preamble(rows: Sequence[Sequence[str]]) -> int:
-    """Give how many rows of a single field stand before a table of several columns: titles and remarks."""
+    """Return how many rows of a single field stand before a table of several columns: titles and remarks."""
     rows = [_without_end(row) for row in rows]
     filled = [sum(1 for cell in row if cell.strip()) for row in rows]
     lead = next((i for i, count in enumerate(filled) if count > 1), 0)
@@ -293,13 +296,13 @@ def _preamble(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _without_end(row: Sequence[str]) -> Sequence[str]:
-    """Give a row without the empty fields at its end, which a separator at the end of a line makes."""
+    """Return a row without the empty fields at its end, which a separator at the end of a line makes."""
     end = next((at for at in range(len(row), 0, -1) if row[at - 1].strip()), 0)
     return row[:end]
 
 
 def _lines(text: str, separator: str, skip: int) -> int:
-    """Give the number of lines before the first row of a table: those of `skip` rows, and blank ones."""
+    """Return the number of lines before the first row of a table: those of `skip` rows, and blank ones."""
     reader, found, before = csv.reader(io.StringIO(text, newline=""), delimiter=separator), 0, 0
     for row in reader:
         if row and not (len(row) == 1 and row[0].isspace()):

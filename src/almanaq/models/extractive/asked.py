@@ -64,7 +64,7 @@ class Asked:
 
 @lru_cache(maxsize=1_000)
 def asked(question: str) -> Asked:
-    """Give what a question asks for."""
+    """Return what a question asks for."""
     words = [token.lower for token in read_tokens(question).tokens]
     at = _question_word(words)
     first, end = _noun(words, at)
@@ -83,7 +83,7 @@ def _carries(word: str) -> bool:
 
 
 def _question_word(words: Sequence[str]) -> int | None:
-    """Give the place of the word that asks; a "who" or "which" inside the question may only tie a clause to it."""
+    """Return the place of the word that asks; a "who" or "which" inside the question may only tie a clause to it."""
     surely = any(word in ("what", "how") for word in words)
     for i, word in enumerate(words):
         if word in QUESTION_WORDS:
@@ -94,7 +94,7 @@ def _question_word(words: Sequence[str]) -> int | None:
 
 
 def _noun(words: Sequence[str], at: int | None) -> tuple[int, int]:
-    """Give the words that name what is asked for: "how many GOALS", "what RIVER runs", "what is the MASCOT of"."""
+    """Return the words that name what is asked for: "how many GOALS", "what RIVER runs", "what is the MASCOT of"."""
     start = 0 if at is None else at + 1
     word = "what" if at is None else words[at]
     if word == "how":

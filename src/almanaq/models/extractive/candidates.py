@@ -226,7 +226,7 @@ def _spans(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int,
 
 
 def _subject(tokens: Sequence[Token]) -> frozenset[str]:
-    """Give the stems of the name that opens a text: it is what the text is about, and rarely the answer."""
+    """Return the stems of the name that opens a text: it is what the text is about, and rarely the answer."""
     found = set()
     for token in tokens[:8]:
         if not (token.text[0].isupper() or token.lower in INNER):

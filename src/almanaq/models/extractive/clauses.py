@@ -53,7 +53,7 @@ class Clause:
     doubtful: bool
 
     def negated(self, at: int, since: int = 0) -> bool:
-        """Say whether a negation stands shortly before the place `at` in `stems`, and not before `since`.
+        """Return whether a negation stands shortly before the place `at` in `stems`, and not before `since`.
 
         Two of them cancel out.
         """
@@ -68,7 +68,7 @@ class Clause:
 
 @lru_cache(maxsize=50_000)
 def clauses(passage: str) -> tuple[Clause, ...]:
-    """Give the clauses of a passage, in order."""
+    """Return the clauses of a passage, in order."""
     return tuple(_clauses(passage))
 
 
@@ -88,7 +88,7 @@ def _clauses(passage: str) -> Iterator[Clause]:
 
 
 def tokens_of(text: str) -> list[str]:
-    """Give the words of a clause as its stems are made of them: "isn't" is two words, "dog's" is "dog"."""
+    """Return the words of a clause as its stems are made of them: "isn't" is two words, "dog's" is "dog"."""
     found: list[str] = []
     for match in _TOKEN.finditer(text):
         word = match[0].casefold().replace("\u2019", "'")

@@ -45,7 +45,7 @@ class Concept:
     graded: bool
 
     def hits(self, stems: str) -> list[Hit]:
-        """Give the cues in a clause, from left to right; the longest one at a place decides, and spends its words."""
+        """Return the cues in a clause, from left to right; the longest one at a place decides, and spends its words."""
         found: list[Hit] = []
         at = 0
         while at < len(stems):
@@ -72,7 +72,7 @@ class Trigger:
 
 @cache
 def concept(name: str) -> Concept:
-    """Give the concept of that name."""
+    """Return the concept of that name."""
     entry = dict(entries()[name])
     if "topic" in entry:
         general = entries()["positive"]
@@ -89,7 +89,7 @@ def concept(name: str) -> Concept:
 
 @cache
 def triggers() -> tuple[Trigger, ...]:
-    """Give the words that ask for concepts, the longest first, so that "dog friendly" is not taken for "friendly"."""
+    """Return the words that ask for concepts, the longest first, so that "dog friendly" is not taken for "friendly"."""
     kinds = (("ask", False, False), ("ask_not", True, False), ("weak", False, True))
     found = [
         Trigger(tuple(stem(word) for word in words(phrase)), name, inverse, weak)
@@ -102,7 +102,9 @@ def triggers() -> tuple[Trigger, ...]:
 
 @cache
 def entries() -> dict[str, dict[str, list[str]]]:
-    """Give the words of every concept, by its name and their kind: the sample's concepts, then those of any review."""
+    """Return the words of every concept, by its name and their kind: the sample's concepts, then those
+    of any review.
+    """
     return read_toml("concepts.toml") | tomllib.loads((files(__package__) / "lexicon.toml").read_text("utf-8"))
 
 
@@ -113,7 +115,10 @@ def _stems(phrase: str) -> Cue:
 
 @lru_cache(maxsize=20_000)
 def _pattern(cues: tuple[Cue, ...]) -> re.Pattern[str]:
-    """Give one pattern for cues with the same first stem, a group for each; made when a text first holds that stem."""
+    """Return one pattern for cues with the same first stem, a group for each.
+
+    Made when a text first holds that stem.
+    """
     return re.compile("(?:" + "|".join(f"({_written(cue)})" for cue in cues) + r")(?!\S)")
 
 

@@ -52,7 +52,7 @@ class LocalLinker:
     name = "local"
 
     async def link(self, request: LinkRequest) -> tuple[str, ...]:
-        """Give the values that mean the same as the literal, in the column's order."""
+        """Return the values that mean the same as the literal, in the column's order."""
         literal = canonical(request.literal)
         wanted = frozenset(stems(literal))
         meanings = [other for other in _synonyms(wanted) if other]
@@ -67,7 +67,7 @@ class LocalLinker:
 
 
 def _whole(wanted: frozenset[str], value: str) -> bool:
-    """Say whether one holds all the words of the other: "burger" and "Burgers & Shakes"."""
+    """Return whether one holds all the words of the other: "burger" and "Burgers & Shakes"."""
     held = frozenset(stems(value))
     return bool(held) and (wanted <= held or held <= wanted)
 

@@ -44,7 +44,7 @@ class Meaning:
         self._vectors = vectors
 
     def about(self, name: str, clauses: Sequence[Clause]) -> list[float]:
-        """Give for each clause how far it says that a concept holds, from -1 to 1; 0 where it is not about it."""
+        """Return for each clause how far it says that a concept holds, from -1 to 1; 0 where it is not about it."""
         probes = _probes()
         if name not in probes.places or not clauses:
             return [0.0] * len(clauses)
@@ -55,7 +55,9 @@ class Meaning:
         return _weights(seen, probes.known, relevance >= LEAST_RELEVANCE)
 
     def near(self, question: str, clauses: Sequence[Clause]) -> list[float]:
-        """Give the same for a question that names no concept: clauses near to it, by whether they find things good."""
+        """Return the same for a question that names no concept: clauses near to it, by whether they
+        find things good.
+        """
         if not clauses:
             return []
         probes, vectors = _probes(), self.vectors([question, *(clause.text for clause in clauses)])
@@ -64,12 +66,12 @@ class Meaning:
         return _weights(seen, probes.unknown, similarity >= _LEAST_SIMILARITY)
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """Give the unit vectors of texts, with a constant at the end."""
+        """Return the unit vectors of texts, with a constant at the end."""
         return with_constant(self._vectors(texts))
 
 
 def held(known: Mapping[str, Vectors]) -> Callable[[Sequence[str]], Vectors]:
-    """Give what looks vectors up, and raises MissingVectors for texts that are not there."""
+    """Return what looks vectors up, and raises MissingVectors for texts that are not there."""
 
     def vectors(texts: Sequence[str]) -> Vectors:
         missing = [text for text in dict.fromkeys(texts) if text not in known]
@@ -81,12 +83,12 @@ def held(known: Mapping[str, Vectors]) -> Callable[[Sequence[str]], Vectors]:
 
 
 def with_constant(vectors: Vectors) -> Vectors:
-    """Give vectors with the constant that the probes' last weight multiplies."""
+    """Return vectors with the constant that the probes' last weight multiplies."""
     return np.column_stack([vectors, np.full(len(vectors), 0.5, np.float32)])
 
 
 def signs(clause: Clause) -> list[float]:
-    """Give what words show of a clause's side: one negation, several, something absent, praise, blame."""
+    """Return what words show of a clause's side: one negation, several, something absent, praise, blame."""
     negations = sum(word in NEGATORS for word in clause.stems.split())
     absent = any(hit.kind == "yes" for hit in concept("denial").hits(clause.stems))
     praise = blame = False

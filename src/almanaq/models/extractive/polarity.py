@@ -53,7 +53,7 @@ class Evidence:
     strength: float = 0.0
 
     def quote(self) -> Quote:
-        """Give the clause as a quote, without the words that only tie it to the one before."""
+        """Return the clause as a quote, without the words that only tie it to the one before."""
         tie = _TIE.match(self.clause.text)
         skip = tie.end() if tie else 0
         return Quote(self.passage, self.clause.start + skip, self.clause.text[skip:].rstrip(" ,;:"))
@@ -68,14 +68,14 @@ class Polarity:
 
 
 def asks_yes_or_no(question: str) -> bool:
-    """Say whether a question can be answered by yes or no."""
+    """Return whether a question can be answered by yes or no."""
     if re.search(r"\b(?:is|are) (?:it|this|there)\b.*\bor\b", question, re.IGNORECASE):
         return False
     return _ASKING.match(question) is not None
 
 
 def polarity(passages: Sequence[str], question: str, meaning: Meaning | None = None) -> Polarity:
-    """Give whether the document says yes to the question; several matters in it must all be so (any, with "or").
+    """Return whether the document says yes to the question; several matters in it must all be so (any, with "or").
 
     Args:
         meaning: judges clauses by what they mean, where words settle nothing; None: words alone decide.
@@ -92,7 +92,7 @@ def polarity(passages: Sequence[str], question: str, meaning: Meaning | None = N
 
 @lru_cache(maxsize=1_000)
 def matters(question: str) -> tuple[tuple[tuple[Concept, bool], ...], tuple[str, ...]]:
-    """Give the concepts that a question asks about (with whether it asks for the opposite), and its other stems."""
+    """Return the concepts that a question asks about (with whether it asks for the opposite), and its other stems."""
     tokens = [stem(word) for word in words(_THIS.sub("this", question))]
     free = [True] * len(tokens)
     found: dict[str, tuple[Concept, bool]] = {}
@@ -115,7 +115,7 @@ def _keys(tokens: Sequence[str], free: Sequence[bool], skip: int = -1) -> list[s
 
 
 def _evidence(passages: Sequence[str], matter: Concept, inverse: bool, meaning: Meaning | None) -> list[Evidence]:
-    """Give what cues say; where fewer than two passages are ahead by them, also what the other clauses mean."""
+    """Return what cues say; where fewer than two passages are ahead by them, also what the other clauses mean."""
     by_cue = evidence_of(passages, matter, inverse)
     if meaning is None or abs(sum(_voices(by_cue))) >= _SETTLED:
         return by_cue
@@ -131,7 +131,7 @@ def _evidence(passages: Sequence[str], matter: Concept, inverse: bool, meaning: 
 
 
 def _near(passages: Sequence[str], question: str, meaning: Meaning) -> list[Evidence]:
-    """Give the clauses that mean nearly what is asked, for a question about a matter that no concept knows."""
+    """Return the clauses that mean nearly what is asked, for a question about a matter that no concept knows."""
     every = [(number, clause) for number, passage in enumerate(passages) for clause in clauses(passage)]
     return _meant(every, meaning.near(question, [clause for _, clause in every]))
 
@@ -145,7 +145,7 @@ def _meant(places: Sequence[tuple[int, Clause]], weights: Sequence[float]) -> li
 
 
 def evidence_of(passages: Sequence[str], matter: Concept, inverse: bool = False) -> list[Evidence]:
-    """Give the clauses that hold cues of a matter."""
+    """Return the clauses that hold cues of a matter."""
     found = []
     for number, passage in enumerate(passages):
         for clause in clauses(passage):
@@ -180,7 +180,7 @@ def _sign(score: float) -> float:
 
 
 def _turns(clause: Clause, hits: Sequence[Hit]) -> list[tuple[Hit, bool]]:
-    """Give each cue with whether it is negated; the negation inside one cue ("no kids' menu") is spent."""
+    """Return each cue with whether it is negated; the negation inside one cue ("no kids' menu") is spent."""
     found, since = [], 0
     for hit in hits:
         after = hit.kind in ("yes", "topic") and _DENIED_AFTER.match(clause.stems, hit.end) is not None
@@ -190,12 +190,12 @@ def _turns(clause: Clause, hits: Sequence[Hit]) -> list[tuple[Hit, bool]]:
 
 
 def _denied(clause: Clause) -> bool:
-    """Say whether the clause tells of something that is absent, over, or refused."""
+    """Return whether the clause tells of something that is absent, over, or refused."""
     return any(hit.kind == "yes" and not clause.negated(hit.start) for hit in concept("denial").hits(clause.stems))
 
 
 def _overlap_evidence(passages: Sequence[str], keys: Sequence[str]) -> list[Evidence]:
-    """Give clauses that hold most of the words asked for; a negation before them speaks against."""
+    """Return clauses that hold most of the words asked for; a negation before them speaks against."""
     if not keys:
         return []
     found = []
@@ -211,7 +211,7 @@ def _overlap_evidence(passages: Sequence[str], keys: Sequence[str]) -> list[Evid
 
 
 def _denied_after(clause: Clause, hits: Sequence[str]) -> bool:
-    """Say whether what was asked for is itself denied: "seating outdoors is not available"."""
+    """Return whether what was asked for is itself denied: "seating outdoors is not available"."""
     last = "|".join(re.escape(hit) for hit in hits)
     denial = rf"(?<!\S)(?:{last}) (?:is|are|was|were|do|doe|did|has|have|had) (?:not|never)(?!\S)"
     return re.search(denial, clause.stems) is not None

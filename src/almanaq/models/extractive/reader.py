@@ -50,7 +50,10 @@ class LocalReader:
             self._meaning, self._gathered = Meaning(store.vectors), GatheredVectors(store)
 
     async def read(self, call: TextCall) -> TextReply:
-        """Give what the document says, as far as words show it; what clauses mean is found for many calls together."""
+        """Return what the document says, as far as words show it.
+
+        What clauses mean is found for many calls together.
+        """
         if self._meaning is None:
             return _reply(call, None)
         known: dict[str, Vectors] = {}
@@ -61,7 +64,7 @@ class LocalReader:
                 known |= await self._gathered.have(missing.texts)
 
     def evaluate(self, call: TextCall) -> TextReply:
-        """Give the reply at once."""
+        """Return the reply at once."""
         return _reply(call, self._meaning)
 
 
@@ -81,7 +84,7 @@ def _reply(call: TextCall, meaning: Meaning | None) -> TextReply:
 
 
 def is_yes_or_no(call: TextCall) -> bool:
-    """Say whether a call asks for yes or no, by its options, its type, its comparisons, or its question."""
+    """Return whether a call asks for yes or no, by its options, its type, its comparisons, or its question."""
     spoken = {canonical(word) for word in (*call.options, *call.compared)}
     if call.options:
         return bool(spoken & _YES) and bool(spoken & _NO)
@@ -97,7 +100,7 @@ def _yes_or_no(call: TextCall, meaning: Meaning | None) -> TextReply:
 
 
 def yes_or_no_reply(call: TextCall, verdict: bool | None, quotes: tuple[Quote, ...]) -> TextReply:
-    """Give a verdict as a reply: in the words of the options where there are some, with one for each literal."""
+    """Return a verdict as a reply: in the words of the options where there are some, with one for each literal."""
     verdicts = {literal: _verdict(verdict, literal) for literal in call.compared}
     if verdict is None:
         return TextReply(None, verdicts)
@@ -142,7 +145,7 @@ def _option(call: TextCall) -> TextReply:
 
 
 def _all_of(chosen: list[str], quotes: Mapping[str, list[Quote]]) -> TextReply:
-    """Give a list of options, None where there are none, with one place for each."""
+    """Return a list of options, None where there are none, with one place for each."""
     value = write_list(tuple(chosen)) if chosen else None
     return TextReply(value, {}, tuple(dict.fromkeys(quotes[option][0] for option in chosen)))
 
@@ -157,7 +160,7 @@ def _span(call: TextCall) -> TextReply:
 
 
 def _supported(span: Span, literal: str) -> bool:
-    """Say whether the sentence that answers holds the literal, and does not deny it."""
+    """Return whether the sentence that answers holds the literal, and does not deny it."""
     for clause in clauses(span.quote.text):
         place = _place(literal, clause.stems)
         if place is not None and not clause.negated(place):

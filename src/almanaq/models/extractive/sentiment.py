@@ -17,7 +17,7 @@ _CLEAR = 0.3
 
 
 def sides(options: Sequence[str]) -> tuple[str, str] | None:
-    """Give the positive and the negative one of the options; None where they ask for something else."""
+    """Return the positive and the negative one of the options; None where they ask for something else."""
     said = {canonical(option): option for option in options}
     positive = [option for word, option in said.items() if word in _POSITIVE]
     negative = [option for word, option in said.items() if word in _NEGATIVE]

@@ -34,7 +34,7 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
 
 
 def shape(span: Sequence[Token]) -> str:
-    """Give the shape of words: date, daymonth, year, money, time, percent, number, number unit, ordinal, name, …"""
+    """Return the shape of words: date, daymonth, year, money, time, percent, number, number unit, ordinal, name, …"""
     numerals = [_NUMERAL.fullmatch(token.lower) is not None for token in span]
     return (
         _date(span, numerals)

@@ -61,7 +61,7 @@ class _Found:
 
 
 def best_span(passages: Sequence[str], question: str, type: str, parses: Callable[[str], bool]) -> Span | None:
-    """Give the words of the document that best answer an open question, None when nothing speaks of it.
+    """Return the words of the document that best answer an open question, None when nothing speaks of it.
 
     Args:
         parses: says whether words can be read as a value of the type.
@@ -91,7 +91,7 @@ def best_span(passages: Sequence[str], question: str, type: str, parses: Callabl
 
 
 def _statement(passages: Sequence[str], wanted: Asked) -> Span | None:
-    """Give the clause that holds most words of a question that asks for no name, number or thing ("how is the …")."""
+    """Return the clause that holds most words of a question that asks for no name, number or thing ("how is the …")."""
     best, most = None, _LEAST_SHARE
     for number, passage in enumerate(passages):
         for clause in clauses(passage):
@@ -145,7 +145,7 @@ def _quote(read: Tokens, number: int, passages: Sequence[str], start: int, end: 
 
 
 def _note(passages: Sequence[str], wanted: Asked, parses: Callable[[str], bool]) -> Span | None:
-    """Give the whole of a document that is no sentence, such as the cell of a table: it is what there is to say."""
+    """Return the whole of a document that is no sentence, such as the cell of a table: it is what there is to say."""
     if len(passages) != 1:
         return None
     read = read_tokens(passages[0])

@@ -13,7 +13,7 @@ _SENTENCES = 3
 
 
 def central_sentences(passages: Sequence[str]) -> tuple[Quote, ...]:
-    """Give up to three clauses that together say most of what the document says most often."""
+    """Return up to three clauses that together say most of what the document says most often."""
     spread = Counter(word for passage in passages for word in set(stems(passage)))
     candidates = [
         (number, clause, Counter(stems(clause.text)))

@@ -43,7 +43,7 @@ class Tokens:
 
 
 def read_tokens(text: str) -> Tokens:
-    """Give the tokens and sentences of a text; pre-tokenised text ("the city 's") reads like ordinary text."""
+    """Return the tokens and sentences of a text; pre-tokenised text ("the city 's") reads like ordinary text."""
     tokens = tuple(_token(match) for match in _TOKEN.finditer(text))
     ends = [i + 1 for i in range(len(tokens)) if _ends(tokens, i, text)]
     starts = [0, *ends]

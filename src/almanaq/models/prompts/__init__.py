@@ -26,12 +26,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def escape(text: str) -> str:
-    """Give untrusted text in which nothing can be taken for a fence: its opening bracket becomes a similar sign."""
+    """Return untrusted text in which nothing can be taken for a fence: its opening bracket becomes a similar sign."""
     return _FENCE.sub("\u2039", text) if "<" in text else text
 
 
 def new_fence() -> str:
-    """Give a random mark that nobody can have foreseen."""
+    """Return a random mark that nobody can have foreseen."""
     try:
         return _fences.pop()
     except IndexError:
@@ -41,12 +41,12 @@ def new_fence() -> str:
 
 
 def one_line(text: str) -> str:
-    """Give a text on one line: what a question says cannot look like a line of ours."""
+    """Return a text on one line: what a question says cannot look like a line of ours."""
     return " ".join(text.split())
 
 
 def json_rows(value: object) -> str:
-    """Give untrusted data as JSON on one line, so that nothing in it can be taken for a fence or for another line."""
+    """Return untrusted data as JSON on one line, so that nothing in it can be taken for a fence or for another line."""
     return escape(json.dumps(value, ensure_ascii=False, default=str))
 
 
@@ -71,7 +71,7 @@ class PromptFile:
         max_output_tokens: int = 1024,
         token: str | None = None,
     ) -> Prompt:
-        """Give the request for these values; `token` fixes the fence, for tests."""
+        """Return the request for these values; `token` fixes the fence, for tests."""
         fence = token or new_fence()
         messages = (
             Message("system", self.render_system(**values, fence=fence).strip()),
@@ -80,7 +80,7 @@ class PromptFile:
         return Prompt(self.name, self.version, messages, schema, max_output_tokens, fence)
 
     def frame(self, values: Mapping[str, object], count: int) -> Frame:
-        """Give the prompt filled in but for its fence and the `count` passages that it shows."""
+        """Return the prompt filled in but for its fence and the `count` passages that it shows."""
         mark = secrets.token_hex(16)
         shown = [(number, f"{mark}{number}.") for number in range(1, count + 1)]
         prompt = self.prompt({**values, "passages": shown}, token=f"{mark}0.")
@@ -108,7 +108,7 @@ class Frame:
         max_output_tokens: int = 1024,
         token: str | None = None,
     ) -> Prompt:
-        """Give the request that `PromptFile.prompt` gives for these passages."""
+        """Return the request that `PromptFile.prompt` gives for these passages."""
         fence = token or new_fence()
         open_ = {"0": fence} | {str(number): escape(text) for number, text in enumerate(passages, 1)}
         messages = Message("system", _filled(self.system, open_)), Message("user", _filled(self.user, open_))
@@ -125,7 +125,7 @@ def _filled(parts: tuple[str, ...], open_: Mapping[str, str]) -> str:
 
 @cache
 def prompt_file(name: str, package: str = "almanaq.models.prompts") -> PromptFile:
-    """Give the prompt in `name.jinja` of a package.
+    """Return the prompt in `name.jinja` of a package.
 
     The file is cut at its `---user---` line before anything is filled in, so that no row can move the cut. In
     templates, every value that comes from a row, a person or a model goes through the filter `escape_rows`, or

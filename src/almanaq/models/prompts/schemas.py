@@ -13,13 +13,13 @@ _NUMBERS: Mapping[str, object] = {"type": "array", "items": {"type": "integer"}}
 
 
 def strict_object(properties: Mapping[str, object]) -> dict[str, object]:
-    """Give the schema of an object with exactly these properties."""
+    """Return the schema of an object with exactly these properties."""
     required = list(properties)
     return {"type": "object", "properties": dict(properties), "required": required, "additionalProperties": False}
 
 
 def one_of(*values: str) -> dict[str, object]:
-    """Give the schema of one of these strings."""
+    """Return the schema of one of these strings."""
     return {"type": "string", "enum": list(values)}
 
 
@@ -46,5 +46,5 @@ SCHEMAS: Mapping[str, Mapping[str, object]] = {
 
 
 def task_prompt(name: str, values: Mapping[str, object], *, max_output_tokens: int = 1024) -> Prompt:
-    """Give the request of a prompt of SCHEMAS, filled with the values that its file names."""
+    """Return the request of a prompt of SCHEMAS, filled with the values that its file names."""
     return prompt_file(name).prompt(values, schema=SCHEMAS[name], max_output_tokens=max_output_tokens)

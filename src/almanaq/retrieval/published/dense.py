@@ -143,7 +143,7 @@ class Summaries:
 
 
 def markdown(table: Table, rows: int) -> str:
-    """Give a table as markdown, with no more rows than an embedder takes."""
+    """Return a table as markdown, with no more rows than an embedder takes."""
     while True:
         lines = [table.header, *([["---"] * len(table.header), *table.rows[:rows]] if rows else [])]
         text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
@@ -153,7 +153,7 @@ def markdown(table: Table, rows: int) -> str:
 
 
 def summary_prompt(table: Table) -> Prompt:
-    """Give the request for a table's title and summary, from its header and first rows."""
+    """Return the request for a table's title and summary, from its header and first rows."""
     written = io.StringIO()
     shown = [table.header, *table.rows[:_SUMMARY_ROWS]]
     csv.writer(written, lineterminator="\n").writerows([[cell[:_CELL_CHARS] for cell in row] for row in shown])

@@ -38,22 +38,22 @@ _TOKEN = re.compile(r"[^\W_]+")
 
 
 def code_text(table: Table) -> str:
-    """Give the text that the benchmark's code indexes."""
+    """Return the text that the benchmark's code indexes."""
     return " | ".join((table.id.table, _section(table), " ".join(table.header)))
 
 
 def code_text_without_title(table: Table) -> str:
-    """Give the text that the benchmark's code indexes in its runs without titles."""
+    """Return the text that the benchmark's code indexes in its runs without titles."""
     return " | ".join((_section(table), " ".join(table.header)))
 
 
 def described_text(table: Table) -> str:
-    """Give the text that the paper describes: page title, section title, header and all rows."""
+    """Return the text that the paper describes: page title, section title, header and all rows."""
     return "\n".join(field_text(table, name) for name in (Field.TITLE, Field.SECTION, Field.HEADER, Field.CELLS))
 
 
 def _section(table: Table) -> str:
-    """Give the section title where the code looks for it: most datasets keep theirs under another key."""
+    """Return the section title where the code looks for it: most datasets keep theirs under another key."""
     section = table.context.get("section_title")
     return section if isinstance(section, str) else ""
 
@@ -91,11 +91,11 @@ class HashedNgramsIndex:
     weighting: Weighting
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Give for each question the k best of the tables that share a bucket with it."""
+        """Return for each question the k best of the tables that share a bucket with it."""
         return search(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
-        """Give the scores, shape (questions, tables); -inf where no bucket is shared."""
+        """Return the scores, shape (questions, tables); -inf where no bucket is shared."""
         sums = np.zeros((len(questions), self.size), dtype=np.float32)
         for row, question in zip(sums, questions, strict=True):
             for bucket, times in Counter(buckets(question)).items():
@@ -113,7 +113,7 @@ class HashedNgramsIndex:
 
 
 def buckets(text: str) -> Iterator[int]:
-    """Give the buckets of a text's words and pairs of neighbouring words, those with a stop word left out."""
+    """Yield the buckets of a text's words and pairs of neighbouring words, those with a stop word left out."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)).lower()
     words = [match.group() for match in _TOKEN.finditer(plain)]
     for place, word in enumerate(words):
@@ -149,7 +149,7 @@ def _postings(counts: Sequence[Counter[int]], weighting: Weighting) -> Postings:
 
 
 def _rarity(size: int, held: int) -> float:
-    """Give the inverse document frequency, 0 for what more than half of the tables hold."""
+    """Return the inverse document frequency, 0 for what more than half of the tables hold."""
     return max(0.0, float(np.log((size - held + 0.5) / (held + 0.5))))
 
 

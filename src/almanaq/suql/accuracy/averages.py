@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 
 def bounded_mean(values: Floats, size: int, bounds: tuple[float, float], alpha: float) -> tuple[float, float]:
-    """Give an interval for the mean of `size` numbers within bounds, from some drawn without replacement.
+    """Return an interval for the mean of `size` numbers within bounds, from some drawn without replacement.
 
     It holds with probability 1 - alpha at any size of the sample: the narrower of Hoeffding and Serfling's, and the
     empirical one of Bernstein and Serfling (Bardenet and Maillard, 2015), each at alpha / 2.
@@ -37,7 +37,7 @@ def bounded_mean(values: Floats, size: int, bounds: tuple[float, float], alpha: 
 
 
 def asymptotic_mean(values: Floats, size: int, alpha: float) -> tuple[float, float]:
-    """Give an interval for the mean of `size` numbers that holds with probability 1 - alpha as the sample grows.
+    """Return an interval for the mean of `size` numbers that holds with probability 1 - alpha as the sample grows.
 
     Raises:
         ValueError: there are fewer than two numbers.
@@ -51,7 +51,7 @@ def asymptotic_mean(values: Floats, size: int, alpha: float) -> tuple[float, flo
 def assisted_mean(
     said: NDArray[np.bool_], expected: Floats, of_all: float, size: int, alpha: float
 ) -> tuple[float, float, float]:
-    """Give the mean of what a model says of a set, and an interval, from a sample and a proxy's scores of all.
+    """Return the mean of what a model says of a set, and an interval, from a sample and a proxy's scores of all.
 
     The proxy's mean over the whole set is known; what it is off by is learned from the sample, and weighs as much as
     makes the variance least (Angelopoulos, Duchi and Zrnic, 2023: PPI++). It holds as the sample grows.

@@ -27,7 +27,7 @@ class CountBound:
     prior: tuple[float, float] = (1.0, 1.0)
 
     def errors(self, sampled: int, found: int) -> int:
-        """Give the most errors that the set may hold, `found` of them among the `sampled` members.
+        """Return the most errors that the set may hold, `found` of them among the `sampled` members.
 
         Raises:
             ValueError: the sample is larger than the set, or holds more errors than members.
@@ -40,7 +40,7 @@ class CountBound:
         return _last(likely, most, lambda count: _log_likelihood(self.size, count, sampled, found) > least)
 
     def _log_marginal(self, sampled: int, found: int) -> float:
-        """Give the log probability of what was seen, under the prior."""
+        """Return the log probability of what was seen, under the prior."""
         a, b = self.prior
         return _log_choose(sampled, found) + _log_beta(found + a, sampled - found + b) - _log_beta(a, b)
 
@@ -54,7 +54,7 @@ class Interval:
 
 
 def exact_interval(size: int, sampled: int, found: int, alpha: float) -> Interval:
-    """Give the interval for the number of members of a kind in a set of `size`, at one fixed size of the sample.
+    """Return the interval for the number of members of a kind in a set of `size`, at one fixed size of the sample.
 
     It inverts both one-sided hypergeometric tests at alpha / 2 (Clopper and Pearson's for finite sets), so that it
     covers the truth with probability 1 - alpha at least.
@@ -71,14 +71,14 @@ def exact_interval(size: int, sampled: int, found: int, alpha: float) -> Interva
 
 
 def _at_most(size: int, count: int, sampled: int, found: int) -> float:
-    """Give the probability that a sample holds at most `found` of the `count` members of a kind."""
+    """Return the probability that a sample holds at most `found` of the `count` members of a kind."""
     low = max(0, sampled - (size - count))
     terms = (_log_likelihood(size, count, sampled, k) for k in range(low, found + 1))
     return math.fsum(math.exp(term) for term in terms)
 
 
 def _last(first: int, last: int, holds: Callable[[int], bool]) -> int:
-    """Give the last number, `first` at least, for which a condition holds that stays false once it is."""
+    """Return the last number, `first` at least, for which a condition holds that stays false once it is."""
     low, high = first, last
     while low < high:
         middle = (low + high + 1) // 2

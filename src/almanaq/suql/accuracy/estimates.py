@@ -59,7 +59,7 @@ class Counting:
             raise UsageError(f"confidence is {self.confidence}: it must be between 0 and 1")
 
     def interval(self, rows: int, asked: int, passed: int) -> Interval:
-        """Give the interval for the rows that pass, `passed` of the `asked` ones having done so.
+        """Return the interval for the rows that pass, `passed` of the `asked` ones having done so.
 
         Where the width decides when to stop, the interval holds at all sizes of the sample at once; where the number
         of calls was fixed before, it is the exact one for that size, which is narrower.
@@ -76,12 +76,12 @@ class Counting:
         return "exact" if self.width is None else "anytime"
 
     def may_assist(self, rows: int, asked: int, passed: int) -> bool:
-        """Say whether a proxy may narrow the interval: it has labels enough of either kind, and rows to score."""
+        """Return whether a proxy may narrow the interval: it has labels enough of either kind, and rows to score."""
         few = min(passed, asked - passed) < _LEAST_OF_EACH
         return self.proxy is not None and LEAST_ASSISTED <= asked < rows and not few
 
     def assisted(self, rows: int, said: Sequence[bool], sampled: Floats, of_all: float) -> tuple[int, Interval]:
-        """Give a guess of the rows that pass and its interval, by a proxy's scores.
+        """Return a guess of the rows that pass and its interval, by a proxy's scores.
 
         Args:
             said: what the model says of the rows asked; sampled: the scores of those, learned from others.
@@ -95,12 +95,12 @@ class Counting:
         return min(most, max(surely, mean)), Interval(max(surely, low), min(most, high))
 
     def batch(self, asked: int) -> int:
-        """Give how many rows to ask next: where their number is fixed, all at once."""
+        """Return how many rows to ask next: where their number is fixed, all at once."""
         left = sys.maxsize if self.calls is None else self.calls - asked
         return left if self.width is None else min(left, max(_BATCH, asked // 10))
 
     def should_stop(self, rows: int, asked: int, passed: int) -> bool:
-        """Say whether to stop."""
+        """Return whether to stop."""
         if asked >= rows or (self.calls is not None and asked >= self.calls):
             return True
         found = self.interval(rows, asked, passed)
@@ -183,16 +183,16 @@ class GroupCounting:
         return replace(self.counting, confidence=1 - (1 - self.counting.confidence) / shares)
 
     def batch(self, asked: int) -> int:
-        """Give how many rows to ask next."""
+        """Return how many rows to ask next."""
         return self.counting.batch(asked)
 
     def should_stop(self, rows: int, values: Sequence[str | None]) -> bool:
-        """Say whether to stop."""
+        """Return whether to stop."""
         each = self._each()
         return all(each.should_stop(rows, len(values), values.count(option)) for option in (*self.options, None))
 
     def estimate(self, rows: int, values: Sequence[str | None]) -> GroupEstimates:
-        """Give the estimate."""
+        """Return the estimate."""
         groups = []
         for option in (*self.options, None):
             found = values.count(option)
@@ -216,15 +216,15 @@ class Averaging:
             raise UsageError("estimate: an average takes a number of calls, and no width")
 
     def batch(self, asked: int) -> int:
-        """Give how many rows to ask next."""
+        """Return how many rows to ask next."""
         return self.counting.batch(asked)
 
     def should_stop(self, rows: int, values: Sequence[str | None]) -> bool:
-        """Say whether to stop."""
+        """Return whether to stop."""
         return len(values) >= min(rows, self.counting.calls or rows)
 
     def estimate(self, rows: int, values: Sequence[str | None]) -> AverageEstimate:
-        """Give the estimate.
+        """Return the estimate.
 
         Raises:
             UsageError: an answer lies outside of the bounds, or too few rows have one.

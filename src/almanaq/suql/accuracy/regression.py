@@ -10,7 +10,7 @@ _STEPS = 30
 
 
 def fitted(features: Floats, labels: NDArray[np.bool_], ridge: float) -> Floats:
-    """Give the weights of a logistic regression, the constant's last; found by Newton's method.
+    """Return the weights of a logistic regression, the constant's last; found by Newton's method.
 
     Args:
         features: one row per label; ridge: the penalty on each squared weight, but the constant's.
@@ -33,13 +33,13 @@ def fitted(features: Floats, labels: NDArray[np.bool_], ridge: float) -> Floats:
 
 
 def margins(features: Floats, weights: Floats) -> Floats:
-    """Give the log odds of each row of features."""
+    """Return the log odds of each row of features."""
     found: Floats = _with_constant(features) @ weights
     return found
 
 
 def probabilities(log_odds: Floats) -> Floats:
-    """Give the probabilities of log odds."""
+    """Return the probabilities of log odds."""
     found: Floats = 1 / (1 + np.exp(-np.clip(log_odds, -40, 40)))
     return found
 

@@ -46,7 +46,7 @@ class AuditedTails:
         self._low, self._high = _Tail(low, share, draws), _Tail(high, share, draws)
 
     def next(self) -> Rows:
-        """Give the rows to ask next, none of which was asked; empty when the targets are reached."""
+        """Return the rows to ask next, none of which was asked; empty when the targets are reached."""
         middle: Rows = np.flatnonzero(self._between)
         certificate = self.certificate()
         if len(middle) or certificate.certified:
@@ -62,11 +62,14 @@ class AuditedTails:
         self._high.count(self._labels, error=False)
 
     def accepted(self) -> Rows:
-        """Give the rows that are accepted unasked."""
+        """Return the rows that are accepted unasked."""
         return self._high.unasked()
 
     def certificate(self) -> Certificate:
-        """Give what is known now; rows between the thresholds that are not asked yet count as rejected, and missing."""
+        """Return what is known now.
+
+        Rows between the thresholds that are not asked yet count as rejected, and missing.
+        """
         found, middle = sum(self._labels.values()), int(self._between.sum())
         accepted, rejected = self._high.left, self._low.left + middle
         wrong, missed = self._high.errors_left(), self._low.errors_left() + middle
@@ -86,7 +89,7 @@ class AuditedTails:
         )
 
     def _tail_to_audit(self, certificate: Certificate) -> _Tail:
-        """Give the tail whose audit brings the targets nearer."""
+        """Return the tail whose audit brings the targets nearer."""
         low, high = self._low, self._high
         if not high.left:
             return low
@@ -128,5 +131,5 @@ class _Tail:
         return self._order[self._asked :]
 
     def progress(self) -> float:
-        """Give how much of the audit that was expected is done."""
+        """Return how much of the audit that was expected is done."""
         return self._asked / self._planned.audit if self._planned.audit else math.inf

@@ -44,7 +44,7 @@ class Thresholds:
 
 
 def choose_thresholds(scores: Floats, labels: Mapping[int, bool], accuracy: Accuracy) -> Thresholds:
-    """Give the thresholds with the least expected calls, from the labels that are there and nothing else."""
+    """Return the thresholds with the least expected calls, from the labels that are there and nothing else."""
     chances = chances_of(scores, labels)
     unasked = np.ones(len(scores), bool)
     unasked[list(labels)] = False
@@ -63,7 +63,10 @@ def choose_thresholds(scores: Floats, labels: Mapping[int, bool], accuracy: Accu
 
 
 def chances_of(scores: Floats, labels: Mapping[int, bool]) -> Floats:
-    """Give each row's probability of passing, as its score and the labels tell; what is no number counts as lowest."""
+    """Return each row's probability of passing, as its score and the labels tell.
+
+    What is no number counts as lowest.
+    """
     finite = np.isfinite(scores)
     lowest = float(scores[finite].min()) if finite.any() else 0.0
     filled = np.where(finite, scores, lowest)
@@ -96,7 +99,7 @@ class _Costs:
         self._wrong = _errors_left(self._high, self.high_rate, accuracy.delta / 2)
 
     def of(self, i: int, j: int) -> tuple[float, int, int, float, float]:
-        """Give the expected calls with thresholds at cuts i and j, these, and the rows that each audit takes."""
+        """Return the expected calls with thresholds at cuts i and j, these, and the rows that each audit takes."""
         below, above = (self.cuts[i] * _SHARES)[:, None], (self._high[j] * _SHARES)[None, :]
         passing = self._found + self._passing[j] - self._passing[i]
         passing = passing + self.low_rate[i] * below + (1 - self.high_rate[j]) * above
@@ -111,7 +114,7 @@ class _Costs:
 
 
 def _errors_left(size: NDArray[np.int_], rate: Floats, alpha: float) -> Floats:
-    """Give the bound on the errors left in tails, [tail, share], where each share is audited and errs at the rate.
+    """Return the bound on the errors left in tails, [tail, share], where each share is audited and errs at the rate.
 
     It stands in for the audit's own bound, which is dearer to compute, where only the cost is weighed.
     """

@@ -25,14 +25,14 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 
 
 def answer_type(data_type: exp.DataType | None) -> AnswerType:
-    """Give the answer type for a SQL type; "text" for all that is not read in a stricter way."""
+    """Return the answer type for a SQL type; "text" for all that is not read in a stricter way."""
     if data_type is None:
         return "text"
     return "list" if is_list(data_type) else _BY_NAME.get(data_type.this.value.lower(), "text")
 
 
 def is_list(data_type: exp.DataType) -> bool:
-    """Say whether a SQL type is a list of texts, of one dimension."""
+    """Return whether a SQL type is a list of texts, of one dimension."""
     items = data_type.expressions if data_type.this is exp.DType.ARRAY else []
     return any(isinstance(item, exp.DataType) and item.this.value.lower() in _TEXTS for item in items)
 
@@ -43,7 +43,7 @@ _WIDEST = 29
 
 
 def bound_of(data_type: exp.DataType) -> Decimal | None:
-    """Give what the size of a number of a SQL type stays below; None where any number that is read fits.
+    """Return what the size of a number of a SQL type stays below; None where any number that is read fits.
 
     An answer beyond it is none that can be read as the type asked for, and no reason to fail the query.
     """

@@ -15,7 +15,7 @@ _VECTOR = re.compile(r"(?:vector|halfvec)\(\d+\)")
 
 
 def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
-    """Give the catalog with what the schema says in place of what was found; raises SourceError for unknown names.
+    """Return the catalog with what the schema says in place of what was found; raises SourceError for unknown names.
 
     Keys are taken over unchecked: the database checks them against its rows. The values of an ENUM without declared
     ones are left empty: the database reads them.
@@ -67,7 +67,7 @@ def _apply(relation: Relation, said: RelationSchema, where: str) -> Relation:
 
 
 def _named(relation: Relation) -> Relation:
-    """Give the relation with the column that names its rows, where its columns' names tell it."""
+    """Return the relation with the column that names its rows, where its columns' names tell it."""
     return relation if relation.named_by else replace(relation, named_by=naming_column(relation))
 
 
@@ -93,7 +93,7 @@ def _apply_column(column: Column, said: ColumnSchema, where: str, relation: Rela
 
 
 def _vectors(column: Column, name: str, where: str, relation: Relation) -> str:
-    """Give the name of the column that holds a column's vectors; raises SourceError when it cannot."""
+    """Return the name of the column that holds a column's vectors; raises SourceError when it cannot."""
     found = relation.column(name)
     if found is None:
         raise SourceError(

@@ -34,7 +34,7 @@ class DatabaseCalls:
         return frozenset(name for name, function in self._functions.items() if self._may(function))
 
     def write(self, tree: exp.Expr, text: str) -> exp.Expr:
-        """Give a tree, which is changed, with the definitions of views that it asks for as texts.
+        """Return a tree, which is changed, with the definitions of views that it asks for as texts.
 
         Raises:
             RefusedQueryError: a function of the database's own that may not be called.

@@ -27,7 +27,7 @@ def cast_declared_pairs(found: list[exp.Expr], catalog: Catalog) -> None:
 
 
 def _compared(node: exp.Expr) -> tuple[exp.Column, exp.Column] | None:
-    """Give the two columns that a node compares."""
+    """Return the two columns that a node compares."""
     if isinstance(node, exp.EQ | exp.NEQ):
         left, right = node.this.unnest(), node.expression.unnest()
     elif isinstance(node, exp.In) and node.args.get("query") is not None:
@@ -41,13 +41,13 @@ def _compared(node: exp.Expr) -> tuple[exp.Column, exp.Column] | None:
 
 
 def _differ(one: exp.Column, other: exp.Column) -> bool:
-    """Say whether one column is text and the other a number."""
+    """Return whether one column is text and the other a number."""
     kinds = (exp.DataType.TEXT_TYPES, exp.DataType.NUMERIC_TYPES)
     return any(a.is_type(*kinds[0]) and b.is_type(*kinds[1]) for a, b in ((one, other), (other, one)))
 
 
 def _is_declared(one: exp.Column, other: exp.Column, catalog: Catalog) -> bool:
-    """Say whether a foreign key joins two columns, in either direction."""
+    """Return whether a foreign key joins two columns, in either direction."""
     if not one.table or not other.table:
         return False
     first, second = origin(one, catalog), origin(other, catalog)
@@ -59,7 +59,7 @@ def _is_declared(one: exp.Column, other: exp.Column, catalog: Catalog) -> bool:
 
 
 def _refers(one: tuple[Relation, Column], other: tuple[Relation, Column], catalog: Catalog) -> bool:
-    """Say whether a column is part of a key that refers to the other."""
+    """Return whether a column is part of a key that refers to the other."""
     return any(
         catalog.find(name) is other[0] and (one[1].name, other[1].name) in zip(own, theirs, strict=True)
         for own, name, theirs in one[0].foreign_keys

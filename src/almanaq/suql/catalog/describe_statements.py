@@ -25,7 +25,7 @@ Cell = str | int | None
 
 
 def listing(text: str, catalog: Catalog) -> str | None:
-    """Give the query that answers DESCRIBE, SHOW TABLES or SUMMARIZE from what is known; None for any other text.
+    """Return the query that answers DESCRIBE, SHOW TABLES or SUMMARIZE from what is known; None for any other text.
 
     Raises:
         UnknownNameError: no such relation; with near names.
@@ -57,7 +57,7 @@ def _described(column: Column) -> list[Cell]:
 
 
 def _values(column: Column) -> str | None:
-    """Give an ENUM's values, else samples; none of a private column."""
+    """Return an ENUM's values, else samples; none of a private column."""
     known = column.values or column.samples
     if column.private or not known:
         return None
@@ -65,7 +65,7 @@ def _values(column: Column) -> str | None:
 
 
 def _query(names: Sequence[str], rows: Sequence[Sequence[Cell]], whole: Sequence[str] = ()) -> str:
-    """Give a query for rows; each cell has its type, so that columns of nothing but NULL have one."""
+    """Return a query for rows; each cell has its type, so that columns of nothing but NULL have one."""
     kinds = ["bigint" if name in whole else "text" for name in names]
     cells = rows or [[None] * len(names)]
     written = [

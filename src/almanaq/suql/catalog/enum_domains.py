@@ -40,7 +40,7 @@ class Domains:
         self._within: list[int] = []
 
     def of(self, node: exp.Expr | None) -> Domain | None:
-        """Give the domain of an expression; None where it is not one ENUM column's values, as for literals alone."""
+        """Return the domain of an expression; None where it is not one ENUM column's values, as for literals alone."""
         if node is None:
             return None
         kept = node.meta.get(OF_DOMAIN)
@@ -64,7 +64,7 @@ class Domains:
         return None
 
     def joint(self, parts: list[exp.Expr | None]) -> Domain | None:
-        """Give the domain that all of some expressions have, literals and NULL having any."""
+        """Return the domain that all of some expressions have, literals and NULL having any."""
         known = [part for part in parts if part is not None and not is_open(part)]
         domains = [self.of(part) for part in known]
         found = [domain for domain in domains if domain is not None]
@@ -73,7 +73,7 @@ class Domains:
         return next((domain for domain in found if domain.ordered), found[0])
 
     def of_output(self, query: exp.Expr, at: int) -> Domain | None:
-        """Give the domain of a query's output."""
+        """Return the domain of a query's output."""
         if id(query) in self._within:  # it reads itself
             return None
         self._within.append(id(query))
@@ -108,7 +108,7 @@ class Domains:
 
 
 def is_open(node: exp.Expr) -> bool:
-    """Say whether an expression has the domain of what stands beside it: a literal in quotes, or NULL."""
+    """Return whether an expression has the domain of what stands beside it: a literal in quotes, or NULL."""
     bare = node.unnest()
     if isinstance(bare, exp.Cast) and bare.to.this == exp.DType.USERDEFINED:
         bare = bare.this.unnest()

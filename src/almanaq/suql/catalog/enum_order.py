@@ -68,7 +68,7 @@ class _Writer:
             self._as_text(node)
 
     def _known(self, domain: Domain | None) -> Domain | None:
-        """Give a domain that has an order; note one that has none."""
+        """Return a domain that has an order; note one that has none."""
         if domain is not None and not domain.ordered:
             note = f"{domain.column} has no declared order: it is compared and sorted as text; "
             self.notes[note + "list its values in their order in the schema file"] = None
@@ -174,7 +174,7 @@ class _Writer:
 
 
 def _place(node: exp.Expr, domain: Domain) -> exp.Expr:
-    """Give the number of the place that a value has among those of a domain."""
+    """Return the number of the place that a value has among those of a domain."""
     bare = node
     while isinstance(bare, exp.Paren):
         bare = bare.this

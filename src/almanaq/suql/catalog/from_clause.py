@@ -28,7 +28,7 @@ class Names(Protocol):
         """The text of the query."""
 
     def table(self, node: exp.Expr, left: Scope, outer: Scope | None) -> tuple[Item, exp.Expr]:
-        """Give what a table, a subquery or a function in FROM shows, and how it is written.
+        """Return what a table, a subquery or a function in FROM shows, and how it is written.
 
         Args:
             left: what functions and LATERAL see: the items before it, too.
@@ -39,7 +39,7 @@ class Names(Protocol):
         """Write what the names in an expression mean."""
 
     def alias(self, wanted: str, scope: Scope) -> str:
-        """Give a name for a table that no other table in reach has."""
+        """Return a name for a table that no other table in reach has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def read_from(block: exp.Select, outer: Scope | None, names: Names) -> Scope:
 
 
 def written_alias(node: exp.Expr) -> tuple[str, list[exp.Identifier]]:
-    """Give the name that an item of FROM is given, "" for none, and those of its columns."""
+    """Return the name that an item of FROM is given, "" for none, and those of its columns."""
     alias = node.args.get("alias")
     if not isinstance(alias, exp.TableAlias):
         return (alias.name if isinstance(alias, exp.Identifier) else ""), []
@@ -73,7 +73,7 @@ def written_alias(node: exp.Expr) -> tuple[str, list[exp.Identifier]]:
 
 
 def renamed(columns: tuple[Shown, ...], names: list[exp.Identifier], table: str, text: str) -> tuple[Shown, ...]:
-    """Give columns under the names of an alias list, which may be shorter."""
+    """Return columns under the names of an alias list, which may be shorter."""
     if len(names) > len(columns):
         message = f"{table!r} has {len(columns)} columns, and {len(names)} are named here"
         raise UnknownNameError(message, query=text, **place(names[len(columns)]))
@@ -82,7 +82,7 @@ def renamed(columns: tuple[Shown, ...], names: list[exp.Identifier], table: str,
 
 
 def spelled(name: exp.Expr) -> str:
-    """Give a name as the query spells it."""
+    """Return a name as the query spells it."""
     return str(name.meta.get("spelled", name.name))
 
 
@@ -118,7 +118,7 @@ class _Reader:
         return _Chain(Item(tables, left.item.columns + right.item.columns), left.joins + right.joins)
 
     def _chain(self, node: exp.Expr, left: Scope) -> _Chain:
-        """Give the chain of a table, or of joins in parentheses."""
+        """Return the chain of a table, or of joins in parentheses."""
         inner, joins = _parenthesized(node)
         if inner is None:
             item, written = self._names.table(node, left, self._outer)
@@ -154,7 +154,7 @@ class _Reader:
         return _Chain(item, (*left.joins, *_with_condition(right.joins, join, condition)))
 
     def _merged(self, left: Item, right: Item, join: exp.Join) -> tuple[Item, exp.Expr | None]:
-        """Give what a join shows, and the condition that USING or NATURAL stands for."""
+        """Return what a join shows, and the condition that USING or NATURAL stands for."""
         tables = {**left.tables, **right.tables}
         using = join.args.get("using")
         if join.method:
@@ -231,7 +231,7 @@ def _each(item: Item, change: Callable[[Shown], Shown]) -> Item:
 
 
 def _groups(first: exp.Expr, joins: list[exp.Join]) -> list[tuple[exp.Expr, list[exp.Join]]]:
-    """Give the items of FROM that commas stand between: each with its joins."""
+    """Return the items of FROM that commas stand between: each with its joins."""
     groups: list[tuple[exp.Expr, list[exp.Join]]] = [(first, [])]
     for join in joins:
         if any(join.args.get(key) for key in ("kind", "side", "on", "using", "method")):
@@ -242,7 +242,7 @@ def _groups(first: exp.Expr, joins: list[exp.Join]) -> list[tuple[exp.Expr, list
 
 
 def _parenthesized(node: exp.Expr) -> tuple[exp.Expr | None, list[exp.Join]]:
-    """Give the first item and the joins of joins in parentheses, or of `a JOIN b JOIN c ON … ON …`."""
+    """Return the first item and the joins of joins in parentheses, or of `a JOIN b JOIN c ON … ON …`."""
     joins = node.args.get("joins") or []
     if joins:
         node.set("joins", None)
@@ -259,7 +259,7 @@ def _parenthesized(node: exp.Expr) -> tuple[exp.Expr | None, list[exp.Join]]:
 
 
 def _with_condition(joins: tuple[exp.Join, ...], join: exp.Join, condition: exp.Expr | None) -> list[exp.Join]:
-    """Give a chain's joins with the first of them joining as a join says, on a condition."""
+    """Return a chain's joins with the first of them joining as a join says, on a condition."""
     first, *rest = joins
     kind = "CROSS" if condition is None or rest else ""
     made = exp.Join(this=first.this, side=join.side or None, kind=kind or None)

@@ -71,7 +71,7 @@ def write_decided_columns(tree: exp.Query, catalog: Catalog) -> None:
 
 
 def _outside_aggregates(block: exp.Select, alias: str) -> list[exp.Column]:
-    """Give the columns of an item of FROM that a block's groups are shown by, nested queries included."""
+    """Return the columns of an item of FROM that a block's groups are shown by, nested queries included."""
     clauses = ("having", "order", "distinct", "qualify", "windows")
     parts = [*block.expressions, *(block.args.get(clause) for clause in clauses)]
     found = []
@@ -97,7 +97,7 @@ def _is_aggregated(column: exp.Column, block: exp.Select) -> bool:
 
 
 def _is_key(node: exp.Expr) -> bool:
-    """Say whether a number is a whole key, not a part of one."""
+    """Return whether a number is a whole key, not a part of one."""
     at = node.parent
     while isinstance(at, exp.Tuple | exp.Paren):
         at = at.parent

@@ -51,7 +51,7 @@ class ColumnSample:
 
 
 def infer_kind(column: Column, sample: ColumnSample) -> Column:
-    """Give the column with the kind that its values suggest; only undeclared columns of text are changed."""
+    """Return the column with the kind that its values suggest; only undeclared columns of text are changed."""
     if column.kind is not ColumnKind.STRUCTURED or column.type != "text":
         return column
     if is_prose(sample.values):

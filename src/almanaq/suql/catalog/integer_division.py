@@ -26,7 +26,7 @@ def mark_integer_divisions(tree: exp.Query) -> None:
 
 
 def _is_integer(node: exp.Expr) -> bool:
-    """Say whether an expression is an integer, looking into derived tables whose columns carry no type."""
+    """Return whether an expression is an integer, looking into derived tables whose columns carry no type."""
     if node.type is not None and not node.is_type("unknown"):
         return bool(node.is_type(*exp.DataType.INTEGER_TYPES))
     if isinstance(node, exp.IntDiv | exp.Grouping | exp.RegrCount):
@@ -48,7 +48,7 @@ def _is_integer(node: exp.Expr) -> bool:
 
 
 def _gives_integers(item: exp.Expr, name: str) -> bool:
-    """Say whether a column of a derived table or of a WITH is an integer in each arm."""
+    """Return whether a column of a derived table or of a WITH is an integer in each arm."""
     cte = find_cte(item) if isinstance(item, exp.Table) else None
     query = item if cte is None else cte
     while isinstance(query, exp.Subquery | exp.Lateral | exp.CTE):

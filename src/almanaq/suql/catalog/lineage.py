@@ -150,17 +150,19 @@ class _Lineage:
 
 
 def is_enum_call(node: exp.Expr) -> bool:
-    """Say whether a node is a call that gives values of an ENUM's type, whoever has that."""
+    """Return whether a node is a call that gives values of an ENUM's type, whoever has that."""
     return isinstance(node, exp.Anonymous) and node.name.lower() in ENUM_FUNCTIONS
 
 
 def _counts(star: exp.Expr) -> bool:
-    """Say whether a star is no value but a row that is counted, or belongs to a column that is looked at by itself."""
+    """Return whether a star is no value but a row that is counted, or belongs to a column that is looked
+    at by itself.
+    """
     return isinstance(star.parent, exp.Count | exp.Column)
 
 
 def _names(item: exp.Expr) -> list[str]:
-    """Give the names of the columns of a derived table or a member of WITH."""
+    """Return the names of the columns of a derived table or a member of WITH."""
     inner = item.this
     while isinstance(inner, exp.Subquery):
         inner = inner.this
@@ -168,12 +170,12 @@ def _names(item: exp.Expr) -> list[str]:
 
 
 def _renamed(item: exp.Expr, names: list[str]) -> list[str]:
-    """Give the names of an item's columns after its alias list, which may name the first few only."""
+    """Return the names of an item's columns after its alias list, which may name the first few only."""
     alias = item.args.get("alias")
     given = [column.name for column in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
     return [*given, *names[len(given) :]]
 
 
 def _position(names: list[str], name: str | None) -> int | None:
-    """Give the place of a name; None, which is every place, for one that is not there or there twice."""
+    """Return the place of a name; None, which is every place, for one that is not there or there twice."""
     return names.index(name) if name is not None and names.count(name) == 1 else None

@@ -40,7 +40,7 @@ class _Linker:
     links: dict[tuple[str, str, str], Link] = field(default_factory=dict)
 
     def matches(self, column: exp.Column, literal: exp.Expr) -> exp.Expr:
-        """Give the condition that a column (an element of it, for arrays) is what a literal means."""
+        """Return the condition that a column (an element of it, for arrays) is what a literal means."""
         relation, found = _enum_column(column, self.catalog) or ("", None)
         assert found is not None
         text = exp.cast(column.copy(), "text[]" if found.array else "text")

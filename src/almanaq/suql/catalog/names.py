@@ -91,13 +91,13 @@ class _Query:
         return names
 
     def _inside(self) -> _Query:
-        """Give what a query in this one may name."""
+        """Return what a query in this one may name."""
         if not any(member.added for member in self.members.values()):
             return self
         return replace(self, members={called: member.within for called, member in self.members.items()})
 
     def _member_name(self, called: str) -> str:
-        """Give a name for a member of WITH that no relation and no other member has."""
+        """Return a name for a member of WITH that no relation and no other member has."""
         taken = {member.name for member in self.members.values()}
         names = (called if n == 0 else f"{called}_{n}" for n in itertools.count())
         return next(name for name in names if name not in taken and self.catalog.find(name) is None)
@@ -124,7 +124,7 @@ class _Query:
         return member
 
     def inside_of(self, called: str, member: _Member) -> _Query:
-        """Give what the part of a member of WITH that reads the member may name."""
+        """Return what the part of a member of WITH that reads the member may name."""
         return replace(self, members={**self.members, called: member})
 
     def _select(self, block: exp.Select, outer: Scope | None) -> tuple[Shown, ...]:
@@ -160,7 +160,7 @@ class _Query:
         return tuple(outputs)
 
     def _output(self, item: exp.Expr, at: int, scope: Scope) -> tuple[Shown, exp.Expr]:
-        """Give an output that is no star: what it is called, in the tree too, and its expression."""
+        """Return an output that is no star: what it is called, in the tree too, and its expression."""
         holder = exp.paren(item, copy=False)
         node = item.this if isinstance(item, exp.Alias) else item
         bare = node
@@ -249,12 +249,12 @@ class _Query:
     # --- items of FROM -----------------------------------------------------------------------------------------------
 
     def alias(self, wanted: str, scope: Scope) -> str:
-        """Give a name for a table that no other table in reach has."""
+        """Return a name for a table that no other table in reach has."""
         names = (wanted if n == 0 else f"{wanted}_{n}" for n in itertools.count())
         return next(name for name in names if name not in scope.aliases)
 
     def table(self, node: exp.Expr, left: Scope, outer: Scope | None) -> tuple[Item, exp.Expr]:
-        """Give what a table, a subquery or a function in FROM shows, and how it is written.
+        """Return what a table, a subquery or a function in FROM shows, and how it is written.
 
         Args:
             left: what functions and LATERAL see: the items before it, too.
@@ -309,7 +309,7 @@ class _Query:
     def _function(
         self, node: exp.Expr, called: str, listed: list[exp.Identifier], seen: Scope | None, left: Scope
     ) -> tuple[Item, exp.Expr]:
-        """Give what a function or VALUES in FROM shows; all its columns are named in the tree."""
+        """Return what a function or VALUES in FROM shows; all its columns are named in the tree."""
         ordinality = bool(node.args.get("ordinality"))
         node = node.this if isinstance(node, exp.Lateral) else node
         if isinstance(node, exp.Func) and not isinstance(node, exp.UDTF):
@@ -363,14 +363,14 @@ def _star_of_row(item: exp.Expr) -> exp.Expr:
 
 
 def _of_table(columns: tuple[Shown, ...], table: str) -> tuple[Shown, ...]:
-    """Give columns as those of a table of that name in the tree."""
+    """Return columns as those of a table of that name in the tree."""
     return tuple(
         replace(shown, node=exp.Column(this=_label(shown.node.name), table=_label(table))) for shown in columns
     )
 
 
 def _typed(labels: list[exp.Identifier], listed: list[exp.Identifier]) -> list[exp.Expr]:
-    """Give the columns of an alias list; those of a record have their types."""
+    """Return the columns of an alias list; those of a record have their types."""
     kinds = [column.args.get("kind") for column in listed] + [None] * len(labels)
     return [
         exp.ColumnDef(this=label.copy(), kind=kind.copy()) if kind is not None else label.copy()
@@ -379,7 +379,7 @@ def _typed(labels: list[exp.Identifier], listed: list[exp.Identifier]) -> list[e
 
 
 def _named_columns(node: exp.Expr, own: list[str], listed: list[exp.Identifier]) -> list[tuple[str, str]]:
-    """Give what the columns of functions or VALUES are called, and how that is spelled.
+    """Return what the columns of functions or VALUES are called, and how that is spelled.
 
     Args:
         own: what they are called where the query gives them no name.
@@ -395,7 +395,7 @@ def _named_columns(node: exp.Expr, own: list[str], listed: list[exp.Identifier])
 
 
 def _apart(names: list[str]) -> list[str]:
-    """Give names with a number before each that is there already."""
+    """Return names with a number before each that is there already."""
     return [f"_{i}{APART}{name}" if name in names[:i] else name for i, name in enumerate(names)]
 
 

@@ -15,7 +15,7 @@ _LAST = (("label",), ("caption",), ("company",))
 
 
 def naming_column(relation: Relation) -> str:
-    """Give the column whose values name a relation's rows, by its own name; "" where none surely does.
+    """Return the column whose values name a relation's rows, by its own name; "" where none surely does.
 
     In order: `name`, `title`, a person's whole name; a column called as the relation is, or with "name" or "title"
     after it (`hotel_name`); a first or last name; at last a label or a company.
@@ -36,12 +36,12 @@ def _may_name(column: Column) -> bool:
 
 
 def words_of(identifier: str) -> tuple[str, ...]:
-    """Give the words of an identifier in lower case: `fullName` and `full_name` are (full, name)."""
+    """Return the words of an identifier in lower case: `fullName` and `full_name` are (full, name)."""
     return tuple(part.lower() for part in _PARTS.findall(identifier))
 
 
 def singular(word: str) -> str:
-    """Give a noun in the singular, as far as its ending shows it."""
+    """Return a noun in the singular, as far as its ending shows it."""
     if word == "people":
         return "person"
     if word.endswith("ies") and len(word) > 4:

@@ -100,7 +100,7 @@ def _misfit(node: exp.Expr, left: str | None, right: str | None) -> bool:
 
 
 def _family(node: exp.Expr) -> str | None:
-    """Give what kind of value an expression certainly is; a bare literal in quotes may be anything."""
+    """Return what kind of value an expression certainly is; a bare literal in quotes may be anything."""
     if isinstance(node, exp.Paren | exp.Neg | exp.Max | exp.Min):
         return _family(node.this)
     if isinstance(node, exp.Literal):
@@ -110,7 +110,7 @@ def _family(node: exp.Expr) -> str | None:
 
 
 def _written(node: exp.Expr, *, named: bool = False) -> str:
-    """Give an expression as text; the relations of its columns only where there are several."""
+    """Return an expression as text; the relations of its columns only where there are several."""
     plain = node.copy()
     for column in nodes_of(plain, exp.Column) if not named else ():
         column.set("table", None)

@@ -11,7 +11,7 @@ APART = "\u2063"
 
 
 def name_of(item: exp.Expr) -> str:
-    """Give the name of an expression in a SELECT list, or of a function in FROM."""
+    """Return the name of an expression in a SELECT list, or of a function in FROM."""
     at = item
     while isinstance(at, exp.Paren):
         at = at.this
@@ -73,7 +73,7 @@ _TYPES = {
 
 
 def _type_name(cast: exp.Expr) -> str:
-    """Give the name of the type that a cast is to: an output that is nothing but a cast is called so."""
+    """Return the name of the type that a cast is to: an output that is nothing but a cast is called so."""
     to = cast.args["to"]
     if to.is_type("array") and to.expressions:
         to = to.expressions[0]
@@ -84,7 +84,7 @@ def _type_name(cast: exp.Expr) -> str:
 
 
 def _name_of_cast(cast: exp.Cast) -> tuple[str, bool]:
-    """Give the name of a cast, and whether it is that of its type; each cast inside is looked at once."""
+    """Return the name of a cast, and whether it is that of its type; each cast inside is looked at once."""
     inside = cast.this
     while isinstance(inside, exp.Paren):
         inside = inside.this

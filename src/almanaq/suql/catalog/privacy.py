@@ -16,7 +16,7 @@ from almanaq.suql.syntax.text_functions import is_model_call, is_similarity
 
 
 def private_columns_read(tree: exp.Query, links: tuple[Link, ...], catalog: Catalog) -> tuple[str, ...]:
-    """Give the private columns that what a query asks a model, also to link its literals, is made of."""
+    """Return the private columns that what a query asks a model, also to link its literals, is made of."""
     if not _any_private(tree, catalog):
         return ()
     linked = [catalog.relation(link.relation) for link in links]
@@ -30,7 +30,7 @@ def private_columns_read(tree: exp.Query, links: tuple[Link, ...], catalog: Cata
 
 
 def private_columns_compared(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
-    """Give the private columns that the arguments of `similarity` are made of, which an embedder sees."""
+    """Return the private columns that the arguments of `similarity` are made of, which an embedder sees."""
     if not _any_private(tree, catalog):
         return ()
     calls = [call for call in nodes_of(tree, exp.Anonymous) if is_similarity(call)]
@@ -38,7 +38,7 @@ def private_columns_compared(tree: exp.Query, catalog: Catalog) -> tuple[str, ..
 
 
 def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
-    """Give the private columns that a query's rows, or the quotes that they rest on, are made of."""
+    """Return the private columns that a query's rows, or the quotes that they rest on, are made of."""
     if not _any_private(tree, catalog):
         return ()
     return tuple(dict.fromkeys((*_private(output_origins(tree, catalog)), *private_columns_read(tree, (), catalog))))

@@ -19,7 +19,7 @@ _MARK = re.compile(r"\b(FREE_TEXT|ENUM)\b(?:\[\])?[\s:;,.\u2013-]*")
 
 
 def relation_names(places: Sequence[tuple[str, str]], path: Sequence[str] = ()) -> dict[tuple[str, str], str]:
-    """Give each (schema, table) its name in queries.
+    """Return each (schema, table) its name in queries.
 
     It is the table's where no other schema has it, or where its schema is the first of `path` that has it, as the
     database would find it; else schema.table.
@@ -32,7 +32,7 @@ def relation_names(places: Sequence[tuple[str, str]], path: Sequence[str] = ()) 
 
 
 def declared_column(name: str, type_: str, *, array: bool, values: tuple[str, ...], comment: str) -> Column:
-    """Give a column with the kind that its type or its comment declares (FREE_TEXT or ENUM, in capitals)."""
+    """Return a column with the kind that its type or its comment declares (FREE_TEXT or ENUM, in capitals)."""
     marks = {match[1] for match in _MARK.finditer(comment)}
     kind = ColumnKind.ENUM if values else ColumnKind.STRUCTURED
     if type_ == "text" and marks:
@@ -42,12 +42,12 @@ def declared_column(name: str, type_: str, *, array: bool, values: tuple[str, ..
 
 
 def written_name(parts: Iterable[str], dialect: str) -> str:
-    """Give a qualified name as a dialect writes it, every part quoted."""
+    """Return a qualified name as a dialect writes it, every part quoted."""
     return ".".join(exp.to_identifier(part, quoted=True).sql(dialect) for part in parts)
 
 
 def distinct_values(relation: Relation, column: Column, limit: int, dialect: str) -> str:
-    """Give the SQL of the values of a column, of the elements of an array, the most frequent first, as `v`.
+    """Return the SQL of the values of a column, of the elements of an array, the most frequent first, as `v`.
 
     Of a relation that is large, or may be, the rows at its beginning are taken.
     """
@@ -64,7 +64,7 @@ def distinct_values(relation: Relation, column: Column, limit: int, dialect: str
 
 
 def flatten(values: Iterable[Any]) -> tuple[str, ...]:
-    """Give the non-null values, the elements of arrays among them."""
+    """Return the non-null values, the elements of arrays among them."""
     return tuple(flat(values))
 
 
@@ -78,7 +78,7 @@ def flat(values: Iterable[Any]) -> Iterator[str]:
 
 
 def shown_samples(values: Iterable[str]) -> tuple[str, ...]:
-    """Give a few distinct values, cut to a length that a listing can show."""
+    """Return a few distinct values, cut to a length that a listing can show."""
     shown: dict[str, None] = {}
     for value in values:
         if value.strip():

@@ -95,7 +95,7 @@ class Relation:
     withheld: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column | None:
-        """Give the column of that name, folding case, or None."""
+        """Return the column of that name, folding case, or None."""
         folded = name.casefold()
         return next((c for c in self.columns if c.name.casefold() == folded), None)
 
@@ -172,18 +172,18 @@ class Catalog:
         object.__setattr__(self, "_by_name", unlisted | named)
 
     def find(self, name: str) -> Relation | None:
-        """Give the relation of that name, folding case, with or without its schema before it, or None."""
+        """Return the relation of that name, folding case, with or without its schema before it, or None."""
         return self._by_name.get(name.casefold())
 
     def relation(self, name: str) -> Relation:
-        """Give the relation of that name; raises UnknownNameError with near names."""
+        """Return the relation of that name; raises UnknownNameError with near names."""
         found = self.find(name)
         if found is None:
             raise UnknownNameError(self.unknown(name))
         return found
 
     def fields(self, type_: str) -> tuple[str, ...]:
-        """Give the fields of a type of rows, in lower case: one of its own, or a relation's; () of any other."""
+        """Return the fields of a type of rows, in lower case: one of its own, or a relation's; () of any other."""
         relation = self.find(type_)
         if relation is not None:
             return tuple(column.name.lower() for column in relation.columns)
@@ -221,7 +221,7 @@ class Catalog:
 
 
 def alike_but_for_case(names: Sequence[str]) -> tuple[str, str] | None:
-    """Give the first two names that differ only in case, or not at all; None where there are none."""
+    """Return the first two names that differ only in case, or not at all; None where there are none."""
     seen: dict[str, str] = {}
     for name in names:
         if name.casefold() in seen:
@@ -231,7 +231,7 @@ def alike_but_for_case(names: Sequence[str]) -> tuple[str, str] | None:
 
 
 def _qualified(relation: Relation) -> list[str]:
-    """Give the names of a relation with its schema before it: `schema.table`, `database.schema.table`."""
+    """Return the names of a relation with its schema before it: `schema.table`, `database.schema.table`."""
     return [name for name in _endings(relation.location) if "." in name]
 
 

@@ -63,7 +63,7 @@ class RelationSchema:
     marks: Marks = field(default_factory=Marks)
 
     def as_reading(self) -> Reading:
-        """Give what is said of how the file is to be read."""
+        """Return what is said of how the file is to be read."""
         types = {name.casefold(): column.type for name, column in self.columns.items() if column.type}
         return Reading(self.hints, self.marks, types)
 
@@ -77,13 +77,13 @@ class Schema:
 
 
 def schema_path(source: str | Path) -> Path:
-    """Give the path at which the schema file of a source is written and first looked for: beside it."""
+    """Return the path at which the schema file of a source is written and first looked for: beside it."""
     path = Path(os.path.abspath(source))
     return path.parent / f"{path.name}{_ENDING}"
 
 
 def schema_beside(sources: Iterable[Path]) -> Schema | None:
-    """Give what the schema files of files and folders say together, None where there is none.
+    """Return what the schema files of files and folders say together, None where there is none.
 
     Of a folder, also those of what lies in it count: what is private stays so, whatever way its file is named. Beside
     `patients.csv` lies `patients.csv.almanaq.toml`, or `patients.almanaq.toml`. Where two speak of one table, the first
@@ -106,7 +106,7 @@ def schema_beside(sources: Iterable[Path]) -> Schema | None:
 
 
 def _joined(first: RelationSchema, other: RelationSchema) -> RelationSchema:
-    """Give what is said first of a table, with the columns that only the other names, and every private one."""
+    """Return what is said first of a table, with the columns that only the other names, and every private one."""
     columns = dict(first.columns)
     written = {name.casefold(): name for name in columns}
     for given, column in other.columns.items():
@@ -117,7 +117,7 @@ def _joined(first: RelationSchema, other: RelationSchema) -> RelationSchema:
 
 
 def _schema_files(source: Path) -> list[Path]:
-    """Give the schema file of a source, then, of a folder, those that lie in it and in its folders."""
+    """Return the schema file of a source, then, of a folder, those that lie in it and in its folders."""
     places = [schema_path(source), schema_path(source.resolve())]
     within: list[Path] = []
     if source.is_dir():
@@ -133,7 +133,7 @@ def _schema_files(source: Path) -> list[Path]:
 
 
 def read_schema(path: str | Path) -> Schema:
-    """Give what a schema file says; raises SourceError with the name of the faulty entry."""
+    """Return what a schema file says; raises SourceError with the name of the faulty entry."""
     path = Path(path)
     try:
         return parse_schema(path.read_text(encoding="utf-8"), path.name)
@@ -144,7 +144,7 @@ def read_schema(path: str | Path) -> Schema:
 
 
 def parse_schema(text: str, name: str = "schema") -> Schema:
-    """Give what the text of a schema file says; raises SourceError."""
+    """Return what the text of a schema file says; raises SourceError."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -169,7 +169,7 @@ def _relation(entry: Any, where: str) -> RelationSchema:
 
 
 def _file(entry: Any, where: str) -> tuple[Hints, Marks]:
-    """Give how a file is said to be written."""
+    """Return how a file is said to be written."""
     _check_entry(entry, ("header", "separator", "encoding", "days", "decimal"), where)
     for name, known in (("days", list(ORDERS)), ("decimal", [",", "."])):
         if entry.get(name, known[0]) not in known:

@@ -41,7 +41,7 @@ class Item:
 
     @classmethod
     def table(cls, name: str, columns: tuple[Shown, ...]) -> Item:
-        """Give the item that a single table is."""
+        """Return the item that a single table is."""
         return cls({name: columns}, columns)
 
 
@@ -62,7 +62,7 @@ class Scope:
     aliases: frozenset[str] = field(default=frozenset())
 
     def find(self, column: exp.Column, text: str) -> Shown | None:
-        """Give what a column that is named means, None where nothing is called so.
+        """Return what a column that is named means, None where nothing is called so.
 
         Raises:
             UnknownNameError: several columns are called so.
@@ -80,7 +80,7 @@ class Scope:
         return None
 
     def table(self, name: str) -> tuple[Shown, ...] | None:
-        """Give what `name.*` stands for, None where no table is called so."""
+        """Return what `name.*` stands for, None where no table is called so."""
         tables = (scope.item.tables.get(name) for scope in self.around())
         return next((table for table in tables if table is not None), None)
 
@@ -93,22 +93,22 @@ class Scope:
 
 
 def within(outer: Scope | None, item: Item = NOTHING, aliases: frozenset[str] = frozenset()) -> Scope:
-    """Give the scope of an item inside of another scope."""
+    """Return the scope of an item inside of another scope."""
     return Scope(item, outer, aliases | (outer.aliases if outer is not None else frozenset()))
 
 
 def table_name(column: exp.Column) -> str:
-    """Give the name of the table before a column, with its schema if that is written."""
+    """Return the name of the table before a column, with its schema if that is written."""
     return ".".join(part.name for part in column.parts[:-1])
 
 
 def name_error(identifier: exp.Expr, message: str, known: list[str], text: str) -> QueryError:
-    """Give the error of a name that means nothing, with near ones."""
+    """Return the error of a name that means nothing, with near ones."""
     return UnknownNameError(message + suggest(identifier.name, known), query=text, **place(identifier))
 
 
 def place(node: exp.Expr) -> dict[str, int | None]:
-    """Give where a name stands in the text of the query."""
+    """Return where a name stands in the text of the query."""
     return {"start": node.meta.get("start"), "end": node.meta.get("end")}
 
 

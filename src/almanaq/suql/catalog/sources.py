@@ -13,7 +13,7 @@ from almanaq.suql.syntax.recursion import columns_of_clauses
 
 
 def relations_in(tree: exp.Expr, catalog: Catalog) -> list[Relation]:
-    """Give the relations that a query names: a source may have thousands of others."""
+    """Return the relations that a query names: a source may have thousands of others."""
     found = map(catalog.find, {table.name: None for table in nodes_of(tree, exp.Table)})
     return [relation for relation in found if relation is not None]
 
@@ -38,7 +38,7 @@ def enclosing_selects(node: exp.Expr) -> Iterator[exp.Select]:
 
 
 def find_source(alias: str, block: exp.Expr) -> exp.Expr | None:
-    """Give the FROM item of that alias, looking outwards from a block."""
+    """Return the FROM item of that alias, looking outwards from a block."""
     for select in enclosing_selects(block):
         for item in from_items(select):
             if item.alias_or_name == alias:
@@ -47,7 +47,7 @@ def find_source(alias: str, block: exp.Expr) -> exp.Expr | None:
 
 
 def find_cte(table: exp.Table) -> exp.CTE | None:
-    """Give the CTE that a table node names, or None for a base table."""
+    """Return the CTE that a table node names, or None for a base table."""
     if table.args.get("db") is not None:
         return None
     name = table.name
@@ -87,7 +87,7 @@ def order_members(with_: exp.With) -> None:
 
 
 def columns_of(item: exp.Expr, catalog: Catalog) -> list[str] | None:
-    """Give the column names (in lower case) of a FROM item; None when they cannot be told."""
+    """Return the column names (in lower case) of a FROM item; None when they cannot be told."""
     alias = item.args.get("alias")
     if isinstance(alias, exp.TableAlias) and alias.args.get("columns"):
         added = columns_of_clauses(item) if isinstance(item, exp.CTE) else ()
@@ -105,7 +105,7 @@ def columns_of(item: exp.Expr, catalog: Catalog) -> list[str] | None:
 
 
 def catalog_column(column: exp.Column, catalog: Catalog) -> Column | None:
-    """Give the catalog column that a qualified column stands for, None when it is computed."""
+    """Return the catalog column that a qualified column stands for, None when it is computed."""
     item = find_source(column.table, column)
     if not isinstance(item, exp.Table) or find_cte(item) is not None:
         return None
@@ -117,7 +117,7 @@ def catalog_column(column: exp.Column, catalog: Catalog) -> Column | None:
 
 
 def origin(column: exp.Column, catalog: Catalog) -> tuple[Relation, Column] | None:
-    """Give what relation and column a qualified column shows, through derived tables and WITH; None if computed."""
+    """Return what relation and column a qualified column shows, through derived tables and WITH; None if computed."""
     item = find_source(column.table, column)
     made = find_cte(item) if isinstance(item, exp.Table) else item
     if item is None or made is None:

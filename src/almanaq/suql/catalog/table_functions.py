@@ -24,13 +24,13 @@ _RECORDS = frozenset(
 
 
 def functions_in(item: exp.Expr) -> list[exp.Expr]:
-    """Give the functions, or the VALUES, that an item of FROM is made of: ROWS FROM has several."""
+    """Return the functions, or the VALUES, that an item of FROM is made of: ROWS FROM has several."""
     parts = item.args.get("rows_from") or [item]
     return [part.this if isinstance(part, exp.Table) else part for part in parts]
 
 
 def columns_of_function(function: exp.Expr, called: str, catalog: Catalog, listed: int) -> list[str]:
-    """Give what the columns of a function in FROM, or of VALUES, are called.
+    """Return what the columns of a function in FROM, or of VALUES, are called.
 
     Args:
         called: what the item is called, as is the one column of most functions.

@@ -23,7 +23,7 @@ _WHOLE = frozenset(
 
 
 def schema_of(relations: Iterable[Relation]) -> MappingSchema:
-    """Give the columns of relations with their types, as sqlglot is told them."""
+    """Return the columns of relations with their types, as sqlglot is told them."""
     types: dict[str, exp.DataType] = {}
 
     def type_of(column: Column) -> exp.DataType:
@@ -40,7 +40,7 @@ def _read_type(written: str) -> exp.DataType:
 
 
 def typed(tree: exp.Query, schema: MappingSchema) -> exp.Query:
-    """Give a qualified query, which is changed, with the type of every expression that is known."""
+    """Return a qualified query, which is changed, with the type of every expression that is known."""
     known = Dialect.get_or_raise("postgres").EXPRESSION_METADATA
     own: dict[Any, Any] = {
         exp.Extract: {"returns": exp.DType.DECIMAL},

@@ -10,7 +10,7 @@ from almanaq.visible import STEERING
 
 
 def describe(catalog: Catalog, schema: Schema | None = None) -> str:
-    """Give the catalog as a schema file, with types, row counts and samples as comments.
+    """Return the catalog as a schema file, with types, row counts and samples as comments.
 
     Args:
         schema: what a person said so far; what it says of files is written too, as the catalog does not hold it.
@@ -48,7 +48,7 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
 
 
 def _file_lines(relation: str, said: RelationSchema) -> list[str]:
-    """Give the lines that say how a file is to be read, where a person said it."""
+    """Return the lines that say how a file is to be read, where a person said it."""
     told = {
         "header": None if said.hints.header is None else str(said.hints.header).lower(),
         "separator": said.hints.separator and _string(said.hints.separator),

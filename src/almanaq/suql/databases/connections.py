@@ -42,7 +42,7 @@ def open_sqlite_connection(connection: sqlite3.Connection, open_path: OpenPath, 
 
 
 def is_sqlalchemy(source: object) -> bool:
-    """Say whether an object is an engine, a connection or a URL of SQLAlchemy, of which nothing is imported."""
+    """Return whether an object is an engine, a connection or a URL of SQLAlchemy, of which nothing is imported."""
     return any(kind.__module__.startswith("sqlalchemy.") for kind in type(source).__mro__)
 
 
@@ -73,7 +73,7 @@ def _open_sqlite_engine(connection: Any, engine: Any, open_path: OpenPath, schem
 
 
 def plain_url(url: str) -> str:
-    """Give a URL as databases know it: SQLAlchemy's names a driver, too (`postgresql+psycopg://…`).
+    """Return a URL as databases know it: SQLAlchemy's names a driver, too (`postgresql+psycopg://…`).
 
     >>> plain_url("postgresql+psycopg2://me@host/shop"), plain_url("spark+sc://host:1")
     ('postgresql://me@host/shop', 'spark+sc://host:1')
@@ -84,7 +84,8 @@ def plain_url(url: str) -> str:
 
 
 def path_of_url(url: str) -> Path:
-    """Give the file that a URL such as `sqlite:///shop.db` names: three slashes before a relative path, four before an
+    """Return the file that a URL such as `sqlite:///shop.db` names: three slashes before a relative path, four before
+    an
     absolute one.
 
     >>> path_of_url("sqlite:///shop.db"), path_of_url("duckdb:////data/shop.duckdb")
@@ -108,7 +109,7 @@ def path_of_url(url: str) -> Path:
 
 
 def adbc_tables(connection: Any) -> Mapping[str, Any]:
-    """Give the tables and views of an ADBC connection by name, whole; those of several schemas as `schema.table`.
+    """Return the tables and views of an ADBC connection by name, whole; those of several schemas as `schema.table`.
 
     Raises:
         SourceError: there is none, or one cannot be read.

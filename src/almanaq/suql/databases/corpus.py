@@ -13,7 +13,7 @@ ROWS = 1000
 
 
 def database_corpus(database: Database, *, rows: int = ROWS) -> SourceTables:
-    """Give the relations that may be read, each with its first rows, when the iteration reaches it.
+    """Return the relations that may be read, each with its first rows, when the iteration reaches it.
 
     Raises:
         SourceError: there are relations, and none may be read.

@@ -146,7 +146,7 @@ def load_delimited(
 
 
 def _guess(dialect: Dialect, header: Header, reading: Reading) -> list[_Column]:
-    """Give what each column is probably made of."""
+    """Return what each column is probably made of."""
     rows = dialect.sample[:_GUESSED_ROWS]
     samples = [Counter(row[i] for row in rows if i < len(row) and row[i]) for i in range(len(header.names))]
     marks = [marks_of(sample) for sample in samples]
@@ -177,7 +177,7 @@ def _is_ordinary(cell: str, cast: _Cast) -> bool:
 
 
 def _source(path: Path, dialect: Dialect, width: int) -> str:
-    """Give DuckDB's reader of a file, with nothing left to guess."""
+    """Return DuckDB's reader of a file, with nothing left to guess."""
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
     file = file_literal(path.resolve())
     longest = min(max(path.stat().st_size, _SHORT_LINE), _LONGEST_LINE)
@@ -358,7 +358,7 @@ def _settle_texts(
 def _strange(
     connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[_Column], every: int
 ) -> list[tuple[int, int]]:
-    """Give for each column how many cells it has, and how many are too long or hold a word of no number or moment."""
+    """Return for each column how many cells it has, and how many are too long or hold a word of no number or moment."""
     if not columns:
         return []
     sums = ", ".join(

@@ -48,7 +48,7 @@ def open_documents(
 
 
 def _free(connection: duckdb.DuckDBPyConnection, place: tuple[str, str, str], name: str) -> str:
-    """Give a name that no table beside has."""
+    """Return a name that no table beside has."""
     query = "SELECT lower(table_name) FROM duckdb_tables() WHERE database_name = ? AND schema_name = ?"
     taken = {found for (found,) in connection.execute(query, list(place[:2])).fetchall()}
     number, candidate = 2, name
@@ -58,7 +58,7 @@ def _free(connection: duckdb.DuckDBPyConnection, place: tuple[str, str, str], na
 
 
 def _document_columns(connection: duckdb.DuckDBPyConnection, place: tuple[str, str, str]) -> list[str]:
-    """Give the columns of text that hold JSON objects and nothing else."""
+    """Return the columns of text that hold JSON objects and nothing else."""
     described = connection.execute(f"DESCRIBE {quote(*place)}").fetchall()
     found = []
     for name in (row[0] for row in described if row[1] == "VARCHAR"):
@@ -77,7 +77,7 @@ def _document_columns(connection: duckdb.DuckDBPyConnection, place: tuple[str, s
 
 
 def _widened(table: Any, name: str, opened: Opened, key: str) -> pa.Table:
-    """Give a table with the columns that its documents hold in the place of the documents."""
+    """Return a table with the columns that its documents hold in the place of the documents."""
     taken = {each.casefold() for each in table.column_names if each != name}
     columns: dict[str, Any] = {}
     for each in table.column_names:

@@ -104,7 +104,7 @@ class DuckDBDatabase:
                 connection.execute(f"SET GLOBAL {setting}")
 
     def catalog(self) -> Catalog:
-        """Give what the source holds, read once; raises SourceError when the schema file does not fit it."""
+        """Return what the source holds, read once; raises SourceError when the schema file does not fit it."""
         with self._lock:
             if self._catalog is None:
                 try:
@@ -219,7 +219,7 @@ def _enum_cast(name: str, column: Any) -> str:
 
 
 def _with_values(reader: CatalogReader, relation: Relation) -> Relation:
-    """Give the values that the rows hold to the ENUM columns that were declared without."""
+    """Return the values that the rows hold to the ENUM columns that were declared without."""
     columns = tuple(_complete(reader, relation, column) for column in relation.columns)
     return relation if columns == relation.columns else replace(relation, columns=columns)
 

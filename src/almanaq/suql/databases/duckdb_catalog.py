@@ -72,7 +72,7 @@ class CatalogReader:
     made: frozenset[tuple[str, str]] | None = None
 
     def read(self) -> Catalog:
-        """Give every table and view with columns, kinds, keys, foreign keys, row counts and samples."""
+        """Return every table and view with columns, kinds, keys, foreign keys, row counts and samples."""
         declared = (
             self._declared() if self.made is None else _Declared([(*place, None, True) for place in sorted(self.made)])
         )
@@ -91,7 +91,7 @@ class CatalogReader:
         return Catalog(sampled, broken=tuple(broken))
 
     def values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
-        """Give at most `limit` distinct values (elements, of an array) of a column of text, the commonest first."""
+        """Return at most `limit` distinct values (elements, of an array) of a column of text, the commonest first."""
         name = quote(column.name)
         source = f"SELECT {f'unnest({name})' if column.array else name} AS v FROM {quote(*relation.location)}"
         rows = self._rows(
@@ -115,7 +115,7 @@ class CatalogReader:
         return self.connection.execute(sql, [] if bare else [self.database]).fetchall()
 
     def _declared(self) -> _Declared:
-        """Give what DuckDB's own catalog says: the relations, and by their places the constraints and comments."""
+        """Return what DuckDB's own catalog says: the relations, and by their places the constraints and comments."""
         places = self._rows(
             "SELECT schema_name, table_name, comment, true FROM duckdb_tables()"
             " WHERE database_name = $1 AND NOT internal UNION ALL SELECT schema_name, view_name, comment, false"
@@ -155,7 +155,7 @@ class CatalogReader:
         return replace(relation, row_id="rowid", rows=rows, key=self._key(relation, constraints), foreign_keys=foreign)
 
     def _key(self, relation: Relation, constraints: list[tuple[Any, ...]]) -> tuple[str, ...]:
-        """Give the primary key, else the first unique one that is never null (UNIQUE admits nulls)."""
+        """Return the primary key, else the first unique one that is never null (UNIQUE admits nulls)."""
         for kind in ("PRIMARY KEY", "UNIQUE"):
             for constraint in constraints:
                 key = tuple(constraint[1])
@@ -164,7 +164,7 @@ class CatalogReader:
         return ()
 
     def _sampled(self, relation: Relation, *, infer_prose: bool) -> Relation:
-        """Give the relation with samples, and with inferred kinds where nothing was declared."""
+        """Return the relation with samples, and with inferred kinds where nothing was declared."""
         picked = ", ".join(_sample_expression(column) for column in relation.columns)
         sql = f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {SAMPLE_ROWS}"
         try:
@@ -183,7 +183,7 @@ class CatalogReader:
         return replace(relation, columns=tuple(columns))
 
     def _looked_at(self, sql: str) -> list[tuple[Any, ...]]:
-        """Give the rows of a view, which may take any time to compute, or none at all to begin with."""
+        """Return the rows of a view, which may take any time to compute, or none at all to begin with."""
         timer = threading.Timer(_LOOK_SECONDS, self.connection.interrupt)
         timer.start()
         try:
@@ -216,7 +216,7 @@ def _column(name: str, duck_type: Any, comment: str | None) -> Column:
 
 
 def _pg_type(duck_type: Any) -> str:
-    """Give the PostgreSQL name of a DuckDB type; nested types keep DuckDB's."""
+    """Return the PostgreSQL name of a DuckDB type; nested types keep DuckDB's."""
     if duck_type.id == "enum":
         return "text"
     if duck_type.id == "decimal":

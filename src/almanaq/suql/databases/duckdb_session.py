@@ -70,7 +70,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
         return self._batches(work)
 
     def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
-        """Give all rows of a SELECT, or a little more than `most_bytes` of them."""
+        """Return all rows of a SELECT, or a little more than `most_bytes` of them."""
         with self._statement() as cursor:
             _check_select(sql)
             if most_bytes is None:
@@ -103,7 +103,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
                 cursor.unregister("stored")
 
     def locate(self, name: str) -> tuple[str, ...]:
-        """Give catalog, schema and name of the temporary table `name`."""
+        """Return catalog, schema and name of the temporary table `name`."""
         return (self._work, "main", self._prefix + name)
 
     def _locks(self) -> list[Lock]:
@@ -182,7 +182,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
         return bool(busy)
 
     def _named(self, error: Exception) -> DatabaseError:
-        """Give the engine's error as ours: its first line, with temporary tables under the names the caller gave."""
+        """Return the engine's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, duckdb.InterruptException) or "INTERRUPT Error" in str(error):
             return self._stopped()
         if "Out of Memory Error" in str(error) or isinstance(error, MemoryError):
@@ -199,7 +199,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
 
 
 def _kind(error: Exception) -> type[BaseException]:
-    """Give DuckDB's class of an error; from a stream of Arrow it comes as another, with only its name in the text."""
+    """Return DuckDB's class of an error; from a stream of Arrow it comes as another, with only its name in the text."""
     named = str(error).partition(" Error:")[0].replace(" ", "") + "Exception"
     if named == "InvalidInputException":  # a value, as in a division by zero, which DuckDB puts beside syntax errors
         return duckdb.DataError
@@ -208,12 +208,12 @@ def _kind(error: Exception) -> type[BaseException]:
 
 
 def file_literal(path: object) -> str:
-    """Give a file's path as a string of SQL that names this file only, as no pattern of files."""
+    """Return a file's path as a string of SQL that names this file only, as no pattern of files."""
     return string_literal(_PATTERN.sub(r"[\g<0>]", str(path)))
 
 
 def plain(data: Any) -> Any:
-    """Give an Arrow table or batch with ENUMs, which DuckDB sends as dictionaries, as strings."""
+    """Return an Arrow table or batch with ENUMs, which DuckDB sends as dictionaries, as strings."""
     schema = pa.schema([pa.field(f.name, _plain_type(f.type), metadata=f.metadata) for f in data.schema])
     return data if schema == data.schema else data.cast(schema)
 

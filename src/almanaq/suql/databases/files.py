@@ -59,13 +59,13 @@ class _Load:
     typed: set[TableId] = field(default_factory=set)
 
     def reading(self, table_id: TableId) -> Reading:
-        """Give what the schema file says of how a table's file is to be read."""
+        """Return what the schema file says of how a table's file is to be read."""
         found = {name.casefold(): entry for name, entry in self.said.relations.items()}
         entry = found.get(f"{table_id.database}.{table_id.table}".casefold(), found.get(table_id.table.casefold()))
         return entry.as_reading() if entry is not None else _NOTHING
 
     def free(self, table_id: TableId) -> TableId:
-        """Give a table's name, with a number where another file has it already."""
+        """Return a table's name, with a number where another file has it already."""
         taken = {(each.database, each.table.casefold()) for each in self.reports}
         number, name = 2, table_id.table
         while (table_id.database, name.casefold()) in taken:
@@ -113,7 +113,7 @@ def open_files(
 
 
 def read_table(path: Path) -> tuple[Any, LoadReport]:
-    """Give one file of rows as an Arrow table with its cells typed, and how they were read; of several the first."""
+    """Return one file of rows as an Arrow table with its cells typed, and how they were read; of several the first."""
     with closing(open_files(path)) as database:
         first = next(report for report in database.reports if report.table)
         relation = next(r for r in database.catalog().relations if r.location[-1] == first.table)
@@ -165,7 +165,7 @@ def _tolerant(load: _Load, file: str, work: Callable[[], None]) -> None:
 
 
 def _renamed(entry: RelationSchema, table_id: tuple[str, str], names: Mapping[tuple[str, str], str]) -> RelationSchema:
-    """Give what is declared of a table with other tables under the names that queries use."""
+    """Return what is declared of a table with other tables under the names that queries use."""
     place = table_id[0]
     keys = tuple((own, names.get((place, other), other), theirs) for own, other, theirs in entry.foreign_keys)
     return replace(entry, foreign_keys=keys)
@@ -212,7 +212,7 @@ def _load_json(load: _Load, found: FoundFile) -> None:
 
 
 def _with_parent(entry: RelationSchema, table: Opened, ids: Mapping[str, TableId]) -> RelationSchema:
-    """Give what is known of a table of records with its key, and the table whose lists it is made of."""
+    """Return what is known of a table of records with its key, and the table whose lists it is made of."""
     own, parent, theirs = table.parent or ("", "", "")
     foreign = (((own,), ids[parent].table, (theirs,)),) if table.parent else ()
     return replace(entry, key=(table.key,) if table.key else (), foreign_keys=foreign)

@@ -12,12 +12,12 @@ from almanaq.suql.catalog.relations import alike_but_for_case
 
 
 def is_frame(value: object) -> bool:
-    """Say whether a value is a table of some library."""
+    """Return whether a value is a table of some library."""
     return any(hasattr(value, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "iloc")) or _is_lazy(value)
 
 
 def as_arrow(name: str, table: Any) -> pa.Table:
-    """Give a table as Arrow: one of Arrow, pandas or polars, a mapping of columns, or what streams Arrow.
+    """Return a table as Arrow: one of Arrow, pandas or polars, a mapping of columns, or what streams Arrow.
 
     A pandas index that has a name becomes a column; one without is left out.
 
@@ -65,7 +65,7 @@ def _is_lazy(value: object) -> bool:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Give a table without views and types of libraries' own, which DuckDB does not take everywhere."""
+    """Return a table without views and types of libraries' own, which DuckDB does not take everywhere."""
     fields = [pa.field(f.name, _plain_type(f.type), f.nullable) for f in table.schema]
     if all(new.type == old.type for new, old in zip(fields, table.schema, strict=True)):
         return table

@@ -59,7 +59,7 @@ class Facts:
 
 
 def read_facts(dialect: str, rows: Rows) -> Facts:
-    """Give what the catalogs of MySQL and ClickHouse tell; of other engines the schema file has to."""
+    """Return what the catalogs of MySQL and ClickHouse tell; of other engines the schema file has to."""
     columns = {"mysql": _MYSQL_COLUMNS, "clickhouse": _CLICKHOUSE_COLUMNS}.get(dialect)
     if columns is None:
         return Facts()
@@ -97,7 +97,7 @@ class IbisCatalogReader:
         return RelationQueries(self.rows, self.dialect)
 
     def read(self) -> Catalog:
-        """Give every table and view, with kinds inferred where no comment declares any."""
+        """Return every table and view, with kinds inferred where no comment declares any."""
         facts = read_facts(self.dialect, self.rows)
         relations = [self._relation(name, facts) for name in sorted(self.backend.list_tables())]
         declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
@@ -117,7 +117,7 @@ class IbisCatalogReader:
 
 
 def pg_type(type_: Any) -> str:
-    """Give the PostgreSQL name of an ibis type; of one that has none, ibis's own name, whose values come as text."""
+    """Return the PostgreSQL name of an ibis type; of one that has none, ibis's own name, whose values come as text."""
     kind = type(type_).__name__
     if kind == "Decimal":
         return f"numeric({type_.precision},{type_.scale or 0})" if type_.precision else "numeric"

@@ -44,7 +44,10 @@ class IbisDatabase:
         self._give_back(self._link(first), True)
 
     def catalog(self) -> Catalog:
-        """Give the tables of the current database, read once; raises SourceError when the schema file does not fit."""
+        """Return the tables of the current database, read once.
+
+        Raises SourceError when the schema file does not fit.
+        """
         with self._lock:
             known = self._catalog
         if known is None:
@@ -153,7 +156,7 @@ def _ibis(scheme: str) -> Any:
 
 
 def _engine(backend: Any) -> Engine:
-    """Give what is known of the engine behind a backend: MariaDB answers to MySQL's name."""
+    """Return what is known of the engine behind a backend: MariaDB answers to MySQL's name."""
     engine = find_engine(backend.name)
     if engine.dialect == "mysql" and "mariadb" in backend.con.get_server_info().lower():
         return MARIADB
@@ -161,7 +164,7 @@ def _engine(backend: Any) -> Engine:
 
 
 def _runner(backend: Any) -> Callable[[str], Any]:
-    """Give what runs a SELECT; MySQL's driver is asked not to bring all its rows before the first is read."""
+    """Return what runs a SELECT; MySQL's driver is asked not to bring all its rows before the first is read."""
     if backend.name != "mysql" or find_spec("MySQLdb") is None:
         run: Callable[[str], Any] = backend.raw_sql
         return run
@@ -176,7 +179,7 @@ def _runner(backend: Any) -> Callable[[str], Any]:
 
 
 def _canceller(backend: Any, connect: Callable[[], Any]) -> Callable[[], None]:
-    """Give what stops the statement that runs on a backend; where its driver cannot, the deadline has to."""
+    """Return what stops the statement that runs on a backend; where its driver cannot, the deadline has to."""
     if backend.name == "postgres":
         backend.con.autocommit = True  # an error leaves the temporary tables alone
         return lambda: backend.con.cancel_safe(timeout=5)

@@ -36,7 +36,7 @@ class Engine:
 
 
 def _mysql(collation: str, deadline: str) -> Engine:
-    """Give MySQL or MariaDB: each has only its own collation by bytes in which trailing blanks count."""
+    """Return MySQL or MariaDB: each has only its own collation by bytes in which trailing blanks count."""
     return Engine(
         "mysql",
         temporary="CREATE TEMPORARY TABLE {name} AS {query}",
@@ -92,7 +92,7 @@ ENGINES = {
 
 
 def find_engine(name: str) -> Engine:
-    """Give what is known of an engine by ibis's name; raises UnsupportedError for one of which nothing is known.
+    """Return what is known of an engine by ibis's name; raises UnsupportedError for one of which nothing is known.
 
     A query means the same on every engine (semantics 7); of another engine nobody has said how it divides integers,
     compares text or orders NULLs.

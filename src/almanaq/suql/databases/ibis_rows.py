@@ -29,7 +29,10 @@ _TYPES: dict[type, pa.DataType] = {
 
 
 def to_batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    """Give rows as Arrow; a column without a value has the type of NULL, values that Arrow has no type for are text."""
+    """Return rows as Arrow.
+
+    A column without a value has the type of NULL, values that Arrow has no type for are text.
+    """
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     return pa.record_batch([_array(values) for values in columns], names=list(names))
 
@@ -47,7 +50,7 @@ def _array(values: Sequence[Any]) -> pa.Array:
 
 
 def _type(kinds: set[type], values: Sequence[Any]) -> pa.DataType:
-    """Give the Arrow type that holds values of these kinds."""
+    """Return the Arrow type that holds values of these kinds."""
     if len(kinds) == 1 and (found := _TYPES.get(next(iter(kinds)))) is not None:
         wide = found == pa.int64() and any(v is not None and not -(2**63) <= v < 2**63 for v in values)
         return pa.decimal128(38, 0) if wide else found
@@ -76,7 +79,7 @@ def _plain(value: Any, type_: pa.DataType) -> Any:
 
 
 def read(result: Any, most_bytes: int | None, stop: Callable[[], None]) -> pa.RecordBatch:
-    """Give the rows of a driver's result; beyond so many bytes, stop it and give those that were read."""
+    """Return the rows of a driver's result; beyond so many bytes, stop it and give those that were read."""
     names, following = reader(result)
     rows: list[tuple[Any, ...]] = []
     held = 0
@@ -92,7 +95,7 @@ def read(result: Any, most_bytes: int | None, stop: Callable[[], None]) -> pa.Re
 
 
 def reader(result: Any) -> tuple[list[str], Callable[[int | None], list[tuple[Any, ...]]]]:
-    """Give the column names of a driver's result, and what gives its next rows (None: all)."""
+    """Return the column names of a driver's result, and what gives its next rows (None: all)."""
     if hasattr(result, "fetchmany"):
         names = [column[0] for column in result.description or ()]
         return names, lambda size: list(result.fetchall() if size is None else result.fetchmany(size))

@@ -97,7 +97,7 @@ class IbisSession(InterruptibleSession):
         return self._pages(name, batch_rows, started)
 
     def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
-        """Give all rows of a SELECT, or a little more than `most_bytes` of them; some drivers bring all first."""
+        """Return all rows of a SELECT, or a little more than `most_bytes` of them; some drivers bring all first."""
         self._check_select(sql)
         with self._step(self._interrupts):
             self._limit_time()
@@ -136,7 +136,7 @@ class IbisSession(InterruptibleSession):
             self._execute(f"INSERT INTO {self._place(name)} VALUES {values}")
 
     def locate(self, name: str) -> tuple[str, ...]:
-        """Give the name of the temporary table `name` on this connection."""
+        """Return the name of the temporary table `name` on this connection."""
         return (self._prefix + name,)
 
     @property
@@ -246,7 +246,7 @@ class IbisSession(InterruptibleSession):
                     self._busy = None
 
     def _named(self, error: Exception, started: int) -> DatabaseError:
-        """Give an engine's error as ours: its first line, with temporary tables under the names the caller gave."""
+        """Return an engine's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, DatabaseError):
             return error
         if started != self._interrupts or self._is_late(nearly=True):
@@ -267,7 +267,7 @@ class IbisSession(InterruptibleSession):
             return True
 
     def _check_select(self, sql: str) -> exp.Query:
-        """Give the tree of a text; raise an error unless it is one SELECT that changes nothing."""
+        """Return the tree of a text; raise an error unless it is one SELECT that changes nothing."""
         try:
             trees = [tree for tree in sqlglot.parse(sql, read=self._engine.dialect) if tree is not None]
         except (sqlglot.errors.SqlglotError, *MISREAD) as error:
@@ -306,7 +306,7 @@ class IbisSession(InterruptibleSession):
         self._written[name] = (without_variables(select) if dialect == "databricks" else select).sql(dialect)
 
     def _with_written(self, sql: str) -> str:
-        """Give a statement with the tables that it names and that are no tables anywhere."""
+        """Return a statement with the tables that it names and that are no tables anywhere."""
         named = [name for name in self._written if self._place(name) in sql]
         if not named:
             return sql
@@ -339,7 +339,7 @@ class IbisSession(InterruptibleSession):
 
 
 def _numbered(tree: exp.Query) -> exp.Select | None:
-    """Give a query with its rows numbered in its own order; None where that order cannot be told from outside."""
+    """Return a query with its rows numbered in its own order; None where that order cannot be told from outside."""
     order = tree.args.get("order")
     grouped = any(tree.args.get(key) for key in ("group", "distinct", "limit", "offset", "having", "windows"))
     plain = isinstance(tree, exp.Select) and not grouped and not tree.find(exp.AggFunc, exp.Window)

@@ -30,7 +30,7 @@ class _Table:
 def infer_keys(
     connection: duckdb.DuckDBPyConnection, database: str, declared: Mapping[Place, RelationSchema]
 ) -> dict[Place, RelationSchema]:
-    """Give what is declared of some tables with the keys that their names suggest and their rows bear out.
+    """Return what is declared of some tables with the keys that their names suggest and their rows bear out.
 
     A key is a column called so (`id`, `order_id` of `orders`), or a first column that another table has under the same
     name, unique and never null. A column refers to it that is called `order_id` too, or `order`, and holds no value
@@ -59,7 +59,7 @@ def infer_keys(
 def _tables(
     connection: duckdb.DuckDBPyConnection, database: str, declared: Mapping[Place, RelationSchema]
 ) -> list[_Table]:
-    """Give the tables, no views: those are read in place, and looking for keys would read all of them."""
+    """Return the tables, no views: those are read in place, and looking for keys would read all of them."""
     columns: dict[Place, dict[str, str]] = {}
     for schema, table, column, type_ in connection.execute(
         "SELECT c.schema_name, c.table_name, column_name, c.data_type FROM duckdb_columns() c JOIN duckdb_tables() t"
@@ -71,7 +71,7 @@ def _tables(
 
 
 def _with_key(connection: duckdb.DuckDBPyConnection, database: str, table: _Table, entry: RelationSchema) -> _Table:
-    """Give a table with the column that may be its key: one called so, else its first."""
+    """Return a table with the column that may be its key: one called so, else its first."""
     if entry.key:
         return replace(table, key=entry.key[0] if len(entry.key) == 1 else "")
     called = [name for name in table.columns if _tells(name, table)]
@@ -89,7 +89,7 @@ def _tells(name: str, table: _Table) -> bool:
 
 
 def _referring(table: _Table, other: _Table) -> str:
-    """Give the column of a table that is called as the key of another is, "" where there is none."""
+    """Return the column of a table that is called as the key of another is, "" where there is none."""
     if not other.key or other is table or len(other.columns) < 2 or other.place[0] != table.place[0]:
         return ""
     key, single = words_of(other.key), (*other.words[:-1], singular(other.words[-1])) if other.words else ()

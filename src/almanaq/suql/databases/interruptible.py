@@ -90,7 +90,7 @@ class InterruptibleSession(ABC):
         self.interrupt()
 
     def _is_late(self, *, nearly: bool = False) -> bool:
-        """Say whether the deadline is over; `nearly`: by the clock of an engine that ends its work itself."""
+        """Return whether the deadline is over; `nearly`: by the clock of an engine that ends its work itself."""
         now = time.monotonic() + (_ENGINES_CLOCK_SECONDS if nearly else 0.0)
         return self._expired or (self._ends is not None and now >= self._ends)
 
@@ -124,7 +124,7 @@ class MultiStreamSession(InterruptibleSession, Generic[W]):
 
     @abstractmethod
     def _new_work(self) -> W:
-        """Give what a statement or a stream needs; the state is locked."""
+        """Return what a statement or a stream needs; the state is locked."""
 
     def _begin(self) -> W:
         with self._state:

@@ -61,7 +61,7 @@ class KeptTables:
     most_bytes: int = DEFAULT_MEGABYTES << 20
 
     def open(self, key: str) -> tuple[duckdb.DuckDBPyConnection, Loaded] | None:
-        """Give a connection with the tables attached as `files`, and what was found out; None where none are kept."""
+        """Return a connection with the tables attached as `files`, and what was found out; None where none are kept."""
         path = self._path(key)
         if not path.is_file():
             return None
@@ -130,7 +130,7 @@ class KeptTables:
             total -= size
 
     def stats(self) -> tuple[int, int]:
-        """Give how many sources are kept, and their size in bytes."""
+        """Return how many sources are kept, and their size in bytes."""
         sizes = [path.stat().st_size for path in self.folder.glob("*.duckdb")]
         return len(sizes), sum(sizes)
 
@@ -145,7 +145,7 @@ class KeptTables:
         return self.folder / f"{key}.duckdb"
 
     def _beside(self, key: str) -> Path:
-        """Give the file that says how the tables of another were read; it is moved into place before that one."""
+        """Return the file that says how the tables of another were read; it is moved into place before that one."""
         return self.folder / f"{key}.json"
 
     def _drop(self, path: Path) -> None:
@@ -154,21 +154,21 @@ class KeptTables:
 
 
 def tables_folder() -> Path:
-    """Give the folder of the user's kept tables."""
+    """Return the folder of the user's kept tables."""
     from almanaq.models.vector_store import default_cache_folder
 
     return default_cache_folder() / "tables"
 
 
 def kept_tables() -> KeptTables | None:
-    """Give the kept tables of the user: at most ALMANAQ_KEEP_TABLES megabytes, None where that is 0."""
+    """Return the kept tables of the user: at most ALMANAQ_KEEP_TABLES megabytes, None where that is 0."""
     said = os.environ.get("ALMANAQ_KEEP_TABLES", "")
     megabytes = int(said) if said.isdigit() else DEFAULT_MEGABYTES
     return KeptTables(tables_folder(), megabytes << 20) if megabytes else None
 
 
 def fingerprint(listing: Listing, said: Schema) -> str:
-    """Give what tells the content of a source from any other: its files' names, sizes, times and ends."""
+    """Return what tells the content of a source from any other: its files' names, sizes, times and ends."""
     digest = hashlib.sha256(f"{VERSION} {duckdb.__version__}".encode())
     digest.update(repr([(name, entry.as_reading()) for name, entry in said.relations.items()]).encode())
     digest.update(repr([str(problem) for problem in listing.problems]).encode())
@@ -180,7 +180,7 @@ def fingerprint(listing: Listing, said: Schema) -> str:
 
 
 def sqlite_fingerprint(files: Mapping[str, Path]) -> str:
-    """Give what tells the content of some SQLite files, by the schemas of their tables, from any other."""
+    """Return what tells the content of some SQLite files, by the schemas of their tables, from any other."""
     digest = hashlib.sha256(f"{VERSION} {duckdb.__version__} SQLite".encode())
     _add_databases(digest, files)
     return digest.hexdigest()
@@ -208,12 +208,12 @@ def _add(digest: _Digest, called: str, path: Path) -> None:
 
 
 def _summed(text: str) -> str:
-    """Give a text with its hash in a line before it; the tables' own file has checksums of its own."""
+    """Return a text with its hash in a line before it; the tables' own file has checksums of its own."""
     return f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}"
 
 
 def _whole(summed: str) -> str:
-    """Give the text behind its hash. Raises ValueError where it is not the one that was written."""
+    """Return the text behind its hash. Raises ValueError where it is not the one that was written."""
     text = summed.partition("\n")[2]
     if _summed(text) != summed:
         raise ValueError("it does not hold what was written")
@@ -235,7 +235,7 @@ def _written(loaded: Loaded) -> dict[str, Any]:
 
 
 def _decoded(found: dict[str, Any]) -> Loaded:
-    """Give what loading found out from its JSON form."""
+    """Return what loading found out from its JSON form."""
     reports = tuple(
         LoadReport(
             each["table"],
@@ -259,7 +259,7 @@ def _decoded(found: dict[str, Any]) -> Loaded:
 
 
 def _kept_relation(entry: dict[str, Any]) -> Relation:
-    """Give a relation from its JSON form."""
+    """Return a relation from its JSON form."""
     columns = tuple(
         Column(**{**c, "kind": ColumnKind(c["kind"]), "values": tuple(c["values"]), "samples": tuple(c["samples"])})
         for c in entry["columns"]

@@ -69,7 +69,7 @@ def close(connection: Closed, busy: type[Exception]) -> None:
 
 
 def work_was_left(*, but: threading.Thread | None = None) -> bool:
-    """Say whether an engine still works on what was stopped: a process that ends would wait for it."""
+    """Return whether an engine still works on what was stopped: a process that ends would wait for it."""
     return any(thread.is_alive() for thread in _left if thread is not but)
 
 
@@ -82,7 +82,7 @@ def _leave(finish: Callable[[], None]) -> threading.Thread:
 
 
 def helped(thread: Kind) -> Kind:
-    """Give a thread that holds what is an engine's: the interpreter's exit waits a moment for it, and no longer."""
+    """Return a thread that holds what is an engine's: the interpreter's exit waits a moment for it, and no longer."""
     thread.daemon = True
     with _guard:
         if not _helpers:

@@ -56,7 +56,7 @@ def open_loaded(
     lock: Work = _nothing,
     held: object = None,
 ) -> DuckDBDatabase:
-    """Give the database of the tables that `load` makes in DATABASE, or that were kept of it.
+    """Return the database of the tables that `load` makes in DATABASE, or that were kept of it.
 
     Args:
         lock: says what files the engine may read from then on; none by itself.

@@ -159,7 +159,7 @@ def _open_url(url: str, schema: Schema | None) -> Database:
 
 
 def _added(scheme: str, url: str, schema: Schema | None) -> Database | None:
-    """Give the database that another package opens for a scheme (`almanaq.databases`), None where none does."""
+    """Return the database that another package opens for a scheme (`almanaq.databases`), None where none does."""
     from almanaq.plugins import call_plugin
     from almanaq.suql.databases.protocols import Database
 

@@ -33,7 +33,7 @@ class _Opening(threading.Thread):
 
 
 def open_within(work: Callable[[], Opened], seconds: float | None) -> Opened:
-    """Give what `work` opens.
+    """Return what `work` opens.
 
     Raises:
         DeadlineExceeded: it takes more than so many seconds; None: it may take any time.
@@ -62,7 +62,7 @@ def open_within(work: Callable[[], Opened], seconds: float | None) -> Opened:
 
 
 def _wait(started: float, seconds: float | None, cancellation: ReadCancellation) -> float | None:
-    """Give how long to wait until the deadline may be over."""
+    """Return how long to wait until the deadline may be over."""
     if seconds is None:
         return None
     return max(_LOOK_SECONDS, started + seconds + cancellation.granted - time.monotonic())

@@ -13,7 +13,7 @@ MOST_SPILLED = "16GB"
 
 
 def own_instance() -> duckdb.DuckDBPyConnection:
-    """Give a connection to a new instance in memory, whose spilled rows are out of the sight of others."""
+    """Return a connection to a new instance in memory, whose spilled rows are out of the sight of others."""
     connection = duckdb.connect()
     folder = str(own_temporary() / str(os.getpid())).replace("'", "''")  # which is made where something is spilled
     connection.execute(f"SET GLOBAL temp_directory = '{folder}'; SET GLOBAL max_temp_directory_size = '{MOST_SPILLED}'")

@@ -60,7 +60,7 @@ def lock_paths(connection: duckdb.DuckDBPyConnection, listing: Listing) -> None:
 
 
 def _unpacked(connection: duckdb.DuckDBPyConnection, source: str, described: Any, rows: int) -> int:
-    """Give about how many bytes the columns of a file take as a table; text that is kept once is looked at once."""
+    """Return about how many bytes the columns of a file take as a table; text that is kept once is looked at once."""
     sized = {"VARCHAR": "strlen({})", "BLOB": "octet_length({})"}
     texts = [sized[str(entry[1])].format(quote(entry[0])) for entry in described if str(entry[1]) in sized]
     fixed = 8 * rows * len(described)

@@ -55,7 +55,7 @@ class PostgresDatabase:
             self._round_trip = time.monotonic() - started
 
     def catalog(self) -> Catalog:
-        """Give what the user may read, read once; raises SourceError when the schema file does not fit it."""
+        """Return what the user may read, read once; raises SourceError when the schema file does not fit it."""
         with self._lock:
             if self._catalog is None:
                 with self._asking(f"read the catalog of {self.name}") as connection:

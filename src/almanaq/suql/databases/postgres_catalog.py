@@ -122,7 +122,9 @@ class _Found:
     some: bool
 
     def row_id(self) -> str | None:
-        """Give what tells rows apart within a snapshot: addresses, which only one with a right to all columns sees."""
+        """Return what tells rows apart within a snapshot: addresses, which only one with a right to
+        all columns sees.
+        """
         if self.kind not in ("r", "p", "m") or self.far or not self.whole:
             return None
         return _ADDRESS_IN_PART if self.parted or self.kind == "p" else _ADDRESS
@@ -135,7 +137,7 @@ class CatalogReader:
     connection: Connection
 
     def read(self) -> Catalog:
-        """Give every table and view that may be read, and the names of the others.
+        """Return every table and view that may be read, and the names of the others.
 
         A relation whose rows cannot be looked at (a view that fails, a table that is locked) is there without samples.
         """
@@ -196,7 +198,7 @@ class CatalogReader:
         return not self._rows(f"{faults} LIMIT 1")
 
     def with_enum_values(self, relation: Relation) -> Relation:
-        """Give the values that the rows hold to the ENUM columns that were declared without."""
+        """Return the values that the rows hold to the ENUM columns that were declared without."""
         return replace(relation, columns=tuple(self._with_values(relation, c) for c in relation.columns))
 
     def _with_values(self, relation: Relation, column: Column) -> Column:
@@ -225,7 +227,7 @@ class CatalogReader:
         self.connection.commit()  # so that a rollback leaves the limit as it is
 
     def _columns(self, oids: list[int]) -> tuple[dict[int, list[Column]], dict[int, set[str]]]:
-        """Give the columns of each relation, and the names of those that may be null."""
+        """Return the columns of each relation, and the names of those that may be null."""
         values: dict[int, tuple[str, ...]] = {}
         for oid, label in self._rows(_ENUMS):
             values[oid] = (*values.get(oid, ()), label)
@@ -241,7 +243,9 @@ class CatalogReader:
         return columns, nullable
 
     def _looked_at(self, found: _Found, relation: Relation, *, infer: bool) -> Relation:
-        """Give the relation with its rows counted, with samples, and with inferred kinds where nothing was declared."""
+        """Return the relation with its rows counted, with samples, and with inferred kinds where
+        nothing was declared.
+        """
         try:
             relation = self._sampled(relation, infer=infer)
         except driver().Error as error:
@@ -280,13 +284,13 @@ class CatalogReader:
 
 
 def _type(written: str) -> str:
-    """Give a type's short name: `varchar(20)` is text, `timestamp(3) without time zone` is timestamp."""
+    """Return a type's short name: `varchar(20)` is text, `timestamp(3) without time zone` is timestamp."""
     name = _DIGITS.sub(r"\1", written)
     return _TYPES.get(name, name)
 
 
 def _key(constraints: Iterable[tuple[Any, ...]], readable: set[str], nullable: set[str]) -> tuple[str, ...]:
-    """Give the primary key, else the first unique one none of whose columns may be null."""
+    """Return the primary key, else the first unique one none of whose columns may be null."""
     for kind in ("p", "u"):
         for _, found, own, *_ in constraints:
             if found == kind and not nullable & set(own) and readable >= set(own):

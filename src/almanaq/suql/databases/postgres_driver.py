@@ -39,7 +39,7 @@ _OWN_ARRAYS = """
 
 
 def driver() -> Any:
-    """Give the module psycopg; raises MissingExtraError where it is not installed."""
+    """Return the module psycopg; raises MissingExtraError where it is not installed."""
     try:
         import psycopg
     except ImportError as error:
@@ -48,7 +48,7 @@ def driver() -> Any:
 
 
 def connect(url: str) -> Connection:
-    """Give a connection whose values of types without an Arrow type come as text.
+    """Return a connection whose values of types without an Arrow type come as text.
 
     Raises:
         SourceError: no server, no such database, wrong user or password, an old server; the password is not printed.
@@ -89,12 +89,12 @@ def settle_texts(connection: Connection) -> None:
 
 
 def has_settled_texts(connection: Connection) -> bool:
-    """Say whether '…' is read as the standard has it; the server tells of every change of that by itself."""
+    """Return whether '…' is read as the standard has it; the server tells of every change of that by itself."""
     return connection.info.parameter_status(_STANDARD_TEXTS) == "on"
 
 
 def is_alive(connection: Connection) -> bool:
-    """Say whether a connection that lay idle was not lost, as far as can be told without asking the server."""
+    """Return whether a connection that lay idle was not lost, as far as can be told without asking the server."""
     try:
         for _ in range(2):  # first its last words, then the end
             connection.pgconn.consume_input()
@@ -119,7 +119,7 @@ class ArrayType:
 
 
 def read_arrays(connection: Connection) -> tuple[ArrayType, ...]:
-    """Give the array types of a database's own, but those of its tables' rows."""
+    """Return the array types of a database's own, but those of its tables' rows."""
     return tuple(ArrayType(*row) for row in connection.execute(_OWN_ARRAYS).fetchall())
 
 
@@ -147,7 +147,7 @@ def check_version(number: int) -> None:
 
 @cache
 def _interval_loader() -> type[Loader]:
-    """Give what reads an interval as Arrow has it: a month is not 30 days, and a day not 24 hours."""
+    """Return what reads an interval as Arrow has it: a month is not 30 days, and a day not 24 hours."""
     from psycopg.adapt import Loader
     from pyarrow import MonthDayNano
 
@@ -168,7 +168,7 @@ def _interval_loader() -> type[Loader]:
 
 
 def _parsed_password(url: str) -> str:
-    """Give the password that libpq finds in a URL or in its own form, `host=… password='…'`; "" for none."""
+    """Return the password that libpq finds in a URL or in its own form, `host=… password='…'`; "" for none."""
     with suppress(driver().Error):
         return str(driver().conninfo.conninfo_to_dict(url).get("password") or "")
     return ""

@@ -43,7 +43,7 @@ _KINDS = {"a": "an aggregate", "w": "a window function", "p": "a procedure"}
 
 
 def functions_of_database(ask: Ask, shadowed: Collection[str]) -> tuple[OwnFunction, ...]:
-    """Give the functions that the role finds by their bare names, under names that nothing else has.
+    """Return the functions that the role finds by their bare names, under names that nothing else has.
 
     Args:
         shadowed: names of the system that the database has functions of, too: a body that says one calls nobody
@@ -76,7 +76,7 @@ def _function(name: str, overloads: list[tuple[Any, ...]], shadowed: Collection[
 
 
 def _computes(body: str, shadowed: Collection[str]) -> bool:
-    """Say whether a body in SQL is one SELECT or VALUES of its arguments that a query could be made of itself."""
+    """Return whether a body in SQL is one SELECT or VALUES of its arguments that a query could be made of itself."""
     if _BY_CHANCE.search(body) or any(name in body.lower() for name in shadowed):
         return False
     try:

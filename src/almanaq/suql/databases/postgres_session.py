@@ -126,7 +126,7 @@ class PostgresSession(MultiStreamSession[Work]):
         return self._batches(work, name, first, size, following, batch_rows)
 
     def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
-        """Give all rows of a SELECT, or a little more than `most_bytes` of them."""
+        """Return all rows of a SELECT, or a little more than `most_bytes` of them."""
         self._check(sql)
         work = self._begin()
         try:
@@ -166,7 +166,7 @@ class PostgresSession(MultiStreamSession[Work]):
                     copy.write_row(row)
 
     def locate(self, name: str) -> tuple[str, ...]:
-        """Give schema and name of the temporary table `name`."""
+        """Return schema and name of the temporary table `name`."""
         return ("pg_temp", self._prefix + name)
 
     def _needs_insistence(self) -> bool:
@@ -205,7 +205,7 @@ class PostgresSession(MultiStreamSession[Work]):
         return costs is not None and float(costs[1]) > float(costs[2]) / 2
 
     def _next_size(self, size: int, most: int, started: float) -> int:
-        """Give how many rows to fetch after so many, which were asked for at a moment."""
+        """Return how many rows to fetch after so many, which were asked for at a moment."""
         return min(2 * size, most) if time.monotonic() - started < self._quick else min(size, most)
 
     def _batches(
@@ -279,7 +279,7 @@ class PostgresSession(MultiStreamSession[Work]):
                 self._recover()
 
     def _before(self, *, write: bool) -> list[str]:
-        """Give what has to be said before a statement, in one message with it."""
+        """Return what has to be said before a statement, in one message with it."""
         begin = self._status() == "IDLE"
         said = [part.format(mode="READ ONLY" if self._standby else "READ WRITE") for part in _BEGIN if begin]
         if self._ends is not None:
@@ -312,7 +312,7 @@ class PostgresSession(MultiStreamSession[Work]):
             return False
 
     def _named(self, error: Exception) -> DatabaseError:
-        """Give the server's error as ours: its first line, with temporary tables under the names the caller gave."""
+        """Return the server's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, driver().errors.QueryCanceled):
             return self._stopped()
         said = first_line(error).replace(self._prefix, "")

@@ -47,7 +47,7 @@ _WRITTEN = (
 
 
 def to_batch(description: Sequence[Any], rows: Sequence[Sequence[Any]], elements: Mapping[int, int]) -> pa.RecordBatch:
-    """Give the rows of a cursor as Arrow; types that Arrow has no name for come as text.
+    """Return the rows of a cursor as Arrow; types that Arrow has no name for come as text.
 
     A numeric without declared digits has those that its values need; an array has as many dimensions as its values.
 
@@ -60,14 +60,14 @@ def to_batch(description: Sequence[Any], rows: Sequence[Sequence[Any]], elements
 
 
 def size_of(value: Any) -> int:
-    """Give about how many bytes a value takes as Arrow."""
+    """Return about how many bytes a value takes as Arrow."""
     if isinstance(value, list | tuple):
         return sum(map(size_of, value))
     return len(value) if isinstance(value, str | bytes) else 8
 
 
 def to_table(description: Sequence[Any], batches: Sequence[pa.RecordBatch], elements: Mapping[int, int]) -> pa.Table:
-    """Give the rows of batches of one result, with the types that they would have together."""
+    """Return the rows of batches of one result, with the types that they would have together."""
     if all(batch.schema == batches[0].schema for batch in batches):
         return pa.Table.from_batches(batches)
     columns = []
@@ -82,14 +82,14 @@ def to_table(description: Sequence[Any], batches: Sequence[pa.RecordBatch], elem
 
 
 def _as_read(value: Any) -> Any:
-    """Give a value of a numeric, which one batch has as a decimal and another as a float, as the driver gave it."""
+    """Return a value of a numeric, which one batch has as a decimal and another as a float, as the driver gave it."""
     if isinstance(value, list):
         return [_as_read(part) for part in value]
     return Decimal(repr(value)) if isinstance(value, float) else value
 
 
 def sql_type(type_: pa.DataType) -> str:
-    """Give PostgreSQL's name of an Arrow type; raises UnsupportedError when it has none."""
+    """Return PostgreSQL's name of an Arrow type; raises UnsupportedError when it has none."""
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return sql_type(type_.value_type) + "[]"
     if pa.types.is_dictionary(type_):
@@ -118,14 +118,14 @@ def _array(column: Any, values: list[Any], elements: Mapping[int, int]) -> Any:
 
 @cache
 def _own_elements() -> dict[int, int]:
-    """Give the id of the elements' type of each array type of PostgreSQL's own."""
+    """Return the id of the elements' type of each array type of PostgreSQL's own."""
     from psycopg.postgres import types
 
     return {info.array_oid: info.oid for info in types if info.array_oid}
 
 
 def _scalar(oid: int, column: Any, values: list[Any]) -> tuple[pa.DataType, Callable[[Any], Any] | None]:
-    """Give the Arrow type of values of a type, and what each has to be made before (None: nothing)."""
+    """Return the Arrow type of values of a type, and what each has to be made before (None: nothing)."""
     if oid == _NUMERIC:
         if any(v is not None and not v.is_finite() for v in values):  # Arrow's decimals have no NaN
             return pa.float64(), float
@@ -135,7 +135,7 @@ def _scalar(oid: int, column: Any, values: list[Any]) -> tuple[pa.DataType, Call
 
 
 def _depth(value: Any) -> int:
-    """Give the number of dimensions of an array, 0 of an empty one: it may stand beside any."""
+    """Return the number of dimensions of an array, 0 of an empty one: it may stand beside any."""
     return 1 + _depth(value[0]) if isinstance(value, list) and value else 0
 
 
@@ -154,7 +154,7 @@ def _each(value: Any, plain: Callable[[Any], Any]) -> Any:
 
 
 def _decimal(column: Any, values: list[Decimal | None]) -> pa.DataType:
-    """Give the decimal type that a column declares, else the least wide that holds its values."""
+    """Return the decimal type that a column declares, else the least wide that holds its values."""
     if column.precision and column.precision <= _MOST_DIGITS and column.scale is not None and column.scale >= 0:
         return (
             pa.decimal128(column.precision, column.scale)

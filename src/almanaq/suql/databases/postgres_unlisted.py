@@ -45,7 +45,7 @@ _DEFINITIONS = """
 
 
 def unlisted_relations(ask: Ask, columnless: list[Relation], path: list[str], *, hidden: bool) -> tuple[Relation, ...]:
-    """Give sequences, tables without columns, and what catalogs tell of types.
+    """Return sequences, tables without columns, and what catalogs tell of types.
 
     Args:
         hidden: whether there are relations that the role may not read: their rows' types and ENUMs would be told of.
@@ -58,7 +58,7 @@ def unlisted_relations(ask: Ask, columnless: list[Relation], path: list[str], *,
 
 
 def view_definitions(ask: Ask, names: Mapping[int, str]) -> tuple[Definition, ...]:
-    """Give the definitions of views by the names of the relations that may be read."""
+    """Return the definitions of views by the names of the relations that may be read."""
     definitions = []
     for oid, plain, pretty, read in ask(_DEFINITIONS, [list(names)]) if names else ():
         known = all(other in names for other in read)

@@ -23,7 +23,7 @@ class PublicDatabase:
         self.reports = getattr(database, "reports", ())
 
     def catalog(self) -> Catalog:
-        """Give the relations with the columns that are not private."""
+        """Return the relations with the columns that are not private."""
         return self._public
 
     @cached_property
@@ -48,7 +48,7 @@ class PublicDatabase:
 
 
 def _without(relation: Relation, private: set[tuple[str, str]]) -> Relation:
-    """Give a relation without its private columns, and without what they are part of: keys, names, references."""
+    """Return a relation without its private columns, and without what they are part of: keys, names, references."""
     hidden = {column for table, column in private if table == relation.name}
     references = tuple(
         (own, other, theirs)

@@ -37,7 +37,7 @@ class RelationQueries:
         return not self.rows(nulls) and not self.rows(twice)
 
     def sampled(self, relation: Relation, *, infer: bool) -> Relation:
-        """Give a relation with samples of its columns; `infer`: also with the kinds that they suggest.
+        """Return a relation with samples of its columns; `infer`: also with the kinds that they suggest.
 
         Where the sample is all that there is, the number of rows is known by it.
         """
@@ -52,7 +52,7 @@ class RelationQueries:
         return replace(relation, columns=tuple(columns), rows=len(rows) if whole else relation.rows)
 
     def completed(self, relation: Relation) -> Relation:
-        """Give a relation with the values of ENUMs declared without, and rows named by a key of one column."""
+        """Return a relation with the values of ENUMs declared without, and rows named by a key of one column."""
         columns = tuple(self._with_values(relation, column) for column in relation.columns)
         row_id = written_name(relation.key, "postgres") if len(relation.key) == 1 else None
         return replace(relation, columns=columns, row_id=row_id)

@@ -46,7 +46,7 @@ class SparkDatabase:
                 raise self._source_error("look through the folder", error) from None
 
     def catalog(self) -> Catalog:
-        """Give the tables that the session sees, read once; raises SourceError when the schema file does not fit."""
+        """Return the tables that the session sees, read once; raises SourceError when the schema file does not fit."""
         with self._lock:
             if self._catalog is None:
                 self._catalog = self._read(SparkCatalogReader(self._remote, self._url))

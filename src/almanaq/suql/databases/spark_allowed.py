@@ -67,7 +67,7 @@ class Allowed:
 
 
 def check_text(sql: str, allowed: Allowed, prefix: str) -> frozenset[Place]:
-    """Give the tables of the catalog that a text reads.
+    """Return the tables of the catalog that a text reads.
 
     Raises:
         ProgrammingError, NotSupportedError: it is not one SELECT.

@@ -32,7 +32,7 @@ class SparkCatalogReader:
         return RelationQueries(self.rows, "spark")
 
     def read(self) -> Catalog:
-        """Give every table and view, with kinds inferred where no comment declares any."""
+        """Return every table and view, with kinds inferred where no comment declares any."""
         catalog, current = self.rows("SELECT current_catalog(), current_schema()")[0]
         catalog = self.url.catalog or catalog
         schemas = self.url.schemas or self._schemas(catalog)
@@ -67,7 +67,7 @@ class SparkCatalogReader:
         return Relation(name, location, tuple(columns), description=comment, rows=rows)
 
     def _said(self, location: tuple[str, ...]) -> tuple[str, int | None]:
-        """Give the comment of a table, and its rows where somebody has had them counted."""
+        """Return the comment of a table, and its rows where somebody has had them counted."""
         described = self.rows(f"DESCRIBE TABLE EXTENDED {named(*location)}")
         said = {key: str(value) for key, value, *_ in described}
         counted = re.search(r"(\d+) rows", said.get("Statistics", ""))

@@ -58,7 +58,7 @@ class Remote:
                 first = next(found, None)
 
     def table(self, sql: str, tag: str) -> pa.Table:
-        """Give all rows of a SELECT."""
+        """Return all rows of a SELECT."""
         from pyspark.sql.connect.plan import SQL
 
         with self._tagged(tag):
@@ -92,20 +92,20 @@ class Remote:
         self._session.catalog.dropTempView(name)
 
     def schema(self, place: str) -> Any:
-        """Give the columns of a table as pyspark describes them."""
+        """Return the columns of a table as pyspark describes them."""
         return self._session.table(place).schema
 
     def columns(self, sql: str) -> list[tuple[str, bool]]:
-        """Give the columns of a SELECT, and whether each is nothing but NULL."""
+        """Return the columns of a SELECT, and whether each is nothing but NULL."""
         fields = self._session.sql(sql).schema.fields
         return [(field.name, field.dataType.typeName() == "void") for field in fields]
 
     def files(self, place: str) -> list[str]:
-        """Give the files that a table is read from; none of a table that is not read from files."""
+        """Return the files that a table is read from; none of a table that is not read from files."""
         return list(self._session.table(place).inputFiles())
 
     def listing(self, paths: list[str], tag: str) -> list[tuple[str, int, int]]:
-        """Give path, time of change and length of files, which are not opened."""
+        """Return path, time of change and length of files, which are not opened."""
         with self._tagged(tag):
             found = self._session.read.format("binaryFile").load(paths)
             table = found.select("path", "modificationTime", "length").toArrow()
@@ -175,7 +175,7 @@ def is_lost(error: BaseException) -> bool:
 
 
 def session_class() -> Any:
-    """Give pyspark's class of sessions, without what it does when one is collected.
+    """Return pyspark's class of sessions, without what it does when one is collected.
 
     That closes the threads that all sessions share and waits for them, in whatever thread and under whatever lock the
     collector finds it: the process then stands still for good. Ours are closed by `Remote.close`.

@@ -24,7 +24,7 @@ _LONGEST_DAYS = 7
 
 
 def session_name() -> str:
-    """Give a name that says on which machine which process began a session, and when."""
+    """Return a name that says on which machine which process began a session, and when."""
     pid = os.getpid()
     return f"{PREFIX}{_host()}_{pid}_{_born(pid)}_{int(time.time())}_{uuid.uuid4().hex[:8]}"
 
@@ -64,17 +64,17 @@ def sweep(remote: Remote, folder: str, tag: str) -> int:
 
 
 def named(*parts: str) -> str:
-    """Give a name as Spark writes one."""
+    """Return a name as Spark writes one."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def text(value: str) -> str:
-    """Give a text as Spark writes one."""
+    """Return a text as Spark writes one."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _folders(remote: Remote, folder: str, tag: str) -> set[str]:
-    """Give the names of the sessions' folders in which there are files."""
+    """Return the names of the sessions' folders in which there are files."""
     try:
         paths = [path for path, _, _ in remote.listing([f"{folder.rstrip('/')}/{PREFIX}*/*"], tag)]
     except Exception as error:
@@ -93,7 +93,7 @@ def _host() -> str:
 
 
 def _born(pid: int) -> int:
-    """Give when a process of this machine began, in the system's own count; 0 where it has ended."""
+    """Return when a process of this machine began, in the system's own count; 0 where it has ended."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[19])
     with contextlib.suppress(OSError):

@@ -94,7 +94,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
         return self._batches(work, found, first, batch_rows, places)
 
     def fetch(self, sql: str, most_bytes: int | None = None) -> pa.Table:
-        """Give all rows of a SELECT, or a little more than `most_bytes` of them."""
+        """Return all rows of a SELECT, or a little more than `most_bytes` of them."""
         places = check_text(sql, self._allowed, self._prefix)
         with self._work() as work:
             self._watch.before(places, work.tag)
@@ -153,7 +153,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
             self._show(name, place, work)
 
     def locate(self, name: str) -> tuple[str, ...]:
-        """Give the name of the temporary table `name`: a view that this session alone has."""
+        """Return the name of the temporary table `name`: a view that this session alone has."""
         return (self._prefix + name,)
 
     def _finish(self) -> None:

@@ -24,7 +24,7 @@ _NAMES = {
 
 
 def pg_type(type_: Any) -> tuple[str, bool]:
-    """Give the PostgreSQL name of a Spark type, or of an array's elements, and whether it is an array.
+    """Return the PostgreSQL name of a Spark type, or of an array's elements, and whether it is an array.
 
     Structs, maps and arrays of arrays have none: their values are read as JSON text.
     """
@@ -44,7 +44,7 @@ def pg_type(type_: Any) -> tuple[str, bool]:
 
 
 def with_offsets(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Give a batch in which columns and lists without a value have offsets.
+    """Return a batch in which columns and lists without a value have offsets.
 
     Spark sends none for them, and what looks for the first then reads memory that nobody owns: the process may end.
     """
@@ -59,7 +59,7 @@ def _with_offsets(column: pa.Array) -> pa.Array:
 
 
 def to_plain(data: Any) -> Any:
-    """Give rows of a server (a batch or a table) with structs, maps and nested arrays as JSON text."""
+    """Return rows of a server (a batch or a table) with structs, maps and nested arrays as JSON text."""
     if not any(_is_nested(field.type) for field in data.schema):
         return data
     columns = [
@@ -74,7 +74,7 @@ def to_plain(data: Any) -> Any:
 
 
 def to_spark(table: pa.Table) -> pa.Table:
-    """Give a table with types that Spark has: of others, text."""
+    """Return a table with types that Spark has: of others, text."""
     columns = []
     for column in table.columns:
         target = _spark_type(column.type)
@@ -114,7 +114,7 @@ def _is_nested(type_: pa.DataType) -> bool:
 
 
 def _jsonable(value: Any) -> Any:
-    """Give a value as JSON has it: a map comes as pairs."""
+    """Return a value as JSON has it: a map comes as pairs."""
     if isinstance(value, dict):
         return {str(key): _jsonable(part) for key, part in value.items()}
     if isinstance(value, list):

@@ -33,12 +33,12 @@ class SparkURL:
     token: str = ""
 
     def hide(self, message: str) -> str:
-        """Give a message without the token."""
+        """Return a message without the token."""
         return hide(message, self.token)
 
 
 def read_spark_url(url: str) -> SparkURL:
-    """Give what an address says.
+    """Return what an address says.
 
     Raises:
         UsageError: it is not of that form, or has a parameter that nobody knows.

@@ -139,7 +139,7 @@ def load_sqlite(
 
 
 def _renamed(entry: RelationSchema, place: str, called: Mapping[tuple[str, str], str]) -> RelationSchema:
-    """Give what is declared of a table with the names that queries use for the tables it refers to."""
+    """Return what is declared of a table with the names that queries use for the tables it refers to."""
     return replace(
         entry, foreign_keys=tuple((own, called[place, to], theirs) for own, to, theirs in entry.foreign_keys)
     )
@@ -163,7 +163,7 @@ def _load_sqlite(
 
 
 def _sqlite_names(path: Path) -> tuple[list[str], list[LoadReport]]:
-    """Give the tables and views of a file, and a report for each view that is left out since it cannot be read."""
+    """Return the tables and views of a file, and a report for each view that is left out since it cannot be read."""
     with closing(connect_sqlite(path)) as sqlite:
         broken = unreadable_views(sqlite)
         names = [name for name in sqlite_tables(sqlite) if name not in broken]
@@ -172,7 +172,7 @@ def _sqlite_names(path: Path) -> tuple[list[str], list[LoadReport]]:
 
 
 def _sqlite_table(sqlite: sqlite3.Connection, path: Path, name: str) -> tuple[Any, LoadReport]:
-    """Give a table as Arrow: as a stream of its rows where no column has to be seen whole to be typed."""
+    """Return a table as Arrow: as a stream of its rows where no column has to be seen whole to be typed."""
     try:
         # Generated columns are among these; the hidden ones of virtual tables are not.
         described = [row for row in sqlite.execute(f"PRAGMA table_xinfo({quote(name)})") if row[6] != _HIDDEN]
@@ -216,7 +216,7 @@ def _batch(rows: list[Any], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _stored_types(sqlite: sqlite3.Connection, table: str, columns: list[str]) -> tuple[int, list[dict[str, int]]]:
-    """Give the number of rows and, for each column, how many cells of each storage class it holds."""
+    """Return the number of rows and, for each column, how many cells of each storage class it holds."""
     kinds = ("integer", "real", "text", "blob")
     sums = [f"coalesce(sum(typeof({quote(c)}) = '{kind}'), 0)" for c in columns for kind in kinds]
     counts = iter(sqlite.execute(f"SELECT {', '.join(['count(*)', *sums])} FROM {quote(table)}").fetchone())
@@ -224,7 +224,7 @@ def _stored_types(sqlite: sqlite3.Connection, table: str, columns: list[str]) ->
 
 
 def _sqlite_type(stored: dict[str, int], declared: str) -> pa.DataType:
-    """Give the Arrow type that holds every cell of a column; of an empty one, that of its declaration."""
+    """Return the Arrow type that holds every cell of a column; of an empty one, that of its declaration."""
     if not stored:
         if "INT" in declared:
             return pa.int64()
@@ -266,7 +266,9 @@ def _as_text(value: Any) -> str | None:
 def _sqlite_declared(
     connection: duckdb.DuckDBPyConnection, sqlite: sqlite3.Connection, at: tuple[str, str], tables: list[str]
 ) -> RelationSchema:
-    """Give the primary key, if the rows keep it (SQLite lets it be null), and the foreign keys that lead somewhere."""
+    """Return the primary key, if the rows keep it (SQLite lets it be null), and the foreign keys
+    that lead somewhere.
+    """
     database, table = at
     key, references = sqlite_keys(sqlite, table)
     place = f"{DATABASE}.{quote(database)}.{quote(table)}"

@@ -29,7 +29,7 @@ _NOTHING = Told()
 
 
 def type_column(name: str, column: Any, told: Told = _NOTHING) -> tuple[Any, ColumnReport]:
-    """Give an Arrow column of text typed by its distinct cells, and how it was read."""
+    """Return an Arrow column of text typed by its distinct cells, and how it was read."""
     if len(column) <= _FEW:
         return _type_few(name, column, told)
     encoded = column.combine_chunks().dictionary_encode()
@@ -55,7 +55,7 @@ def _type_few(name: str, column: Any, told: Told) -> tuple[Any, ColumnReport]:
 
 
 def typed_cells(cells: list[Any], found: TypedColumn) -> Any:
-    """Give the values of distinct cells, in their order, as an Arrow array."""
+    """Return the values of distinct cells, in their order, as an Arrow array."""
     values = [(found.values or {}).get(cell) for cell in cells]
     if found.report.type == "time":
         values = [None if span is None else (datetime.min + span).time() for span in values]
@@ -73,7 +73,7 @@ def _infer(name: str, counts: dict[str, int], told: Told) -> TypedColumn:
 
 
 def value_column(name: str, values: list[Any], told: Told = _NOTHING) -> tuple[Any, ColumnReport]:
-    """Give a column of JSON's or a workbook's values: of their type, lists of one type as arrays, all else as text.
+    """Return a column of JSON's or a workbook's values: of their type, lists of one type as arrays, all else as text.
 
     Strings that are digits only were quoted on purpose and stay text.
     """
@@ -93,7 +93,7 @@ def value_column(name: str, values: list[Any], told: Told = _NOTHING) -> tuple[A
 
 
 def _arrow_type(kinds: set[type]) -> pa.DataType | None:
-    """Give the Arrow type that holds values of these Python types, None when none does."""
+    """Return the Arrow type that holds values of these Python types, None when none does."""
     if kinds <= {str}:
         return pa.large_string()
     if kinds <= {int, float} and float in kinds:
@@ -105,7 +105,7 @@ def _arrow_type(kinds: set[type]) -> pa.DataType | None:
 
 
 def _alike(values: list[Any], type_: pa.DataType) -> list[Any]:
-    """Give days among moments as their midnights."""
+    """Return days among moments as their midnights."""
     if not pa.types.is_timestamp(type_):
         return values
     return [datetime(v.year, v.month, v.day) if type(v) is date else v for v in values]

@@ -12,7 +12,7 @@ _RESERVED = re.compile(r"[/@:?#\[\]\s]")
 
 
 def find_secret(url: str) -> str:
-    """Give the password in a URL, "" when there is none.
+    """Return the password in a URL, "" when there is none.
 
     Raises:
         SourceError: it would be read as host or path, and printed by whoever cannot reach them.
@@ -25,7 +25,7 @@ def find_secret(url: str) -> str:
 
 
 def hide(message: str, *secrets: str) -> str:
-    """Give a message without any of the secrets, however they are written."""
+    """Return a message without any of the secrets, however they are written."""
     for written in {form for secret in secrets for form in (secret, unquote(secret))} - {""}:
         message = message.replace(written, "***")
     return message

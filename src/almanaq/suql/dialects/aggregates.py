@@ -10,7 +10,7 @@ from almanaq.suql.syntax.nodes import nodes_of
 
 
 def in_order(node: exp.Expr) -> exp.Expr:
-    """Give `array_agg(DISTINCT x)` and `string_agg(DISTINCT x, s)` their values in order, as PostgreSQL finds them.
+    """Return `array_agg(DISTINCT x)` and `string_agg(DISTINCT x, s)` their values in order, as PostgreSQL finds them.
 
     Raises:
         UnsupportedError: string_agg of bytes, of which DuckDB makes a text.

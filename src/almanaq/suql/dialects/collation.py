@@ -71,7 +71,7 @@ def _outputs(ordered: exp.Ordered, name: str) -> Iterator[exp.Expr]:
 
 
 def _same_output(ordered: exp.Ordered) -> list[exp.Expr]:
-    """Give the output of a SELECT DISTINCT that an ORDER BY repeats: PostgreSQL wants both written alike."""
+    """Return the output of a SELECT DISTINCT that an ORDER BY repeats: PostgreSQL wants both written alike."""
     query = ordered.find_ancestor(exp.Query)
     if not isinstance(query, exp.Select) or not query.args.get("distinct"):
         return []

@@ -32,7 +32,7 @@ _PARTS = re.compile(rf'"(?P<quoted>[^"]*)"|(?P<field>{"|".join(_NAMES)})|(?P<oth
 
 
 def write_moment(node: exp.Expr) -> exp.Expr:
-    """Give `to_char(x, template)` as a concatenation of what DuckDB writes."""
+    """Return `to_char(x, template)` as a concatenation of what DuckDB writes."""
     if node.this.is_type(*exp.DataType.NUMERIC_TYPES, "interval"):
         raise UnsupportedError("to_char of a number or an interval is not supported here: use round and ::text")
     pieces: list[exp.Expr] = []
@@ -54,7 +54,7 @@ def write_moment(node: exp.Expr) -> exp.Expr:
 
 
 def read_moment(node: exp.Expr) -> exp.Expr:
-    """Give `to_date(x, template)` or `to_timestamp(x, template)` with DuckDB's template."""
+    """Return `to_date(x, template)` or `to_timestamp(x, template)` with DuckDB's template."""
     if isinstance(node.args.get("format"), exp.Literal):
         parts = [part if isinstance(part, str) else part[0] for part in _parts(node)]
         if "quarter" in parts:
@@ -66,7 +66,7 @@ def read_moment(node: exp.Expr) -> exp.Expr:
 
 
 def _parts(node: exp.Expr) -> list[str | tuple[str, str]]:
-    """Give what a template is made of: DuckDB's template, or one with what has to be done with what it gives."""
+    """Return what a template is made of: DuckDB's template, or one with what has to be done with what it gives."""
     template = node.args.get("format")
     if not isinstance(template, exp.Literal):
         raise UnsupportedError("the template of a date has to be written out here: to_char(day, 'YYYY-MM-DD')")
@@ -96,7 +96,7 @@ FIELDS_OF_JAVA |= {name: FIELDS_OF_JAVA[name.upper()] for name in _ANY_CASE if n
 
 
 def template_parts(node: exp.Expr) -> list[tuple[str | None, str]]:
-    """Give the fields of a template that is written out, and the text between them, which has no field."""
+    """Return the fields of a template that is written out, and the text between them, which has no field."""
     template = node.args.get("format")
     if not isinstance(template, exp.Literal):
         raise UnsupportedError("the template of a date has to be written out here: to_char(day, 'YYYY-MM-DD')")

@@ -67,7 +67,7 @@ _CALLS: dict[str, Callable[[exp.Expr], exp.Expr]] = {
 
 
 def write_for_duckdb(node: exp.Expr) -> exp.Expr:
-    """Give a node of a PostgreSQL tree as DuckDB has to be told it.
+    """Return a node of a PostgreSQL tree as DuckDB has to be told it.
 
     Raises:
         UnsupportedError: DuckDB has nothing that means the same.

@@ -13,7 +13,7 @@ _WRITTEN = (
 
 
 def is_interval(node: exp.Expr) -> bool:
-    """Say whether an expression is known to be a span of time."""
+    """Return whether an expression is known to be a span of time."""
     node = node.unnest()
     if isinstance(node, exp.Interval) or node.is_type("interval"):
         return True
@@ -27,7 +27,7 @@ def is_interval(node: exp.Expr) -> bool:
 
 
 def interval_text(node: exp.Expr) -> exp.Expr:
-    """Give an interval as PostgreSQL writes it."""
+    """Return an interval as PostgreSQL writes it."""
     written: exp.Expr = exp.Cast(this=node.copy(), to=exp.DataType.build("text"))
     for pattern, there in _WRITTEN:
         arguments = [exp.Literal.string(text) for text in (pattern, there, "g")]

@@ -34,7 +34,7 @@ _SAFE_FLAT = rf"(?:{_ITEM}[*+?]?|[\^$])*"
 
 
 def text(value: str) -> exp.Expr:
-    """Give a text that is written out."""
+    """Return a text that is written out."""
     return exp.Literal.string(value)
 
 
@@ -42,12 +42,12 @@ OVER_LINES = text("s")
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    """Give a call of a function, of copies."""
+    """Return a call of a function, of copies."""
     return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
 
 
 def plain(pattern: exp.Expr) -> exp.Expr:
-    """Give a pattern without what says no more than that it is text."""
+    """Return a pattern without what says no more than that it is text."""
     while isinstance(pattern, exp.Paren) or (isinstance(pattern, exp.Cast) and pattern.is_type("text", "varchar")):
         if isinstance(pattern, exp.Cast) and pattern.args["to"].expressions:
             break
@@ -56,7 +56,7 @@ def plain(pattern: exp.Expr) -> exp.Expr:
 
 
 def written(pattern: exp.Expr, name: str) -> str:
-    """Give a pattern that is written out.
+    """Return a pattern that is written out.
 
     Raises:
         UnsupportedError: it is computed.
@@ -68,7 +68,7 @@ def written(pattern: exp.Expr, name: str) -> str:
 
 
 def read_flags(flags: exp.Expr | None, *, also: str = "") -> str:
-    """Give flags that are written out.
+    """Return flags that are written out.
 
     Raises:
         UnsupportedError: they are computed, or others.
@@ -83,7 +83,7 @@ def read_flags(flags: exp.Expr | None, *, also: str = "") -> str:
 
 
 def matches(value: exp.Expr, pattern: exp.Expr, flags: str) -> exp.Expr:
-    """Give whether a text has a match of a pattern, which may be computed if it is a simple one."""
+    """Return whether a text has a match of a pattern, which may be computed if it is a simple one."""
     pattern = plain(pattern)
     if isinstance(pattern, exp.Null):
         return exp.null()
@@ -98,12 +98,12 @@ def matches(value: exp.Expr, pattern: exp.Expr, flags: str) -> exp.Expr:
 
 @lru_cache(maxsize=1024)
 def any_match(pattern: str, flags: str) -> str:
-    """Give a pattern of which a text has a match where it has one in PostgreSQL."""
+    """Return a pattern of which a text has a match where it has one in PostgreSQL."""
     return write(with_neighbours(parse(pattern, Modes().with_letters(flags))))
 
 
 def guarded(pattern: exp.Expr, *, flat: bool) -> exp.Expr:
-    """Give a computed pattern, or an error in a row where RE2 might read it otherwise than PostgreSQL."""
+    """Return a computed pattern, or an error in a row where RE2 might read it otherwise than PostgreSQL."""
     simple = call("regexp_full_match", pattern, text(_SAFE_FLAT if flat else _SAFE))
     said = text("a computed pattern is not supported on duckdb if it has more than characters, sets and * + ? | ( ): ")
     stop = call("error", exp.DPipe(this=said, expression=exp.paren(pattern.copy())))
@@ -136,7 +136,7 @@ class Match:
         return edge == [True, True] and all(is_word([chars], last=False) for chars in inner)
 
     def group(self, value: exp.Expr, number: int) -> exp.Expr:
-        """Give what a group of the first match is, 0 for all: NULL where it has no part in it."""
+        """Return what a group of the first match is, 0 for all: NULL where it has no part in it."""
         place = exp.Literal.number(self.whole + number)
         found = call("regexp_extract", value, text(self.pattern), place, OVER_LINES)
         return exp.Nullif(this=found, expression=text("")) if self.tells_apart(number) else found
@@ -155,7 +155,7 @@ class Match:
         return True
 
     def when_found(self, value: exp.Expr, found: exp.Expr) -> exp.Expr:
-        """Give a result where there is a match, NULL where there is none."""
+        """Return a result where there is a match, NULL where there is none."""
         like = exp.RegexpLike(this=value.copy(), expression=text(self.pattern), flag=OVER_LINES.copy())
         return exp.Case(ifs=[exp.If(this=like, true=found)])
 
@@ -170,7 +170,7 @@ class Match:
 
 @lru_cache(maxsize=1024)
 def first_match(pattern: str, flags: str, *, groups: bool) -> Match:
-    """Give a pattern of which DuckDB finds what PostgreSQL does; `groups`: what its groups match is asked for too.
+    """Return a pattern of which DuckDB finds what PostgreSQL does; `groups`: what its groups match is asked for too.
 
     Raises:
         UnsupportedError: it finds something else, or that is not certain.
@@ -187,7 +187,7 @@ def first_match(pattern: str, flags: str, *, groups: bool) -> Match:
 
 
 def _optional(node: Node, *, loose: bool = False) -> Iterator[bool]:
-    """Give for each group, in order, whether a pattern may match without it."""
+    """Yield for each group, in order, whether a pattern may match without it."""
     if isinstance(node, Group):
         yield loose
     loose = loose or isinstance(node, Choice) or (isinstance(node, Repeat) and node.low == 0)
@@ -196,5 +196,5 @@ def _optional(node: Node, *, loose: bool = False) -> Iterator[bool]:
 
 
 def of_one_kind() -> str:
-    """Give the pattern of the runs of characters that belong to words, and that do not."""
+    """Return the pattern of the runs of characters that belong to words, and that do not."""
     return f"{write(WORD)}+|{write(OTHER)}+"

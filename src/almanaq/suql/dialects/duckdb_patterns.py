@@ -170,7 +170,7 @@ def _replace_computed(node: exp.Expr, by: exp.Expr, flags: str) -> exp.Expr:
 
 
 def _from_place(value: exp.Expr, place: exp.Expr | None, match: Match) -> exp.Expr:
-    """Give a text from a place on, at which `^` does not match."""
+    """Return a text from a place on, at which `^` does not match."""
     start = _number(place, 1)
     if start == 1:
         return value

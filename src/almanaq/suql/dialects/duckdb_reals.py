@@ -45,7 +45,7 @@ def _widen(node: exp.Expr, key: str) -> None:
 
 
 def is_real(node: exp.Expr) -> bool:
-    """Say whether an expression is of single precision."""
+    """Return whether an expression is of single precision."""
     node = node.unnest()
     if isinstance(node, exp.Cast):
         return bool(node.to.is_type(exp.DType.FLOAT))
@@ -61,7 +61,7 @@ def is_real(node: exp.Expr) -> bool:
 
 
 def _is_common(parts: list[exp.Expr | None]) -> bool:
-    """Say whether the type that branches have in common is real: one is, and none is a double."""
+    """Return whether the type that branches have in common is real: one is, and none is a double."""
     known = [part for part in parts if part is not None]
     return any(map(is_real, known)) and not any(part.is_type(exp.DType.DOUBLE) and _is_column(part) for part in known)
 

@@ -12,7 +12,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def write_path(node: exp.Expr, dialect: str) -> exp.Expr:
-    """Give a JSONExtract or JSONExtractScalar, which is changed, with its path as an engine reads it.
+    """Return a JSONExtract or JSONExtractScalar, which is changed, with its path as an engine reads it.
 
     sqlglot prints the keys of a path as they are: a quote in one would end the text that it stands in.
 
@@ -36,7 +36,7 @@ def write_path(node: exp.Expr, dialect: str) -> exp.Expr:
 
 
 def _steps(path: exp.Expr) -> list[str | int] | None:
-    """Give the keys and places of a path that is written out; None of one that is computed."""
+    """Return the keys and places of a path that is written out; None of one that is computed."""
     if isinstance(path, exp.JSONPath):
         return [part.this for part in path.expressions if isinstance(part, exp.JSONPathKey | exp.JSONPathSubscript)]
     return [path.name] if isinstance(path, exp.Literal) and path.is_string else None  # a parameter
@@ -58,7 +58,7 @@ def _literal(step: str | int) -> exp.Expr:
 
 
 def _for_duckdb(steps: list[str | int]) -> str:
-    """Give `$.a[0]`; or a pointer, `/a b/0`, where a key has signs that mean something in the first form."""
+    """Return `$.a[0]`; or a pointer, `/a b/0`, where a key has signs that mean something in the first form."""
     if all(isinstance(step, int) or _PLAIN.fullmatch(step) or step.isdecimal() for step in steps):
         return "$" + "".join(map(_dollar_step, steps))
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)

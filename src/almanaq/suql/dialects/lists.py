@@ -15,7 +15,7 @@ def mapped(function: str, array: exp.Expr, name: str, body: exp.Expr) -> exp.Exp
 
 
 def elements(literal: str) -> list[exp.Expr]:
-    """Give the elements of an array as PostgreSQL writes one in text: `{a,"b c",NULL}`."""
+    """Return the elements of an array as PostgreSQL writes one in text: `{a,"b c",NULL}`."""
     element = r'\s*(?:"((?:[^"\\]|\\.)*)"|([^{},"\\]*?))\s*'
     if not re.fullmatch(rf"\{{(?:{element}(?:,{element})*)?\}}", literal):
         raise UnsupportedError(f"the array {literal!r} cannot be read here: write ARRAY['a', 'b']")

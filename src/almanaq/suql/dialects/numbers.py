@@ -15,14 +15,14 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 
 
 def is_numeric_here(node: exp.Expr) -> bool:
-    """Say whether an expression is a decimal number in every engine: it is declared or written as one."""
+    """Return whether an expression is a decimal number in every engine: it is declared or written as one."""
     node = node.unnest()
     declared = node.type is not None and bool(node.type.expressions)
     return isinstance(node, exp.Column | exp.Cast) and declared and bool(node.is_type("decimal"))
 
 
 def is_numeric_there(node: exp.Expr) -> bool:
-    """Say whether an expression is numeric in PostgreSQL, though its type may be known as double precision.
+    """Return whether an expression is numeric in PostgreSQL, though its type may be known as double precision.
 
     2.5 is, and so are an average of integers and what is computed of them; a column of double precision is not.
     """

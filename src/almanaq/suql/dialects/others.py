@@ -14,7 +14,7 @@ from almanaq.suql.syntax.templates import TEMPLATED, with_read_template
 
 
 def write_for_others(node: exp.Expr, dialect: str) -> exp.Expr:
-    """Give a node of a PostgreSQL tree as an engine has to be told it; raises UnsupportedError where it cannot be."""
+    """Return a node of a PostgreSQL tree as an engine has to be told it; raises UnsupportedError where it cannot be."""
     engine = DESCRIPTIONS[dialect]
     if isinstance(node, exp.Fetch):
         raise UnsupportedError(f"WITH TIES is not supported on {dialect}: write a subquery with rank() for ties")
@@ -44,7 +44,7 @@ def write_for_others(node: exp.Expr, dialect: str) -> exp.Expr:
 
 
 def _read(template: str, dialect: str, *nodes: exp.Expr, **named: exp.Expr) -> exp.Expr:
-    """Give the tree of a template of an engine's own SQL, with nodes in its places."""
+    """Return the tree of a template of an engine's own SQL, with nodes in its places."""
     written = {name: node.sql(dialect) for name, node in named.items()}
     return sqlglot.parse_one(template.format(*(node.sql(dialect) for node in nodes), **written), read=dialect)
 

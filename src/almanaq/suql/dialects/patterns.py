@@ -13,7 +13,7 @@ _NOT_RE2 = re.compile(r"\(\?(?:=|!|<)|\\[1-9]|\\[mM]|\[\[:[<>]:\]\]")
 
 
 def in_re2(pattern: exp.Expr, engine: str) -> exp.Expr:
-    """Give a pattern in RE2's syntax; one that is computed is taken as it is."""
+    """Return a pattern in RE2's syntax; one that is computed is taken as it is."""
     if not isinstance(pattern, exp.Literal):
         return pattern
     if found := _NOT_RE2.search(pattern.name):
@@ -27,7 +27,9 @@ def in_re2(pattern: exp.Expr, engine: str) -> exp.Expr:
 
 
 def similar_as_regexp(pattern: exp.Expr) -> str:
-    """Give the regular expression of a SIMILAR TO pattern: % and _ are its wildcards, and it matches the whole text."""
+    """Return the regular expression of a SIMILAR TO pattern: % and _ are its wildcards, and it matches
+    the whole text.
+    """
     if not isinstance(pattern, exp.Literal):
         raise UnsupportedError("SIMILAR TO takes a pattern that is written out here: use ~ for a computed one")
     parts = re.findall(r"\\.|\[(?:\\.|[^\]\\])*\]|.", pattern.name, re.DOTALL)

@@ -13,7 +13,8 @@ _MOST = 9
 
 
 def pieces_of(replacement: str) -> list[str | int]:
-    """Give the texts and the numbers of groups, 0 for the whole match, of which PostgreSQL puts a replacement together.
+    """Return the texts and the numbers of groups, 0 for the whole match, of which PostgreSQL puts a replacement
+    together.
 
     What stands behind any other backslash is itself, and so is the backslash.
     """
@@ -27,7 +28,7 @@ def pieces_of(replacement: str) -> list[str | int]:
 
 
 def rewritten_replacement(by: exp.Expr, groups: int, *, framed: bool) -> exp.Expr:
-    r"""Give a replacement for RE2, of a pattern with some groups; `\0` is the whole match there.
+    r"""Return a replacement for RE2, of a pattern with some groups; `\0` is the whole match there.
 
     `framed`: the match is the second of three groups, the others stand around it and stay.
 
@@ -53,7 +54,7 @@ def rewritten_replacement(by: exp.Expr, groups: int, *, framed: bool) -> exp.Exp
 
 
 def _without_backslash(by: exp.Expr) -> exp.Expr:
-    r"""Give a computed replacement, or an error where it has a backslash."""
+    r"""Return a computed replacement, or an error where it has a backslash."""
     said = exp.Literal.string("regexp_replace takes a replacement with a backslash only written out, on duckdb")
     found = exp.Anonymous(this="contains", expressions=[by.copy(), exp.Literal.string("\\")])
     stop = exp.Anonymous(this="error", expressions=[said])

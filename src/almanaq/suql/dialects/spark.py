@@ -70,7 +70,7 @@ _REFUSED_CLASSES: tuple[type[exp.Expr], ...] = (
 
 
 def write_for_spark(node: exp.Expr) -> exp.Expr:
-    """Give a node of a PostgreSQL tree as Spark has to be told it.
+    """Return a node of a PostgreSQL tree as Spark has to be told it.
 
     Raises:
         UnsupportedError: Spark has nothing that means the same.
@@ -85,7 +85,7 @@ def write_for_spark(node: exp.Expr) -> exp.Expr:
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
-    """Give a call by a name that is printed as it is."""
+    """Return a call by a name that is printed as it is."""
     return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
 
 

@@ -73,7 +73,7 @@ def write_subscript(node: exp.Expr) -> exp.Expr:
 
 
 def _place(place: exp.Expr, node: exp.Expr) -> int | exp.Expr:
-    """Give a place as Spark counts it, from 0."""
+    """Return a place as Spark counts it, from 0."""
     shift = node.args.get("offset")
     off = 0 if shift is None else int(shift)
     inner = place.unnest()
@@ -142,7 +142,7 @@ def _gathered(node: exp.Expr, where: exp.Expr | None) -> exp.Expr:
 
 
 def _sort_fields(key: exp.Expr, number: int) -> list[exp.Expr]:
-    """Give what sorts as an order has it: whether a value is NULL comes before the value."""
+    """Return what sorts as an order has it: whether a value is NULL comes before the value."""
     down, first = bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
     null = exp.Is(this=exp.paren(key.this.copy()), expression=exp.null())
     flag = null if first == down else exp.not_(exp.paren(null))

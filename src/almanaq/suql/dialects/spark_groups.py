@@ -19,7 +19,8 @@ def has_sets(select: exp.Select) -> bool:
 
 
 def write_sets(select: exp.Select) -> exp.Expr:
-    """Give a SELECT whose groups are made within and sorted without, with the total of all rows though there are none.
+    """Return a SELECT whose groups are made within and sorted without, with the total of all rows though there are
+    none.
 
     Raises:
         UnsupportedError: a window over such groups.
@@ -55,7 +56,7 @@ def _label(name: str) -> exp.Identifier:
 
 
 def _sorting(node: exp.Expr, select: exp.Select) -> exp.Expr:
-    """Give what an ordinal or the name of an output sorts by."""
+    """Return what an ordinal or the name of an output sorts by."""
     if isinstance(node, exp.Literal) and node.is_int:
         chosen: exp.Expr = select.selects[int(node.name) - 1].unalias()
         return chosen.copy()
@@ -85,7 +86,7 @@ def _has_total(select: exp.Select) -> bool:
 
 
 def _total_of_nothing(select: exp.Select) -> exp.Select:
-    """Give the row of all rows where there are none: no keys, no count, and nothing else known."""
+    """Return the row of all rows where there are none: no keys, no count, and nothing else known."""
     if any(nodes_of(item, exp.Window) for item in select.selects):
         raise UnsupportedError("window functions over ROLLUP, CUBE or GROUPING SETS are not supported on spark")
     source = select.copy()
@@ -100,7 +101,7 @@ def _total_of_nothing(select: exp.Select) -> exp.Select:
 
 
 def _keys(select: exp.Select) -> list[exp.Expr]:
-    """Give the keys of all sets."""
+    """Return the keys of all sets."""
     found: list[exp.Expr] = []
     waiting = [each for part in _sets(select) for each in part.expressions]
     while waiting:
@@ -113,7 +114,7 @@ def _keys(select: exp.Select) -> list[exp.Expr]:
 
 
 def _of_nothing(node: exp.Expr, keys: list[exp.Expr]) -> exp.Expr:
-    """Give what an expression over groups comes to in the total of no rows."""
+    """Return what an expression over groups comes to in the total of no rows."""
 
     def known(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Grouping):

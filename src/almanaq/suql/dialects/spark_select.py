@@ -12,7 +12,7 @@ _NUMBER = "_first"
 
 
 def merge_members(tree: exp.Expr) -> exp.Expr:
-    """Give a tree, which is changed, in which no member of WITH is defined twice: sqlglot moves all to the top.
+    """Return a tree, which is changed, in which no member of WITH is defined twice: sqlglot moves all to the top.
 
     Raises:
         UnsupportedError: two members that differ have one name.
@@ -35,7 +35,7 @@ def merge_members(tree: exp.Expr) -> exp.Expr:
 
 
 def write_select(node: exp.Expr) -> exp.Expr:
-    """Give a SELECT whose rows Spark would order, narrow or group otherwise."""
+    """Return a SELECT whose rows Spark would order, narrow or group otherwise."""
     distinct = node.args.get("distinct")
     if not isinstance(node, exp.Select) or (distinct is None and not has_sets(node)):
         return node
@@ -100,7 +100,7 @@ def _resolved(key: exp.Expr, select: exp.Select) -> exp.Expr:
 
 
 def _output(node: exp.Expr, select: exp.Select) -> exp.Expr:
-    """Give what an ordinal or the name of an output stands for."""
+    """Return what an ordinal or the name of an output stands for."""
     if isinstance(node, exp.Literal) and node.is_int:
         chosen: exp.Expr = select.selects[int(node.name) - 1].unalias().copy()
         return chosen

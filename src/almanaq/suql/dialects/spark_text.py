@@ -155,7 +155,7 @@ def write_template(node: exp.Expr) -> exp.Expr:
 
 
 def as_text(part: exp.Expr, *, short: bool = False) -> exp.Expr:
-    """Give a value as PostgreSQL writes it: a whole number of double precision as such."""
+    """Return a value as PostgreSQL writes it: a whole number of double precision as such."""
     from almanaq.suql.dialects.numbers import is_numeric_there
 
     if short and part.is_type("boolean"):
@@ -170,19 +170,19 @@ def as_text(part: exp.Expr, *, short: bool = False) -> exp.Expr:
 
 
 def joined(parts: list[exp.Expr]) -> exp.Expr:
-    """Give texts one after another; NULL is nothing."""
+    """Return texts one after another; NULL is nothing."""
     return _call("concat", *(exp.Coalesce(this=part, expressions=[_text("")]) for part in parts), _text(""))
 
 
 def lambda_over(function: str, array: exp.Expr, name: str, body: exp.Expr) -> exp.Expr:
-    """Give a call of a function with each element of an array."""
+    """Return a call of a function with each element of an array."""
     made = mapped(function, typed_array(array), name, body)
     made.expressions[1].set("colon", False)
     return made
 
 
 def typed_array(array: exp.Expr) -> exp.Expr:
-    """Give a copy of an array; NULL, which functions of arrays do not take as it is, as one of texts."""
+    """Return a copy of an array; NULL, which functions of arrays do not take as it is, as one of texts."""
     return exp.cast(array.copy(), "array<text>") if isinstance(array.unnest(), exp.Null) else array.copy()
 
 
@@ -194,7 +194,7 @@ def _written(pattern: exp.Expr) -> str:
 
 
 def _pattern(pattern: str) -> exp.Expr:
-    """Give a pattern in RE2's syntax to Java, which reads all of it but edges of lines the same."""
+    """Return a pattern in RE2's syntax to Java, which reads all of it but edges of lines the same."""
     if "(?m:" in pattern:
         raise UnsupportedError("edges of lines in patterns are not supported on spark: split the text at line ends")
     return _text(f"(?s){pattern}")

@@ -13,7 +13,7 @@ _BACKSLASH_IN_NAMES = ("bigquery", "clickhouse")
 
 
 def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
-    r"""Give a tree, which is changed, with its texts safe to print: the last step before it is.
+    r"""Return a tree, which is changed, with its texts safe to print: the last step before it is.
 
     In PostgreSQL `'a\b'` depends on a setting of the session, `e'a\\b'` does not. Databricks and Spark put the value of
     a setting, or of a variable of the server's environment, into `${…}` wherever it stands, in a text too. Other

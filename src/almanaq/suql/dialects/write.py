@@ -23,7 +23,7 @@ _DROPPED = ((exp.Length, "encoding", "length"), (exp.CurrentTime, "this", "curre
 
 
 def write_differences(tree: exp.Expr, dialect: str) -> exp.Expr:
-    """Give a PostgreSQL tree, which is changed, as an engine has to be told it.
+    """Return a PostgreSQL tree, which is changed, as an engine has to be told it.
 
     Raises:
         UnsupportedError: the engine has nothing that means the same.

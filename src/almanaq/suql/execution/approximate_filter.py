@@ -67,16 +67,16 @@ class ApproximateFilter:
         yield self.kept()
 
     def kept(self) -> list[StageRow]:
-        """Give the rows that the run kept, in source order."""
+        """Return the rows that the run kept, in source order."""
         self.counts.passed = len(self._rows)
         return sorted(self._rows, key=lambda row: row.number)
 
     def sure(self) -> list[StageRow]:
-        """Give the rows that passed when they were asked, before the run was stopped."""
+        """Return the rows that passed when they were asked, before the run was stopped."""
         return self.kept()
 
     async def _decide(self, candidates: AsyncIterator[Candidate]) -> list[Candidate]:
-        """Give the rows that only the model can decide; keep those that pass without it."""
+        """Return the rows that only the model can decide; keep those that pass without it."""
         passing, undecided = await self._stage_run().without_asking(candidates, self.counts)
         self._rows += [StageRow(each.number, each.row, {}, payload=each.payload) for each in passing]
         self._undecided = len(undecided)

@@ -9,7 +9,7 @@ from almanaq.errors import BudgetExceeded
 
 
 def limited(select: exp.Query, rows: int | None) -> exp.Query:
-    """Give a query that gives one row more than `rows` at most, so that it shows whether there are more."""
+    """Return a query that gives one row more than `rows` at most, so that it shows whether there are more."""
     if rows is None or not isinstance(select, exp.Select | exp.SetOperation):
         return select
     limit = select.args.get("limit")

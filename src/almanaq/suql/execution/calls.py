@@ -84,7 +84,7 @@ class TextCalls:
         self._asked: dict[str, _Asked] = {}
 
     def call_for(self, site: Site, passages: tuple[str, ...], question: str) -> tuple[bytes, TextCall]:
-        """Give the call for a site's document and question, and its identity."""
+        """Return the call for a site's document and question, and its identity."""
         options = self.options_of(site) or ()
         found = self._asked.get(site.id)
         if found is None or found.question != question or found.options != options or found.site is not site:
@@ -95,7 +95,7 @@ class TextCalls:
         return found.identity(passages), call
 
     def _asked_of(self, site: Site, question: str, options: tuple[str, ...]) -> _Asked:
-        """Give what the calls of a site with a question have in common."""
+        """Return what the calls of a site with a question have in common."""
         about = self._about.of(site, question)
         return _Asked(
             site,
@@ -110,7 +110,7 @@ class TextCalls:
         )
 
     def options_of(self, site: Site) -> tuple[str, ...] | None:
-        """Give the options of a site; None where those of its query are not known yet."""
+        """Return the options of a site; None where those of its query are not known yet."""
         return site.options if site.options_from is None else self._options.get(site.options_from)
 
     def know_options(self, site: Site, values: Iterable[object]) -> None:
@@ -128,12 +128,12 @@ class TextCalls:
         self._options[site.options_from] = found
 
     def is_answered(self, identity: bytes) -> bool:
-        """Say whether a call has been made and answered already, so that it costs nothing more."""
+        """Return whether a call has been made and answered already, so that it costs nothing more."""
         found = self._replies.get(identity)
         return isinstance(found, Outcome | str) or (isinstance(found, asyncio.Task) and found.done())
 
     async def ask(self, identity: bytes, call: TextCall, *, here: bool = False) -> Outcome:
-        """Give the outcome of a call; equal calls, also those under way, share one.
+        """Return the outcome of a call; equal calls, also those under way, share one.
 
         Args:
             here: who asks is cancelled only with the whole stage, so that the call needs no task to outlive it.
@@ -184,14 +184,14 @@ class TextCalls:
         return outcome
 
     def within(self, bound: Decimal | None, outcome: Outcome) -> Outcome:
-        """Give an outcome, without its value where that is a number too large for the SQL type asked for."""
+        """Return an outcome, without its value where that is a number too large for the SQL type asked for."""
         if bound is None or outcome.value is None or abs(Decimal(outcome.value)) < bound:
             return outcome
         self.unparsed += 1
         return replace(outcome, value=None)
 
     def unify(self, value: object) -> object:
-        """Give one spelling for all equals of a value while rows are still being compared, in no particular order."""
+        """Return one spelling for all equals of a value while rows are still being compared, in no particular order."""
         return spelled(value, self._unified) if isinstance(value, str) else value
 
     async def finish(self, most: float | None) -> None:
@@ -248,13 +248,13 @@ class TextCalls:
 
 
 def _kept(outcome: Outcome) -> Outcome | str:
-    """Give what is kept of an outcome: of most, in a query over a million rows, only the words."""
+    """Return what is kept of an outcome: of most, in a query over a million rows, only the words."""
     alone = not outcome.verdicts and not outcome.quotes and not outcome.unknown
     return outcome.value if alone and outcome.value is not None else NOTHING if alone else outcome
 
 
 def _read_as(call: TextCall, value: str) -> str | None:
-    """Give a reply as the type asked for, or as options in their spelling; None when it is neither."""
+    """Return a reply as the type asked for, or as options in their spelling; None when it is neither."""
     if call.type == "list":
         said = parse_list(value)
         texts = only_options(said, call.options) if call.options else said
@@ -305,7 +305,7 @@ class _Asked:
         object.__setattr__(self, "_begun", begun)
 
     def identity(self, passages: Iterable[str]) -> bytes:
-        """Give what tells the call on a document from others; equal ones in other places are one."""
+        """Return what tells the call on a document from others; equal ones in other places are one."""
         digest = self._begun.copy()
         for passage in passages:
             _add(digest, passage)

@@ -45,7 +45,7 @@ class Candidate(NamedTuple):
 
 
 def passages_of(document: object) -> tuple[str, ...]:
-    """Give the passages of a document: the text itself, or the elements of a text[] that are not blank."""
+    """Return the passages of a document: the text itself, or the elements of a text[] that are not blank."""
     if document is None:
         return ()
     if isinstance(document, list):
@@ -62,7 +62,7 @@ class PassageSelection:
         self.read = self.total = 0
 
     async def best(self, question: str, passages: tuple[str, ...]) -> tuple[int, ...]:
-        """Give the numbers of the passages to read, in document order."""
+        """Return the numbers of the passages to read, in document order."""
         self.total += len(passages)
         self.read += min(len(passages), self._most)
         if len(passages) <= self._most:
@@ -95,7 +95,7 @@ class CandidateStream:
         self._number = 0
 
     def look_ahead(self) -> list[pa.RecordBatch] | None:
-        """Give all rows where one batch holds them, None where there are more; they are candidates still.
+        """Return all rows where one batch holds them, None where there are more; they are candidates still.
 
         Blocks while the database looks for them.
         """
@@ -118,7 +118,7 @@ class CandidateStream:
             self._number += batch.num_rows
 
     def pull(self, count: int) -> list[Candidate]:
-        """Give the next so many rows, fewer at the end; blocks while the database looks for them."""
+        """Return the next so many rows, fewer at the end; blocks while the database looks for them."""
         found = list(itertools.islice(self._rows, count))
         while len(found) < count and (batch := self._next_batch()) is not None:
             self._rows = _rows(batch, self._number, self._payload)
@@ -234,7 +234,7 @@ class MostSimilarFirst:
             heapq.heappush(self._best, (-score, row.number))
 
     def _found(self, number: int) -> tuple[list[Candidate], list[float]]:
-        """Give the next so many rows with their scores."""
+        """Return the next so many rows with their scores."""
         rows = self._source.pull(number)
         scores: list[float] = totals(rows, self._inputs, self._similarity).tolist()
         if self._lessons is None:
@@ -251,14 +251,14 @@ class MostSimilarFirst:
 async def similar_candidates(
     session: Session, sql: str, inputs: Sequence[SiteInput], similarity: Similarity, most: int
 ) -> list[Candidate]:
-    """Give the most similar rows of a SELECT, however many it has: approximate, by the user's choice."""
+    """Return the most similar rows of a SELECT, however many it has: approximate, by the user's choice."""
     candidates = [candidate async for candidate in CandidateStream(session, sql)]
     scores = await in_thread(totals, candidates, inputs, similarity)
     return [candidates[i] for i in np.argsort(-scores, kind="stable")[:most]]
 
 
 def totals(candidates: Sequence[Candidate], inputs: Sequence[SiteInput], similarity: Similarity) -> NDArray[np.float64]:
-    """Give the similarity of rows: the sum over text constraints of the best passage's score."""
+    """Return the similarity of rows: the sum over text constraints of the best passage's score."""
     totals = np.zeros(len(candidates), dtype=np.float64)
     for item in inputs:
         totals += _best_scores(item, candidates, similarity)
@@ -268,7 +268,7 @@ def totals(candidates: Sequence[Candidate], inputs: Sequence[SiteInput], similar
 def vectors_of(
     candidates: Sequence[Candidate], inputs: Sequence[SiteInput], similarity: Similarity
 ) -> NDArray[np.float32]:
-    """Give a vector for each row: the means of the first passages of each of its documents."""
+    """Return a vector for each row: the means of the first passages of each of its documents."""
     found = [np.zeros((len(candidates), 0), np.float32)]
     for item in inputs:
         constraint = constraint_of(item)
@@ -283,7 +283,7 @@ def vectors_of(
 
 
 def constraint_of(item: SiteInput) -> str | None:
-    """Give the text of a constraint: its question, and what it is compared with unless that says just yes or no."""
+    """Return the text of a constraint: its question, and what it is compared with unless that says just yes or no."""
     if item.question_column is not None:
         return None
     literals = [literal for literal in item.site.compared if literal.casefold() not in ("yes", "no", "true", "false")]

@@ -56,5 +56,5 @@ def citing(most: int = CitedTexts.most) -> Iterator[CitedTexts]:
 
 
 def keeper() -> CitedTexts | None:
-    """Give what keeps passages, None where nothing does."""
+    """Return what keeps passages, None where nothing does."""
     return _keeper.get()

@@ -15,13 +15,13 @@ _MOST_BYTES = 2**31 - 1
 
 
 def boolean_column(values: Sequence[bool | None]) -> pa.Array:
-    """Give a column of booleans."""
+    """Return a column of booleans."""
     true = _bits([value is True for value in values])
     return pa.Array.from_buffers(pa.bool_(), len(values), [_present(values), true])
 
 
 def text_column(values: Sequence[str | None]) -> pa.Array:
-    """Give a column of text."""
+    """Return a column of text."""
     encoded = [b"" if value is None else value.encode() for value in values]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     if ends[-1] > _MOST_BYTES:
@@ -31,7 +31,7 @@ def text_column(values: Sequence[str | None]) -> pa.Array:
 
 
 def id_column(values: Sequence[Any]) -> pa.Array:
-    """Give a column of row ids: integers, text where an engine names its rows by text, or what an engine else has."""
+    """Return a column of row ids: integers, text where an engine names its rows by text, or what an engine else has."""
     if all(type(value) is int for value in values):
         numbers = pa.py_buffer(np.array(values, np.int64).tobytes())
         return pa.Array.from_buffers(pa.int64(), len(values), [None, numbers])

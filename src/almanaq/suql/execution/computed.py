@@ -35,7 +35,7 @@ class ComputedAtoms:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def evaluate(self, atom: Computed, values: Mapping[str, Any]) -> bool | None:
-        """Give the truth of an atom for one row, given the values of the columns that it refers to."""
+        """Return the truth of an atom for one row, given the values of the columns that it refers to."""
         known = _without_database(atom, values)
         if known is not _ASK_DATABASE:
             return known  # type: ignore[return-value]

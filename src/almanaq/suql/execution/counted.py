@@ -31,7 +31,7 @@ class Counted:
 def counted(
     stage: TextStage, candidates: Candidates | None, session: Session, renderer: Renderer, most: int | None
 ) -> Counted:
-    """Give what a stage has before it; blocks while the database looks for it.
+    """Return what a stage has before it; blocks while the database looks for it.
 
     Args:
         candidates: the stage's; None where to look at them would spend something.
@@ -72,5 +72,5 @@ def _fetched(stage: TextStage, wanted: Sequence[exp.Expr], session: Session, ren
 
 
 def _together(stage: TextStage, texts: Sequence[int]) -> int:
-    """Give the texts of all inputs: each is asked about in an output; in a filter often one decides."""
+    """Return the texts of all inputs: each is asked about in an output; in a filter often one decides."""
     return sum(texts) if stage.predicate is None else max(texts)

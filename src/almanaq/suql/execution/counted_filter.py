@@ -55,7 +55,7 @@ class CountedFilter:
         yield []
 
     async def _assisted(self, proxy: Proxy, rows: list[Candidate], said: dict[int, bool]) -> tuple[int, Interval]:
-        """Give a guess and an interval that the proxy's scores have narrowed."""
+        """Return a guess and an interval that the proxy's scores have narrowed."""
         scores = probabilities(await proxy.scores(rows, said))
         return self._counting.assisted(
             len(rows), list(said.values()), scores[np.array(list(said), np.intp)], float(scores.mean())
@@ -72,7 +72,7 @@ class CountedFilter:
         """Nothing is inferred of any row."""
 
     def kept(self) -> list[StageRow]:
-        """Give nothing: the rows are only counted."""
+        """Return nothing: the rows are only counted."""
         return []
 
     sure = kept

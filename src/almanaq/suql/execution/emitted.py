@@ -50,7 +50,8 @@ _EITHER = frozenset("overlaps overlay substring".split())
 
 
 def name_system_functions(text: str, own: Mapping[str, bool]) -> str:
-    """Give a text for PostgreSQL in which a function that the database has as well is the system's: `pg_catalog.lower`.
+    """Return a text for PostgreSQL in which a function that the database has as well is the system's:
+    `pg_catalog.lower`.
 
     Args:
         own: names of functions that somebody defined in the database, and whether the system has one of that name.

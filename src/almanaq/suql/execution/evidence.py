@@ -37,7 +37,7 @@ class EvidenceBook:
                 kept.append(evidence)
 
     def of(self, block: str, rows: object) -> tuple[Evidence, ...]:
-        """Give the evidence of one row, or a few examples for the rows behind an aggregate."""
+        """Return the evidence of one row, or a few examples for the rows behind an aggregate."""
         behind = rows_behind(rows)
         found = (evidence for row in behind for evidence in self._quotes.get((block, row), ()))
         if not isinstance(rows, list) and behind == [rows]:
@@ -58,7 +58,7 @@ class EvidenceBook:
 
 
 def rows_behind(rows: object) -> list[object]:
-    """Give the row ids behind a row of a result, which is one id or a list of them."""
+    """Return the row ids behind a row of a result, which is one id or a list of them."""
     if isinstance(rows, str) and rows.startswith("["):
         rows = json.loads(rows)  # where there are no arrays the rows come as JSON
     return rows if isinstance(rows, list) else [rows]

@@ -51,7 +51,9 @@ class GroupedStage:
     same: tuple[str, ...]
 
     def spread(self, said: Iterable[str]) -> Materialize:
-        """Give what makes the planned stage's table: all rows of the groups, with columns of what was said of them."""
+        """Return what makes the planned stage's table: all rows of the groups, with columns of what was
+        said of them.
+        """
         alike = [exp.NullSafeEQ(this=column("_each", name), expression=column("_one", name)) for name in self.same]
         kept = self.stage.name
         select = exp.Select(
@@ -70,7 +72,7 @@ class GroupedStage:
 
 
 def grouped(stage: TextStage, rows: Mapping[str, int], options: Options) -> GroupedStage | None:
-    """Give a stage over groups of its rows; None where it is to see each row, or has few.
+    """Return a stage over groups of its rows; None where it is to see each row, or has few.
 
     Args:
         rows: those of the tables that were made so far; a source that is none of them may number its rows anew each
@@ -97,7 +99,9 @@ def grouped(stage: TextStage, rows: Mapping[str, int], options: Options) -> Grou
 
 
 def _deciding(stage: TextStage) -> tuple[str, ...]:
-    """Give the columns of a stage's source that decide what becomes of a row: neither its id, its key nor its looks."""
+    """Return the columns of a stage's source that decide what becomes of a row: neither its id, its key
+    nor its looks.
+    """
     used = {item.document for item in stage.inputs}
     used |= {item.question_column for item in stage.inputs if item.question_column is not None}
     for atom in atoms(stage.predicate) if stage.predicate is not None else ():
@@ -114,7 +118,7 @@ def _source(stage: TextStage, name: str) -> exp.Subquery:
 
 
 def _with(stage: TextStage) -> exp.With | None:
-    """Give the members of WITH that a source names: what is evaluated over its rows looks for them at the top."""
+    """Return the members of WITH that a source names: what is evaluated over its rows looks for them at the top."""
     members: exp.With | None = stage.source.args.get("with_")
     return None if members is None else members.copy()
 
@@ -140,11 +144,11 @@ class Groups:
         self.said: tuple[str, ...] = ()
 
     def of(self, stage: TextStage, rows: Mapping[str, int]) -> GroupedStage | None:
-        """Give a stage as one over groups of rows, where that is wanted; `rows` as in `grouped`."""
+        """Return a stage as one over groups of rows, where that is wanted; `rows` as in `grouped`."""
         return grouped(stage, rows, self._options) if self._wanted else None
 
     def planned(self, stage: TextStage) -> TextStage:
-        """Give the stage of the plan that a stage over groups of its rows stands for, or itself."""
+        """Return the stage of the plan that a stage over groups of its rows stands for, or itself."""
         return stage if self._current is None else self._current.whole
 
     async def run(
@@ -210,5 +214,5 @@ class Groups:
 
 
 def _planned(quote: SiteQuote, stage: TextStage) -> SiteQuote:
-    """Give a quote with the stage's own input, which says where a row's key stands."""
+    """Return a quote with the stage's own input, which says where a row's key stands."""
     return replace(quote, item=next(item for item in stage.inputs if item.site.id == quote.item.site.id))

@@ -19,7 +19,7 @@ from almanaq.suql.syntax.text_functions import is_model_call
 
 
 def call_budget(options: Options, models: Models) -> int | None:
-    """Give the most calls that a query may make; None: any number."""
+    """Return the most calls that a query may make; None: any number."""
     if options.max_calls is not None:
         return options.max_calls
     return DEFAULT_MAX_CALLS if models.reader.paid else None
@@ -46,7 +46,7 @@ def check_compared(plan: LogicalPlan, *, vectors_are_remote: bool) -> None:
 
 
 def may_infer(stage: TextStage) -> bool:
-    """Say whether a stage is a filter that decides all of its rows: one that LIMIT or EXISTS stops is exact."""
+    """Return whether a stage is a filter that decides all of its rows: one that LIMIT or EXISTS stops is exact."""
     return stage.predicate is not None and stage.stop_after is None and stage.semi_join_key is None
 
 
@@ -89,7 +89,10 @@ def check_sampled(plan: Plan) -> None:
 
 
 def options_counted(tree: exp.Query) -> tuple[str, ...]:
-    """Give the options of the answer by which a query counts its rows; raise RefusedQueryError for any other query."""
+    """Return the options of the answer by which a query counts its rows.
+
+    Raise RefusedQueryError for any other query.
+    """
     group = tree.args.get("group") if isinstance(tree, exp.Select) else None
     key = group.expressions[0].unnest() if group is not None and len(group.expressions) == 1 else None
     others = ("having", "distinct", "order", "limit", "offset", "qualify")
@@ -125,7 +128,7 @@ def check_average(tree: exp.Query) -> None:
 def expected_calls(
     plan: Plan, stage: TextStage, catalog: Catalog, rows: Mapping[str, int], distinct: int | None
 ) -> int:
-    """Give the calls that a plan is expected to make from its first text stage on.
+    """Return the calls that a plan is expected to make from its first text stage on.
 
     Args:
         rows: rows of the tables that were made already.

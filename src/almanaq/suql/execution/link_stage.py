@@ -21,7 +21,7 @@ async def link_literals(
 
 
 def _known(link: Link, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Give those of the values that the column has; of values that all have to be there, all or none."""
+    """Return those of the values that the column has; of values that all have to be there, all or none."""
     if isinstance(values, AllOf):
         return values if set(values) <= set(link.values) else ()
     return tuple(value for value in values if value in link.values)

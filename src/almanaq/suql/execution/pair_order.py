@@ -17,21 +17,21 @@ MOST_WAITING = 2_000
 
 
 def is_of_pairs(stage: TextStage) -> bool:
-    """Say whether a stage reads texts of several sources, so that a text comes with many rows."""
+    """Return whether a stage reads texts of several sources, so that a text comes with many rows."""
     documents = {item.document for item in stage.inputs}
     columns = [output.this for output in stage.source.expressions if output.alias in documents]
     return len(set(map(_source_of, columns))) > 1
 
 
 def _source_of(document: exp.Expr) -> object:
-    """Give where a document comes from; columns of candidates that were copied are called `source.column`."""
+    """Return where a document comes from; columns of candidates that were copied are called `source.column`."""
     if not isinstance(document, exp.Column):
         return document
     return document.table, document.name.rpartition(".")[0]
 
 
 def calls_of(inputs: Sequence[SiteInput]) -> Callable[[Candidate], frozenset[Hashable]]:
-    """Give what names the calls that a candidate may take; equal texts and questions share one."""
+    """Return what names the calls that a candidate may take; equal texts and questions share one."""
 
     def asks(candidate: Candidate) -> frozenset[Hashable]:
         return frozenset(

@@ -9,7 +9,7 @@ from almanaq.suql.plan.stages import Plan, TextStage
 
 
 def rows_are_sure(plan: Plan, stage: TextStage) -> bool:
-    """Say whether each row that passed a stopped filter is in the full result: nothing above looks across rows."""
+    """Return whether each row that passed a stopped filter is in the full result: nothing above looks across rows."""
     output = plan.output
     texts = [other for other in plan.stages if isinstance(other, TextStage)]
     if stage.predicate is None or texts[-1] is not stage or not isinstance(output.select, exp.Select):

@@ -40,7 +40,7 @@ class ProjectedRows:
             self._pack()
 
     def table(self) -> pa.Table:
-        """Give all rows in source order."""
+        """Return all rows in source order."""
         self._pack()
         whole = pa.concat_tables(self._pieces)
         self._pieces = []

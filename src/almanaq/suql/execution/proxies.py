@@ -36,7 +36,7 @@ class Proxy(Protocol):
     labels: int
 
     async def scores(self, candidates: Sequence[Candidate], labelled: Mapping[int, bool], /) -> Floats:
-        """Give a score for each row; `labelled` says by place which of those asked passed."""
+        """Return a score for each row; `labelled` says by place which of those asked passed."""
         ...
 
 
@@ -50,7 +50,7 @@ class SimilarityProxy:
         self._similarity = EmbedderSimilarity(embedder.embed_documents, embedder.embed_questions)
 
     async def scores(self, candidates: Sequence[Candidate], labelled: Mapping[int, bool], /) -> Floats:
-        """Give the similarity; where several things are asked, weighed as the labels tell."""
+        """Return the similarity; where several things are asked, weighed as the labels tell."""
         single = [in_thread(totals, candidates, [item], self._similarity) for item in self._inputs]
         features = np.column_stack(await asyncio.gather(*single))
         if features.shape[1] == 1:
@@ -69,7 +69,7 @@ class RegressionProxy:
         self._embedder = embedder
 
     async def scores(self, candidates: Sequence[Candidate], labelled: Mapping[int, bool], /) -> Floats:
-        """Give the log odds; those of a labelled row come from a regression that has not seen its label."""
+        """Return the log odds; those of a labelled row come from a regression that has not seen its label."""
         return await in_thread(self._scores, candidates, labelled)
 
     def _scores(self, candidates: Sequence[Candidate], labelled: Mapping[int, bool]) -> Floats:
@@ -85,7 +85,7 @@ class RegressionProxy:
         return scores
 
     def _vectors(self, candidates: Sequence[Candidate], document: str) -> NDArray[np.float64]:
-        """Give the mean vector of each row's passages; zeros where there is nothing to read."""
+        """Return the mean vector of each row's passages; zeros where there is nothing to read."""
         documents = [passages_of(candidate.values[document]) for candidate in candidates]
         texts = list(dict.fromkeys(passage for passages in documents for passage in passages))
         if not texts:
@@ -108,13 +108,13 @@ class ModelProxy:
         self._ask = ask
 
     async def scores(self, candidates: Sequence[Candidate], _: Mapping[int, bool], /) -> Floats:
-        """Give how likely each row passes by the cheaper model; 1 or 0 where its server does not tell."""
+        """Return how likely each row passes by the cheaper model; 1 or 0 where its server does not tell."""
         told = await self._ask(candidates)
         return np.array([told[candidate.number] for candidate in candidates], np.float64)
 
 
 def open_proxy(name: str, inputs: Sequence[SiteInput], embedder: Embedder) -> Proxy:
-    """Give a proxy that needs no language model; raise UsageError for a name that is none."""
+    """Return a proxy that needs no language model; raise UsageError for a name that is none."""
     match name:
         case "local":
             return SimilarityProxy(inputs, embedder)

@@ -82,19 +82,22 @@ class Renderer:
         self._values.update(values)
 
     def sql(self, tree: exp.Expr) -> str:
-        """Give the SQL text of a tree; raises UnsupportedError for what the engine cannot do, never drops a clause."""
+        """Return the SQL text of a tree.
+
+        Raises UnsupportedError for what the engine cannot do, never drops a clause.
+        """
         with within_limits():
             if self._statements is None:
                 return self._with_rows(self._write(tree))
             return self._with_rows(self._statements.text(tree, self._prefix, self._known, lambda: self._write(tree)))
 
     def _known(self, names: Iterable[str]) -> Hashable:
-        """Give all of what this run has found out that a text with those tables depends on, but for the row ids."""
+        """Return all of what this run has found out that a text with those tables depends on, but for the row ids."""
         made = tuple((name in self._temporary, name in self._empty, name in self._rows) for name in names)
         return made, tuple(self._values.items())
 
     def _with_rows(self, text: str) -> str:
-        """Give a text with the row ids in the places that were left for them."""
+        """Return a text with the row ids in the places that were left for them."""
         if not self._rows:
             return text
         marks = {f"'{self._mark(name)}'": rows for name, rows in self._rows.items()}
@@ -105,7 +108,7 @@ class Renderer:
         return re.sub("|".join(map(re.escape, marks)), written, text)  # once: what a row id holds is not looked at
 
     def _mark(self, name: str) -> str:
-        """Give the text that stands for the row ids of a table: the session's prefix tells it from any other."""
+        """Return the text that stands for the row ids of a table: the session's prefix tells it from any other."""
         return self._prefix + name
 
     def _write(self, tree: exp.Expr) -> str:
@@ -151,7 +154,7 @@ class Renderer:
             _narrow(table, relation)
 
     def _written_out(self, table: exp.Table) -> exp.Values:
-        """Give a table of row ids with a mark in their place."""
+        """Return a table of row ids with a mark in their place."""
         columns = [exp.to_identifier(ROW, quoted=True)]
         alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True), columns=columns)
         return exp.Values(
@@ -185,5 +188,5 @@ def _narrow(table: exp.Table, relation: Relation) -> None:
 
 
 def _types(relation: Relation) -> dict[str, str]:
-    """Give the types of a relation's columns; an ENUM keeps the order of its values, and is not text here."""
+    """Return the types of a relation's columns; an ENUM keeps the order of its values, and is not text here."""
     return {c.name.lower(): c.type + ("[]" if c.array else "") for c in relation.columns if not c.values}

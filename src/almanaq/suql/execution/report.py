@@ -21,7 +21,7 @@ class RunReport:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def figures(self, spent: Sequence[Line] = ()) -> dict[str, dict[str, Any]]:
-        """Give what each stage took, as EXPLAIN shows it; `spent` holds the tokens and money of paid calls."""
+        """Return what each stage took, as EXPLAIN shows it; `spent` holds the tokens and money of paid calls."""
         found: dict[str, dict[str, Any]] = {name: {"rows": rows} for name, rows in self.rows.items()}
         for name, counts in self.text.items():
             usage = sum((line.usage for line in spent if line.operator == name), Usage())

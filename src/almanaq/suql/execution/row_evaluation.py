@@ -61,7 +61,7 @@ class RowEvaluation:
             self._passages[site] = tuple(passages[i] for i in numbers)
 
     def cost(self, atom: Atom) -> float:
-        """Give the number of calls that an atom still takes, long documents counting for more."""
+        """Return the number of calls that an atom still takes, long documents counting for more."""
         total = 1e-3
         for site in self._context.needs[atom.column]:
             if site in self._outcomes:
@@ -72,7 +72,7 @@ class RowEvaluation:
         return total
 
     async def truth(self, atom: Atom) -> bool | None:
-        """Give the truth of an atom for the row; what rests on a failed call is NULL."""
+        """Return the truth of an atom for the row; what rests on a failed call is NULL."""
         needs = self._context.needs[atom.column]
         if len(needs) == 1:  # the usual case, without the tasks that gather() makes
             unknown = (await self.outcome(needs[0])).unknown
@@ -88,14 +88,14 @@ class RowEvaluation:
         return await self._context.computed.evaluate(atom, values)
 
     async def chance(self, verdict: Verdict) -> float | None:
-        """Give how likely a verdict is "yes" by the reader that is asked; None where it does not say."""
+        """Return how likely a verdict is "yes" by the reader that is asked; None where it does not say."""
         site = site_of(verdict.column)
         compared = self._context.inputs[site].site.compared
         literal = next(c for i, c in enumerate(compared) if f"{site}_{i}" == verdict.column)
         return (await self.outcome(site)).chances.get(literal)
 
     async def outcome(self, site: str) -> Outcome:
-        """Give the outcome of a site for the row, asking if need be."""
+        """Return the outcome of a site for the row, asking if need be."""
         if site not in self._outcomes:
             found = self._call(site)
             if found is None:
@@ -115,7 +115,7 @@ class RowEvaluation:
             self._context.counts.cells[column] += 1
 
     def result(self) -> StageRow:
-        """Give the row with its computed columns and quotes."""
+        """Return the row with its computed columns and quotes."""
         quotes = [self._cited(site, quote) for site, outcome in self._outcomes.items() for quote in outcome.quotes]
         names = {name for item in self._context.inputs.values() for name in item.key}
         key = {name: self._candidate.values[name] for name in names}
@@ -135,7 +135,7 @@ class RowEvaluation:
         return SiteQuote(self._context.inputs[site], self._question(site), self._placed(site, quote), text)
 
     def _placed(self, site: str, quote: Quote) -> Quote:
-        """Give a quote with the number of its passage in the whole document."""
+        """Return a quote with the number of its passage in the whole document."""
         document = self._candidate.values[self._context.inputs[site].document]
         numbers = self._numbers.get(site)
         number = numbers[quote.passage] if numbers is not None else quote.passage
@@ -150,7 +150,7 @@ class RowEvaluation:
         return str(self._candidate.values[item.question_column] or "")
 
     def _call(self, site: str) -> tuple[bytes, TextCall] | None:
-        """Give the call that a site takes, with its identity; None where there is nothing to read or to ask."""
+        """Return the call that a site takes, with its identity; None where there is nothing to read or to ask."""
         if site not in self._call_of:
             passages, question = self._passages[site], self._question(site)
             asked = self._context.inputs[site].site
@@ -162,7 +162,7 @@ class RowEvaluation:
 
 
 def sites_needed(atom: Atom) -> tuple[str, ...]:
-    """Give the ids of the sites whose answers an atom rests on."""
+    """Return the ids of the sites whose answers an atom rests on."""
     match atom:
         case Verdict(name):
             return (site_of(name),)

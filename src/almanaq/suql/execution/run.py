@@ -301,7 +301,7 @@ class Run:
             watch.total = None if known is None else known.rows
 
     def _comes_as_found(self, stage: TextStage) -> bool:
-        """Say whether candidates are tried as the database finds them: finding them then spends nothing."""
+        """Return whether candidates are tried as the database finds them: finding them then spends nothing."""
         return self._options.candidates is None and not tries_by_similarity(stage, self._options)
 
     def _stage_run(self, stage: TextStage) -> AnyRun:
@@ -324,14 +324,14 @@ class Run:
                 self._evidence.add(stage.block, row)
 
     def _rows_are_wanted(self, stage: TextStage) -> bool:
-        """Say whether a stage that was interrupted, not by the deadline, is to give what it has."""
+        """Return whether a stage that was interrupted, not by the deadline, is to give what it has."""
         deadline = self._options.deadline
         late = deadline is not None and time.perf_counter() - self._started >= deadline
         watch = current_watch()
         return watch is not None and watch.keeps and not late and rows_are_sure(self._plan, self._groups.planned(stage))
 
     async def _ordered(self, stage: TextStage) -> Candidates:
-        """Give a stage's candidates in the order in which they are to be tried (semantics 9)."""
+        """Return a stage's candidates in the order in which they are to be tried (semantics 9)."""
         similarity = self._context.similarity
         most = self._options.candidates if stage.predicate is not None else None
         by_similarity = tries_by_similarity(stage, self._options)
@@ -371,7 +371,7 @@ class Run:
         return visible, tuple(evidence)
 
     def trace(self, seconds: float, account: Spending) -> Trace:
-        """Give the trace of the run; where the models kept an account, it also knows of calls that failed."""
+        """Return the trace of the run; where the models kept an account, it also knows of calls that failed."""
         usage = account.usage if account.lines else self.calls.usage
         inference = None if self._approximate is None else self._approximate.inference
         self._warnings += cautions(self.calls, account, self._selection, inference)

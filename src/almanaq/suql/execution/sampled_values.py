@@ -47,7 +47,7 @@ class SampledValues:
         """Nothing is inferred of any row."""
 
     def kept(self) -> list[StageRow]:
-        """Give nothing: the rows are only drawn from."""
+        """Return nothing: the rows are only drawn from."""
         return []
 
     sure = kept

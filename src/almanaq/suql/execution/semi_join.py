@@ -25,7 +25,7 @@ class SemiJoinQueue:
         self._ready: deque[Candidate] = deque()
 
     def next(self) -> Candidate | None:
-        """Give a candidate that has waited for its turn."""
+        """Return a candidate that has waited for its turn."""
         return self._ready.popleft() if self._ready else None
 
     def holds_back(self, candidate: Candidate) -> bool:

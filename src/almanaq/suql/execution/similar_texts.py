@@ -42,7 +42,7 @@ async def compared(
 
 
 def similar_rows(vectors: TextVectors, rows: pa.Table, calls: Sequence[SimilarityCall]) -> pa.Table:
-    """Give the table of a SimilarityStage from the rows of its source."""
+    """Return the table of a SimilarityStage from the rows of its source."""
     made = {ROW: rows.column(ROW)}
     for call in calls:
         other = call.words if call.other is None else rows.column(call.other)
@@ -54,7 +54,7 @@ def similar_rows(vectors: TextVectors, rows: pa.Table, calls: Sequence[Similarit
 
 
 def _wanted(table: pa.Table, call: SimilarityCall) -> pa.Table:
-    """Give the rows whose score of a call does not keep them from being wanted."""
+    """Return the rows whose score of a call does not keep them from being wanted."""
     scores = table.column(call.column).to_numpy()  # NULL is no number
     if call.at_least is not None:
         return table.filter(pa.array(scores >= call.at_least))
@@ -66,7 +66,7 @@ def _wanted(table: pa.Table, call: SimilarityCall) -> pa.Table:
 
 
 def similar_pairs(vectors: TextVectors, left: pa.Table, right: pa.Table, at_least: float) -> pa.Table:
-    """Give the table of a SimilarityJoin from the rows of its sides."""
+    """Return the table of a SimilarityJoin from the rows of its sides."""
     first, first_numbers = vectors.vectors(left.column("d"))
     second, second_numbers = vectors.vectors(right.column("d"))
     i, j, scores = pairs_above(first, second, at_least)
@@ -91,13 +91,13 @@ def _refuse_too_many(pairs: int) -> None:
 
 
 def _rows_by_text(numbers: NDArray[np.int64], texts: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give the rows in the order of their texts' numbers, and where each text's rows begin and the last's end."""
+    """Return the rows in the order of their texts' numbers, and where each text's rows begin and the last's end."""
     order = np.argsort(numbers, kind="stable")
     return order, np.searchsorted(numbers[order], np.arange(texts + 1))
 
 
 def pairs_above(first: Matrix, second: Matrix, at_least: float) -> Pairs:
-    """Give all pairs of vectors whose cosine is not below a bound, as numbers of rows, with their cosines.
+    """Return all pairs of vectors whose cosine is not below a bound, as numbers of rows, with their cosines.
 
     The vectors are turned so that their first components hold most of their length. A pair's cosine is at most the
     product of the first components plus that of what remains of the two lengths: where this is below the bound, the
@@ -134,7 +134,7 @@ def _units(vectors: Matrix, lengths: NDArray[np.float64]) -> Matrix:
 
 
 def _turned(left: Matrix, right: Matrix, at_least: float) -> tuple[Matrix, Matrix]:
-    """Give vectors, shorter ones where that pays, whose inner products bound those of unit vectors from above."""
+    """Return vectors, shorter ones where that pays, whose inner products bound those of unit vectors from above."""
     if len(left) * len(right) <= _LEFT * _RIGHT:
         return left, right
     draw = np.random.default_rng(0)
@@ -154,7 +154,7 @@ def _turned(left: Matrix, right: Matrix, at_least: float) -> tuple[Matrix, Matri
 
 
 def _shortened(turned: Matrix, width: int) -> Matrix:
-    """Give the first components, and the length of the others as one more."""
+    """Return the first components, and the length of the others as one more."""
     rest = np.sqrt(np.einsum("ij,ij->i", turned[:, width:], turned[:, width:]))
     return np.ascontiguousarray(np.concatenate([turned[:, :width], rest[:, None]], axis=1))
 

@@ -33,7 +33,7 @@ class EmbedderSimilarity:
         self._lock = threading.Lock()
 
     def vector(self, constraint: str) -> NDArray[np.float32]:
-        """Give the vector of a text constraint, for a database that compares it with its own."""
+        """Return the vector of a text constraint, for a database that compares it with its own."""
         key = hash(constraint)
         vector = self._asked.get(key)
         if vector is None:
@@ -43,7 +43,7 @@ class EmbedderSimilarity:
         return vector
 
     def scores(self, constraint: str, passages: Sequence[str]) -> NDArray[np.float32]:
-        """Give one score per passage; those of a constraint that was asked for before are kept."""
+        """Return one score per passage; those of a constraint that was asked for before are kept."""
         asked = hash(constraint)
         keys = [(asked, hash(passage)) for passage in passages]
         known = self._scores
@@ -58,11 +58,11 @@ class EmbedderSimilarity:
         return np.fromiter((known[key] for key in keys), np.float32, len(keys))
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give the vectors of texts that are compared with one another."""
+        """Return the vectors of texts that are compared with one another."""
         return self._vectors_of(texts)
 
     def _vectors_of(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give the vectors of texts; those used last are kept."""
+        """Return the vectors of texts; those used last are kept."""
         keys = list(map(hash, texts))
         with self._lock:
             vectors = {key: self._vectors[key] for key in keys if key in self._vectors}

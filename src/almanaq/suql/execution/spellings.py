@@ -26,7 +26,7 @@ class Spellings:
         self._known: dict[str, str] | None = {} if several else None
 
     def column(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Give a column, in the order of the source, with one spelling for all equals."""
+        """Return a column, in the order of the source, with one spelling for all equals."""
         if self._known is None:
             return _alone(values)
         known = self._known
@@ -34,7 +34,7 @@ class Spellings:
 
 
 def spelled(value: str, known: dict[str, str]) -> str:
-    """Give a value as its first equal was spelled, which is added to those known; of a list, each of its texts."""
+    """Return a value as its first equal was spelled, which is added to those known; of a list, each of its texts."""
     if SEPARATOR in value:
         return SEPARATOR.join(spelled(text, known) for text in value.split(SEPARATOR))
     form = canonical(value)
@@ -53,7 +53,7 @@ def _alone(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _mapped(values: pa.ChunkedArray, change: Callable[[str], str]) -> pa.ChunkedArray:
-    """Give a column changed value by value, little by little: as objects, its values take ten times the memory."""
+    """Return a column changed value by value, little by little: as objects, its values take ten times the memory."""
     changed = []
     for start in range(0, len(values), _AT_ONCE):
         part: list[str | None] = values.slice(start, _AT_ONCE).to_pylist()

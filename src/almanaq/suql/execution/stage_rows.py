@@ -64,6 +64,6 @@ class StageCounts:
 
 
 def payload_of(rows: Sequence[StageRow]) -> pa.Table:
-    """Give the columns that came along with the candidates that became rows, in one table of these rows alone."""
+    """Return the columns that came along with the candidates that became rows, in one table of these rows alone."""
     pieces = [batch.slice(number, 1) for batch, number in (row.payload for row in rows if row.payload is not None)]
     return pa.Table.from_batches(pieces).combine_chunks()

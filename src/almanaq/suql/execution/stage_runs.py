@@ -43,7 +43,7 @@ class StageRuns:
     selection: PassageSelection | None
 
     def of(self, stage: TextStage) -> AnyRun:
-        """Give the run of a stage."""
+        """Return the run of a stage."""
         accuracy, counting = self.options.accuracy, self.options.counting
         if counting is not None:
             return self._counting(stage, counting)
@@ -53,7 +53,7 @@ class StageRuns:
         return ApproximateFilter(accuracy, proxy, lambda: self._asking(stage, self.calls), self._room)
 
     def _counting(self, stage: TextStage, counting: Counting | GroupCounting | Averaging) -> AnyRun:
-        """Give the run that only asks about a sample."""
+        """Return the run that only asks about a sample."""
         if not isinstance(counting, Counting):
             return SampledValues(counting, stage.inputs[0].site.id, lambda: self._asking(stage, self.calls))
         proxy = None if counting.proxy is None else self._proxy(stage, counting.proxy)
@@ -74,7 +74,7 @@ class StageRuns:
         )
 
     def _room(self) -> int | None:
-        """Give the calls that the budget has left."""
+        """Return the calls that the budget has left."""
         budget = call_budget(self.options, self.models)
         return None if budget is None else budget - self.calls.made
 

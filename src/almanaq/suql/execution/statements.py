@@ -37,7 +37,7 @@ class Statements:
     def text(
         self, tree: exp.Expr, prefix: str, known: Callable[[Iterable[str]], Hashable], write: Callable[[], str]
     ) -> str:
-        """Give the text of a tree, written if it is not kept.
+        """Return the text of a tree, written if it is not kept.
 
         Args:
             known: gives all that a text depends on besides its tree, the catalog and the session's prefix, for the

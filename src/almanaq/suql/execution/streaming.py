@@ -43,7 +43,7 @@ async def run_in_batches(run: Run, plan: Plan, sink: Sink) -> tuple[pa.Table, tu
 
 
 def _goes_on_row_by_row(plan: Plan, number: int) -> bool:
-    """Say whether what follows a text filter treats each row by itself, so that rows can be given one by one."""
+    """Return whether what follows a text filter treats each row by itself, so that rows can be given one by one."""
     stage, rest, output = plan.stages[number], plan.stages[number + 1 :], plan.output
     if not isinstance(stage, TextStage) or stage.predicate is None or not isinstance(output.select, exp.Select):
         return False
@@ -75,7 +75,7 @@ def _renamed(stage: Stage, names: dict[str, str]) -> Stage:
 
 
 def _rename(tree: exp.Query, names: dict[str, str]) -> exp.Query:
-    """Give a tree in which the tables of one batch stand for those of the plan."""
+    """Return a tree in which the tables of one batch stand for those of the plan."""
 
     def rename(node: exp.Expr) -> exp.Expr:
         return quoted(names[node.name]) if isinstance(node, exp.Identifier) and node.name in names else node

@@ -42,7 +42,7 @@ class Lessons:
             self._sums[passes] = vector if passes not in self._sums else self._sums[passes] + vector
 
     def is_due(self, tried: int) -> bool:
-        """Say whether a lesson is to be taken before the next row is tried."""
+        """Return whether a lesson is to be taken before the next row is tried."""
         return tried >= self._next
 
     def take(self, tried: int) -> None:
@@ -52,7 +52,7 @@ class Lessons:
         self._direction = _WEIGHT * np.sum(means, axis=0) if means else None
 
     def scored(self, numbers: Sequence[int]) -> list[float]:
-        """Give the scores of rows by the last lesson; higher is to be tried first."""
+        """Return the scores of rows by the last lesson; higher is to be tried first."""
         scores = np.array([self._scores[number] for number in numbers], np.float64)
         if self._direction is not None and numbers:
             scores += np.stack([self._vectors[number] for number in numbers]) @ self._direction

@@ -106,7 +106,7 @@ class StageRun:
             under_way[task] = candidate.number
 
     async def _next_candidate(self, candidates: AsyncIterator[Candidate], *, may_wait: bool) -> Candidate | None:
-        """Give a candidate that was held back, else the next of the source; None where there is neither now."""
+        """Return a candidate that was held back, else the next of the source; None where there is neither now."""
         candidate = self._semi_join.next()
         if may_wait and candidate is None and self._taught is not None and self._taught.waits_for_outcomes:
             return None
@@ -133,7 +133,7 @@ class StageRun:
             self._watch.done(self.counts.candidates - len(under_way), self.counts.passed + len(self._passed))
 
     def _released(self, before: int) -> list[StageRow]:
-        """Give the rows that are surely kept, less the first so many of them; a projection's are not held here."""
+        """Return the rows that are surely kept, less the first so many of them; a projection's are not held here."""
         if self._stage.predicate is None:
             rows = self._passed[:]
             self._passed.clear()
@@ -146,7 +146,7 @@ class StageRun:
         return sure[before : self._stage.stop_after]
 
     def _turn(self, number: int) -> int:
-        """Give the place of a row among those that LIMIT cuts."""
+        """Return the place of a row among those that LIMIT cuts."""
         return number if self._stage.ordered else self._turns[number]
 
     def _by_turn(self) -> list[StageRow]:
@@ -178,11 +178,13 @@ class StageRun:
         return found
 
     def kept(self) -> list[StageRow]:
-        """Give the rows that the run kept, in source order."""
+        """Return the rows that the run kept, in source order."""
         return self._kept(self._by_turn())
 
     def sure(self) -> list[StageRow]:
-        """Give the rows that passed before the run was stopped and that no row still open could push out of a LIMIT."""
+        """Return the rows that passed before the run was stopped and that no row still open could push out
+        of a LIMIT.
+        """
         rows = self._by_turn()
         if self._in_turn and self._stage.stop_after is not None:
             opened = [self._turn(number) for number in self._open]
@@ -191,20 +193,23 @@ class StageRun:
         return self._kept(rows)
 
     def _kept(self, rows: list[StageRow]) -> list[StageRow]:
-        """Give the first rows, as many as LIMIT keeps, in source order."""
+        """Return the first rows, as many as LIMIT keeps, in source order."""
         kept = sorted(rows[: self._stage.stop_after], key=lambda row: row.number)
         self.counts.passed = len(kept)
         return kept
 
     def _rows_to_try(self, passed: list[StageRow]) -> int:
-        """Give how many rows may be under way: as many as a LIMIT still needs, times the speculation."""
+        """Return how many rows may be under way: as many as a LIMIT still needs, times the speculation."""
         if self._stage.stop_after is None:
             return self._rows_at_once
         missing = self._stage.stop_after - len(passed)
         return min(self._rows_at_once, math.ceil(self._speculation * missing)) if missing > 0 else 0
 
     def _limit_is_met(self, under_way: dict[asyncio.Task[StageRow | None], int]) -> bool:
-        """Say whether the rows that LIMIT keeps are known; in order, none may be under way before the last of them."""
+        """Return whether the rows that LIMIT keeps are known.
+
+        In order, none may be under way before the last of them.
+        """
         stop_after, passed = self._stage.stop_after, self._passed
         if stop_after is None or len(passed) < stop_after:
             return False
@@ -216,7 +221,7 @@ class StageRun:
     # One row
 
     def decided(self, candidate: Candidate) -> bool | None:
-        """Say whether a row passes, where that is clear without asking about it; None where it is not."""
+        """Return whether a row passes, where that is clear without asking about it; None where it is not."""
         if self._stage.predicate is None:
             return None
         state = possible(self._stage.predicate, self._structured(candidate))
@@ -282,7 +287,7 @@ class _Ended:
             await self._waiter
 
     def taken(self) -> list[asyncio.Task[StageRow | None]]:
-        """Give them."""
+        """Return them."""
         tasks, self._tasks = self._tasks, []
         return tasks
 

@@ -48,7 +48,7 @@ class TextVectors:
         self._columns: list[tuple[pa.Array, Rows]] = []
 
     def similarities(self, documents: pa.ChunkedArray, others: pa.ChunkedArray | str) -> pa.Array:
-        """Give the cosine of each document and what it is compared with; NULL where one of them is no text."""
+        """Return the cosine of each document and what it is compared with; NULL where one of them is no text."""
         one = isinstance(others, str)
         compared = pa.chunked_array([[others]], pa.string()) if isinstance(others, str) else others
         with self._lock:
@@ -66,7 +66,7 @@ class TextVectors:
         return pa.array(found, mask=(first == NO_TEXT) | (second == NO_TEXT))
 
     def vectors(self, documents: pa.ChunkedArray) -> tuple[Matrix, Rows]:
-        """Give the vectors of the distinct texts of a column, and the number of its text for each row."""
+        """Return the vectors of the distinct texts of a column, and the number of its text for each row."""
         with self._lock:
             rows = self._rows(documents)
             distinct, numbers = np.unique(rows, return_inverse=True)
@@ -75,7 +75,7 @@ class TextVectors:
             return self._matrix[distinct], numbers
 
     def _with_one(self, rows: Rows, query: int) -> NDArray[np.float64]:
-        """Give the cosines of rows with one row."""
+        """Return the cosines of rows with one row."""
         count, vector = len(self._row_of), self._matrix[query]
         if 2 * len(rows) > count:
             dots = (self._matrix[:count] @ vector)[rows]
@@ -88,7 +88,7 @@ class TextVectors:
         return cosines(dots, self._lengths[first], self._lengths[second])
 
     def _rows(self, texts: pa.ChunkedArray) -> Rows:
-        """Give the row of each text; a column that was looked up before is known again by its bytes."""
+        """Return the row of each text; a column that was looked up before is known again by its bytes."""
         column = texts.combine_chunks() if texts.num_chunks != 1 else texts.chunk(0)
         for known, rows in self._columns:
             if len(known) == len(column) and known.type == column.type and known.equals(column):
@@ -132,20 +132,20 @@ class TextVectors:
 
 
 def _in_blocks(compute: Callable[..., NDArray[Any]], *columns: Rows) -> NDArray[Any]:
-    """Give what a function makes of columns, which it is given some rows at a time."""
+    """Return what a function makes of columns, which it is given some rows at a time."""
     starts = range(0, max(1, len(columns[0])), _BLOCK)
     return np.concatenate([compute(*(column[at : at + _BLOCK] for column in columns)) for at in starts])
 
 
 def on_grid(vectors: Matrix) -> Matrix:
-    """Give vectors with their components rounded, so that products of them are exact."""
+    """Return vectors with their components rounded, so that products of them are exact."""
     return np.asarray(np.rint(vectors * _GRID) / _GRID, np.float32)
 
 
 def cosines(
     dots: NDArray[np.float32], first: NDArray[np.float64], second: NDArray[np.float64] | float
 ) -> NDArray[np.float64]:
-    """Give cosines from inner products and lengths, to six decimals; 0 with a vector of zeros."""
+    """Return cosines from inner products and lengths, to six decimals; 0 with a vector of zeros."""
     lengths = first * second
     found = np.divide(dots, lengths, out=np.zeros(len(dots)), where=lengths > 0)
     return np.round(found, 6, out=found)
@@ -158,7 +158,7 @@ def _document(passages: list[str | None] | None) -> str | None:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Give a column of texts: of a list the passages that are not blank, joined by a blank line."""
+    """Return a column of texts: of a list the passages that are not blank, joined by a blank line."""
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.array(map(_document, column.to_pylist()), pa.string())

@@ -29,7 +29,10 @@ _given_up: contextvars.ContextVar[threading.Event] = contextvars.ContextVar("alm
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Give what a function gives, run in a thread; like `asyncio.to_thread`, whose threads end with the event loop."""
+    """Return what a function gives, run in a thread.
+
+    Like `asyncio.to_thread`, whose threads end with the event loop.
+    """
     context, ended = contextvars.copy_context(), threading.Event()
     context.run(_given_up.set, ended)
     call = partial(context.run, work, *args, **kwargs)
@@ -41,7 +44,10 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
 
 def given_up() -> threading.Event:
-    """Give what is set when nobody waits any longer for what this thread does; threads that it starts are to ask it."""
+    """Return what is set when nobody waits any longer for what this thread does.
+
+    Threads that it starts are to ask it.
+    """
     return _given_up.get(None) or threading.Event()
 
 

@@ -17,12 +17,12 @@ Atom = Structured | Verdict | Computed
 
 
 def mask(value: bool | None) -> int:
-    """Give the mask of a known truth value."""
+    """Return the mask of a known truth value."""
     return NULL if value is None else TRUE if value else FALSE
 
 
 def possible(predicate: Predicate, known: Mapping[str, int]) -> int:
-    """Give what a predicate can still be, given the masks of the atoms known by column."""
+    """Return what a predicate can still be, given the masks of the atoms known by column."""
     match predicate:
         case And(children):
             return _fold(children, known, _AND)
@@ -45,7 +45,7 @@ class Choice:
 def choose(
     predicate: Predicate, known: Mapping[str, int], cost: Callable[[Atom], float], chance: Callable[[Atom], float]
 ) -> Choice:
-    """Give the atom whose answer decides the predicate at the least expected cost.
+    """Return the atom whose answer decides the predicate at the least expected cost.
 
     Children of an AND are tried by cost / chance of not being TRUE, those of an OR by cost / chance of being TRUE.
 

@@ -21,12 +21,14 @@ _DIMENSIONS = re.compile(r"\((\d+)\)")
 
 
 def tries_by_similarity(stage: TextStage, options: Options) -> bool:
-    """Say whether a stage's candidates are tried in order of similarity: a LIMIT stops it, and no ORDER BY binds it."""
+    """Return whether a stage's candidates are tried in order of similarity: a LIMIT stops it, and no ORDER
+    BY binds it.
+    """
     return options.order == "similarity" and stage.stop_after is not None and not stage.ordered
 
 
 def describe_order(stage: TextStage, options: Options, catalog: Catalog) -> str:
-    """Give the order in which a stage's candidates are tried, for EXPLAIN; "" where it is the source's own."""
+    """Return the order in which a stage's candidates are tried, for EXPLAIN; "" where it is the source's own."""
     if options.accuracy is not None and may_infer(stage):
         return _described(options.accuracy)
     approximate = options.candidates is not None and stage.predicate is not None
@@ -55,7 +57,7 @@ def _described(accuracy: Accuracy) -> str:
 def ordered_by_vectors(
     stage: TextStage, catalog: Catalog, similarity: Similarity
 ) -> tuple[exp.Select | None, list[str]]:
-    """Give the source of a stage with `has_vectors` in order of the vectors that the database keeps, and warnings.
+    """Return the source of a stage with `has_vectors` in order of the vectors that the database keeps, and warnings.
 
     The order is exact: `cosine_distance` is a function, which no approximate index answers. An index would give no more
     rows than it has found (40 by default), and leave out others that pass.
@@ -89,12 +91,12 @@ def ordered_by_vectors(
 
 
 def has_vectors(stage: TextStage, catalog: Catalog) -> bool:
-    """Say whether the database keeps the vectors of all of a stage's documents."""
+    """Return whether the database keeps the vectors of all of a stage's documents."""
     return bool(_stored_vectors(stage, catalog))
 
 
 def _stored_vectors(stage: TextStage, catalog: Catalog) -> list[tuple[SiteInput, Column]]:
-    """Give each input with the column that holds its documents' vectors; nothing if one has none."""
+    """Return each input with the column that holds its documents' vectors; nothing if one has none."""
     found = []
     for item in stage.inputs:
         document = _document(stage, item)
@@ -111,7 +113,7 @@ def _stored_vectors(stage: TextStage, catalog: Catalog) -> list[tuple[SiteInput,
 
 
 def _document(stage: TextStage, item: SiteInput) -> exp.Column | None:
-    """Give the column that is an input's document; None where it is computed."""
+    """Return the column that is an input's document; None where it is computed."""
     for output in stage.source.expressions:
         if output.alias == item.document and isinstance(output.this, exp.Column):
             return output.this
@@ -119,7 +121,7 @@ def _document(stage: TextStage, item: SiteInput) -> exp.Column | None:
 
 
 def _distance(document: exp.Column | None, vectors: Column, constraint: exp.Expr) -> exp.Expr:
-    """Give the cosine distance of a row's vector, or of the nearest of several, to a constraint's; 1 without any."""
+    """Return the cosine distance of a row's vector, or of the nearest of several, to a constraint's; 1 without any."""
     assert document is not None
     place = column(document.table, vectors.name)
     type_ = exp.DataType.build(vectors.type.partition("(")[0], dialect="postgres", udt=True)

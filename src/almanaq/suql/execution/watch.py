@@ -57,5 +57,5 @@ def watched(tell: Callable[[int, int | None, int], None], *, keeps: bool = True)
 
 
 def current_watch() -> Watch | None:
-    """Give what watches the query that is being run."""
+    """Return what watches the query that is being run."""
     return _watch.get()

@@ -55,7 +55,7 @@ class Explanation:
     free: bool = False
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Give one mapping per stage."""
+        """Return one mapping per stage."""
         keys = ("stage", "name", "what", "predicted", "actual", "approximate")
         return [{key: getattr(line, key) for key in keys} for line in self.stages]
 
@@ -134,7 +134,7 @@ def explain_plan(
 
 
 def describe_logical(plan: LogicalPlan) -> str:
-    """Give a logical plan as text: each block with the choices that the rules made for it."""
+    """Return a logical plan as text: each block with the choices that the rules made for it."""
     lines = []
     for stage in plan.stages:
         if isinstance(stage, Materialize):
@@ -201,7 +201,7 @@ def _describe_call(call: SimilarityCall) -> str:
 
 
 def describe_predicate(predicate: Predicate, sites: dict[str, Site]) -> str:
-    """Give a predicate tree as people write conditions."""
+    """Return a predicate tree as people write conditions."""
     match predicate:
         case And(children):
             return " AND ".join(_bracketed(child, sites) for child in children)
@@ -218,7 +218,7 @@ def describe_predicate(predicate: Predicate, sites: dict[str, Site]) -> str:
 
 
 def describe_condition(node: exp.Expr, sites: Sequence[Site]) -> str:
-    """Give a condition over columns and computed columns as people write it."""
+    """Return a condition over columns and computed columns as people write it."""
     return _written(node, {site.id: site for site in sites})
 
 
@@ -228,7 +228,7 @@ def _bracketed(predicate: Predicate, sites: dict[str, Site]) -> str:
 
 
 def _written(node: exp.Expr, sites: dict[str, Site]) -> str:
-    """Give an expression with its columns and text calls written out."""
+    """Return an expression with its columns and text calls written out."""
 
     def write(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Cast) and isinstance(part.this, exp.Column) and part.to.sql("postgres") in _ENUM_CASTS:
@@ -260,13 +260,13 @@ def _call(site: Site) -> str:
 
 
 def _sql(tree: exp.Expr, links: tuple[Link, ...] = ()) -> str:
-    """Give SQL text; a literal that waits to be linked stands as it was written."""
+    """Return SQL text; a literal that waits to be linked stands as it was written."""
     written = resolve_links(tree, {link.id: link for link in links}, {link.id: () for link in links})
     return written.sql("postgres")
 
 
 def _unlinked(block: TextBlock, links: tuple[Link, ...]) -> TextBlock:
-    """Give a block with the literals that wait to be linked as they were written."""
+    """Return a block with the literals that wait to be linked as they were written."""
     known, values = {link.id: link for link in links}, {link.id: () for link in links}
 
     def written(node: exp.Expr | None) -> exp.Expr | None:

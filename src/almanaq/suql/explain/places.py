@@ -11,7 +11,7 @@ _IN_THE_QUERY = ("binder", "conversion", "invalid input syntax", "must appear in
 
 
 def placed(error: DatabaseError, query: str) -> DatabaseError:
-    """Give an error of the database with a pointer to what it names, if that stands in the query."""
+    """Return an error of the database with a pointer to what it names, if that stands in the query."""
     message = str(error)
     if not is_engine_error(error) or not any(sign in message.lower() for sign in _IN_THE_QUERY):
         return error

@@ -69,7 +69,7 @@ class WhyNot:
 
 
 def why_not_plan(plan: LogicalPlan, key: Mapping[str, object]) -> tuple[LogicalPlan, tuple[str, ...]]:
-    """Give a plan that evaluates every condition of a query's text block for one row, and the conditions' texts.
+    """Return a plan that evaluates every condition of a query's text block for one row, and the conditions' texts.
 
     Args:
         key: values of columns that name the row.
@@ -118,7 +118,9 @@ def why_not(result: Result) -> WhyNot:
 def _named_columns(
     block: TextBlock, key: Mapping[str, object]
 ) -> tuple[tuple[tuple[str, exp.Column], ...], dict[str, object]]:
-    """Give the block's columns, those of the key among them, and the key's values by the names that the block uses."""
+    """Return the block's columns, those of the key among them, and the key's values by the names that
+    the block uses.
+    """
     columns = dict(block.columns)
     source = block.source.args["from_"].this
     named = {}

@@ -48,7 +48,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def rewrite(tree: exp.Query, rules: tuple[QueryRule, ...] = QUERY_RULES) -> exp.Query:
-    """Give the bound query with every rewrite applied, in order; its rows stay the same.
+    """Return the bound query with every rewrite applied, in order; its rows stay the same.
 
     A query without text functions is the database's to run, as it is.
     """
@@ -58,7 +58,7 @@ def rewrite(tree: exp.Query, rules: tuple[QueryRule, ...] = QUERY_RULES) -> exp.
 
 
 def optimize(plan: LogicalPlan, rules: tuple[Rule, ...] = RULES) -> LogicalPlan:
-    """Give the plan with every rule applied to every block, in order; the rows of its result stay the same."""
+    """Return the plan with every rule applied to every block, in order; the rows of its result stay the same."""
     return [plan, *(after for _, after in steps(plan, rules))][-1]
 
 

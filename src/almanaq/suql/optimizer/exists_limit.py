@@ -11,7 +11,7 @@ from almanaq.suql.syntax.text_functions import has_text
 
 
 def exists_limit(tree: exp.Query) -> exp.Query:
-    """Give an EXISTS that does not look around itself a LIMIT 1.
+    """Return an EXISTS that does not look around itself a LIMIT 1.
 
     Before: `WHERE EXISTS (SELECT 1 FROM r WHERE answer(…) = 'Yes')` asks for every row of r.
     After: `WHERE EXISTS (SELECT 1 FROM r WHERE answer(…) = 'Yes' LIMIT 1)` stops at the first, as any LIMIT does.

@@ -59,7 +59,7 @@ def _is_comma(join: exp.Join) -> bool:
 
 
 def _drops(node: exp.Expr, names: set[str]) -> bool:
-    """Say whether a condition is not true where every column of some FROM items is NULL."""
+    """Return whether a condition is not true where every column of some FROM items is NULL."""
     if isinstance(node, exp.Paren):
         return _drops(node.this, names)
     if isinstance(node, exp.And | exp.Or):
@@ -73,7 +73,7 @@ def _drops(node: exp.Expr, names: set[str]) -> bool:
 
 
 def _is_null(node: exp.Expr | None, names: set[str]) -> bool:
-    """Say whether an expression is NULL where every column of some FROM items is; answers about NULL are."""
+    """Return whether an expression is NULL where every column of some FROM items is; answers about NULL are."""
     if isinstance(node, exp.Column):
         return node.table in names
     if isinstance(node, _OF_THE_FIRST) or (isinstance(node, exp.In) and node.expressions):

@@ -41,5 +41,5 @@ def lazy_branches(block: TextBlock) -> TextBlock:
 
 
 def _asked_first(uses: list[list[exp.Expr]]) -> set[str]:
-    """Give the sites that conditions refer to."""
+    """Return the sites that conditions refer to."""
     return {site_of(name) for use in uses for part in use for name in text_columns(part)}

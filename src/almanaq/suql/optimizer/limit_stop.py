@@ -27,6 +27,6 @@ def limit_stop(block: TextBlock) -> TextBlock:
 
 
 def _number(clause: exp.Expr | None) -> int | None:
-    """Give the number in LIMIT or OFFSET; None when there is none or it is computed."""
+    """Return the number in LIMIT or OFFSET; None when there is none or it is computed."""
     value = clause.expression if clause is not None else None
     return int(value.name) if isinstance(value, exp.Literal) and value.name.isdigit() else None

@@ -81,7 +81,7 @@ def _merge_first(block: exp.Select, tree: exp.Query) -> bool:
 
 
 def _fits(inner: exp.Expr, block: exp.Select, item: exp.Expr, tree: exp.Query) -> bool:
-    """Say whether a derived table only joins, filters and computes, and its names mean nothing else around it."""
+    """Return whether a derived table only joins, filters and computes, and its names mean nothing else around it."""
     if not isinstance(inner, exp.Select) or not is_plain(inner) or inner.args.get("from_") is None:
         return False
     if any(inner.args.get(clause) for clause in ("limit", "offset", "order", "with_", "laterals")):
@@ -96,7 +96,7 @@ def _fits(inner: exp.Expr, block: exp.Select, item: exp.Expr, tree: exp.Query) -
 
 
 def _explicit(join: exp.Join) -> exp.Join:
-    """Give a join of a comma as CROSS JOIN: what follows it must see the items before it."""
+    """Return a join of a comma as CROSS JOIN: what follows it must see the items before it."""
     if not any(join.args.get(key) for key in ("kind", "side", "on", "using", "method")):
         join.set("kind", "CROSS")
     return join

@@ -42,7 +42,7 @@ def _conditions(block: exp.Select) -> list[exp.Expr]:
 
 
 def _read_only_by(item: exp.Expr, tree: exp.Query) -> exp.Query | None:
-    """Give the query behind a FROM item, if nothing else reads it and its columns keep their names."""
+    """Return the query behind a FROM item, if nothing else reads it and its columns keep their names."""
     holder: exp.Expr | None = item if isinstance(item, exp.Subquery) else None
     if isinstance(item, exp.Table):
         holder = find_cte(item)
@@ -74,7 +74,7 @@ def _push(query: exp.Expr, part: exp.Expr, names: list[str]) -> None:
 
 
 def _has_one_type(query: exp.Query, number: int) -> bool:
-    """Say whether an output of a set operation has one type on both sides: otherwise it is cast on its way out."""
+    """Return whether an output of a set operation has one type on both sides: otherwise it is cast on its way out."""
     sides = (query.this, query.expression) if isinstance(query, exp.SetOperation) else ()
     outputs = [side.selects[number].unalias() for side in sides if len(side.selects) > number]
     known = {output.type.sql() for output in outputs if output.type is not None}
@@ -82,7 +82,7 @@ def _has_one_type(query: exp.Query, number: int) -> bool:
 
 
 def _is_open(block: exp.Select) -> bool:
-    """Say whether rows of a block may be left out before it is computed."""
+    """Return whether rows of a block may be left out before it is computed."""
     distinct = block.args.get("distinct")
     if (distinct is not None and distinct.args.get("on") is not None) or sets_in(block.expressions):
         return False
@@ -97,7 +97,7 @@ def _is_open(block: exp.Select) -> bool:
 
 
 def _may_filter(node: exp.Expr, block: exp.Select) -> bool:
-    """Say whether an output is known before the block asks or groups."""
+    """Return whether an output is known before the block asks or groups."""
     group = block.args.get("group")
     key = not is_aggregated(block) or (group is not None and node in group.expressions)
     return key and not (has_text(node) or is_by_chance(node)) and node.find(exp.Query) is None

@@ -41,7 +41,7 @@ def _drop_unread_members(tree: exp.Query) -> bool:
 
 
 def _readers(tree: exp.Query) -> dict[int, set[int]]:
-    """Give the tables that name each member of WITH, all by their ids."""
+    """Return the tables that name each member of WITH, all by their ids."""
     readers: dict[int, set[int]] = {}
     for table in nodes_of(tree, exp.Table):
         cte = find_cte(table)
@@ -51,7 +51,7 @@ def _readers(tree: exp.Query) -> dict[int, set[int]]:
 
 
 def _columns(tree: exp.Query) -> dict[int, set[str]]:
-    """Give the names of the columns that are read of each item of a FROM, by its id."""
+    """Return the names of the columns that are read of each item of a FROM, by its id."""
     read: dict[int, set[str]] = {}
     for column in nodes_of(tree, exp.Column):
         item = find_source(column.table, column) if column.table else None
@@ -97,7 +97,7 @@ def _drop_nested(item: exp.Expr) -> bool:
 
 
 def _outputs_read(block: exp.Select, readers: dict[int, set[int]], columns: dict[int, set[str]]) -> set[str] | None:
-    """Give the outputs of a block that something looks at; None when they all count."""
+    """Return the outputs of a block that something looks at; None when they all count."""
     parent = block.parent
     if isinstance(parent, exp.Exists) and not any(block.args.get(clause) for clause in ("limit", "offset")):
         return set()
@@ -115,7 +115,7 @@ def _renames(item: exp.Expr) -> bool:
 
 
 def _decides_rows(item: exp.Expr, block: exp.Select) -> bool:
-    """Say whether ORDER BY or DISTINCT ON names an output."""
+    """Return whether ORDER BY or DISTINCT ON names an output."""
     clauses = [clause for clause in (block.args.get("order"), block.args.get("distinct")) if clause is not None]
     names = [column for clause in clauses for column in nodes_of(clause, exp.Column)]
     return any(not column.table and column.name == item.alias_or_name for column in names)

@@ -41,14 +41,14 @@ _SET_RETURNING = ("json_array_elements", "jsonb_array_elements", "regexp_matches
 
 
 def is_plain(block: exp.Select) -> bool:
-    """Say whether a block neither groups nor dedups nor looks across rows, and gives each row once."""
+    """Return whether a block neither groups nor dedups nor looks across rows, and gives each row once."""
     if any(block.args.get(clause) for clause in _GROUPED) or sets_in(block.expressions):
         return False
     return not any(isinstance(node, (*_AGGREGATES, exp.Window)) for node in own_nodes(block))
 
 
 def keeps_each_row(block: exp.Select, made: set[str], *, cut: bool) -> bool:
-    """Say whether more rows in a table could never take away a row that a block gives.
+    """Return whether more rows in a table could never take away a row that a block gives.
 
     Args:
         made: tables with such rows; nested queries may read others only.
@@ -70,12 +70,14 @@ def keeps_each_row(block: exp.Select, made: set[str], *, cut: bool) -> bool:
 
 
 def is_aggregated(block: exp.Select) -> bool:
-    """Say whether a block gives one row per group."""
+    """Return whether a block gives one row per group."""
     return bool(block.args.get("group") or block.args.get("having") or _aggregates(block))
 
 
 def is_cut_or_grouped(block: exp.Select) -> bool:
-    """Say whether a block may have no rows, or has some, for another reason than that its FROM and WHERE give any."""
+    """Return whether a block may have no rows, or has some, for another reason than that its FROM and
+    WHERE give any.
+    """
     return (
         bool(block.args.get("limit") or block.args.get("offset"))
         or is_aggregated(block)
@@ -195,7 +197,7 @@ def split_ordering(block: exp.Select, name: str) -> bool:
 
 
 def _whole(query: exp.Query) -> exp.Expr:
-    """Give the expression that a nested query is: with EXISTS or IN around it, if it has one."""
+    """Return the expression that a nested query is: with EXISTS or IN around it, if it has one."""
     return query.parent if isinstance(query.parent, exp.Exists | exp.In) else query
 
 
@@ -220,7 +222,7 @@ def split_sets(block: exp.Select, name: str) -> bool:
 
 
 def sets_in(parts: list[exp.Expr]) -> list[exp.Expr]:
-    """Give the functions in parts of a block that make rows: `unnest` and its like in a SELECT list."""
+    """Return the functions in parts of a block that make rows: `unnest` and its like in a SELECT list."""
     return [node for part in parts for node in own_nodes(part) if _is_set(node)]
 
 
@@ -277,7 +279,7 @@ def _put_back(block: exp.Select, holder: exp.Tuple, having: exp.Having | None) -
 
 
 def _reads_groups(block: exp.Select) -> bool:
-    """Say whether a text function (or a nested query with text) stands above the grouping."""
+    """Return whether a text function (or a nested query with text) stands above the grouping."""
     keys = _group_keys(block)
     parts = [*block.expressions, block.args.get("having"), block.args.get("order"), block.args.get("distinct")]
     for part in parts:
@@ -299,7 +301,7 @@ def _below_grouping(node: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> 
 
 
 def _is_of_window(node: exp.Expr) -> bool:
-    """Say whether an aggregate, or its FILTER, is the function of a window."""
+    """Return whether an aggregate, or its FILTER, is the function of a window."""
     parent = node.parent
     while isinstance(parent, exp.Filter | exp.WithinGroup) and parent.this is node:
         node, parent = parent, parent.parent
@@ -335,7 +337,7 @@ def keep_grouped_verdicts(block: exp.Select, calls: list[exp.Anonymous]) -> None
 
 
 def keys_of_grouping_sets(group: exp.Group) -> list[exp.Expr]:
-    """Give the keys that only some of the groups have: those of ROLLUP, CUBE and GROUPING SETS."""
+    """Return the keys that only some of the groups have: those of ROLLUP, CUBE and GROUPING SETS."""
     return [key for kind in _SETS_OF_KEYS for node in group.args.get(kind) or () for key in _keys_in(node)]
 
 
@@ -348,7 +350,7 @@ def _keys_in(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
-    """Give the outermost aggregates of a block's own expressions; a window's own function is none."""
+    """Return the outermost aggregates of a block's own expressions; a window's own function is none."""
     found: list[exp.Expr] = []
 
     def visit(node: exp.Expr) -> None:

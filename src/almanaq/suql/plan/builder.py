@@ -51,7 +51,7 @@ OUTER = "_outer"
 
 
 def build_plan(tree: exp.Query, names: Sequence[str], catalog: Catalog, links: tuple[Link, ...] = ()) -> LogicalPlan:
-    """Give the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model."""
+    """Return the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model."""
     builder = _Builder(catalog)
     root = exp.Subquery(this=tree)
     compiled = builder.query(root.this)
@@ -151,7 +151,7 @@ class _Builder:
             self.stages.append(stage)
 
     def _rows_to_compare(self, block: exp.Select) -> tuple[exp.Expr, exp.Select]:
-        """Give what identifies a block's rows, and a SELECT without outputs of those that its WHERE may keep."""
+        """Return what identifies a block's rows, and a SELECT without outputs of those that its WHERE may keep."""
         if block.args.get("from_") is None:
             return exp.Literal.number(0), exp.Select()
         row = self._row_id(block)
@@ -181,7 +181,7 @@ class _Builder:
         return reader.order_by(column(name, ORDINAL), copy=False) if stage.order else reader
 
     def _row_id(self, block: exp.Select) -> exp.Expr | None:
-        """Give the row id expression of the block's relation, when it reads just one base table."""
+        """Return the row id expression of the block's relation, when it reads just one base table."""
         items = list(from_items(block))
         if len(items) != 1 or not isinstance(items[0], exp.Table) or items[0].name in self.common:
             return None
@@ -376,7 +376,7 @@ class _Builder:
 
 
 def _qualified(expression: str, alias: str) -> exp.Expr:
-    """Give a SQL expression over a relation (in PostgreSQL's dialect) with its columns qualified."""
+    """Return a SQL expression over a relation (in PostgreSQL's dialect) with its columns qualified."""
     tree = _parsed(expression).copy()
     for reference in nodes_of(tree, exp.Column):
         reference.set("table", quoted(alias))

@@ -53,12 +53,12 @@ class CommonTables:
         query.set("with_", None)
 
     def attach(self, query: exp.Query) -> exp.Query:
-        """Give a query the members that it needs."""
+        """Return a query the members that it needs."""
         query.set("with_", self._needed([query]))
         return query
 
     def attach_to_stage(self, stage: LogicalStage) -> LogicalStage:
-        """Give a stage the members that its SQL needs."""
+        """Return a stage the members that its SQL needs."""
         if isinstance(stage, Materialize):
             return replace(stage, select=self.attach(stage.select))
         if not isinstance(stage, TextBlock):

@@ -35,13 +35,13 @@ class Estimate:
 
 
 def columns_read(plan: Plan) -> tuple[str, ...]:
-    """Give the columns whose texts a plan reads, each once: what a model on another machine would see."""
+    """Return the columns whose texts a plan reads, each once: what a model on another machine would see."""
     items = (item for stage in plan.stages if isinstance(stage, TextStage) for item in stage.inputs)
     return tuple(dict.fromkeys(f"{item.relation}.{item.column}" if item.relation else item.column for item in items))
 
 
 def estimate(plan: Plan, catalog: Catalog, known_rows: Mapping[str, int] | None = None) -> dict[str, Estimate]:
-    """Give an estimate for each stage, by the name of the table it makes.
+    """Return an estimate for each stage, by the name of the table it makes.
 
     Args:
         known_rows: rows of tables that were made already.
@@ -79,7 +79,9 @@ def _text_estimate(stage: TextStage, candidates: float, catalog: Catalog) -> Est
 
 
 def _distinct_texts(item: SiteInput, catalog: Catalog) -> float:
-    """Give the most texts that a site can be asked about: those of its column, when every row has the same question."""
+    """Return the most texts that a site can be asked about: those of its column, when every row has
+    the same question.
+    """
     relation = catalog.find(item.relation) if item.relation and item.question_column is None else None
     return relation.rows if relation is not None and relation.rows is not None else math.inf
 

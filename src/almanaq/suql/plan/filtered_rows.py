@@ -9,7 +9,7 @@ from almanaq.suql.plan.stages import ORDINAL, ROW, Output, TextBlock
 
 
 def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | None:
-    """Give the columns of a block's FROM that a result shows, one row for each that passes the block's filter.
+    """Return the columns of a block's FROM that a result shows, one row for each that passes the block's filter.
 
     They can be brought along with the candidates, of which a LIMIT lets few be fetched: when it is satisfied, the rows
     of the result are there, and no statement is left to run.

@@ -61,7 +61,7 @@ def push_outer_join_text(block: exp.Select) -> None:
 
 
 def _has_matches(block: exp.Select, join: exp.Join, alias: str) -> list[exp.Expr]:
-    """Give conditions without which a row of one side of a join has no match that counts, whatever text says."""
+    """Return conditions without which a row of one side of a join has no match that counts, whatever text says."""
     own, items = join.this.alias_or_name, list(from_items(block))
     before = items[: [item.alias_or_name for item in items].index(own)]
     found: list[exp.Expr] = []
@@ -74,7 +74,7 @@ def _has_matches(block: exp.Select, join: exp.Join, alias: str) -> list[exp.Expr
 
 
 def _has_partner(alias: str, other: exp.Expr, parts: list[exp.Expr]) -> list[exp.Expr]:
-    """Give the condition that a table has a row that meets those conditions which are about it, or about it and a row
+    """Return the condition that a table has a row that meets those conditions which are about it, or about it and a row
     of the item `alias`, without text; none if none are, or it is no table.
     """
     both = {alias, other.alias_or_name}
@@ -170,7 +170,7 @@ def push_to_item(
 
 
 def keeps_rows(block: exp.Select, alias: str) -> bool:
-    """Say whether each row of a FROM item reaches WHERE as it is or not at all, and makes no other row reach it.
+    """Return whether each row of a FROM item reaches WHERE as it is or not at all, and makes no other row reach it.
 
     Then what WHERE says about the item alone may be said before the joins.
     """
@@ -180,17 +180,17 @@ def keeps_rows(block: exp.Select, alias: str) -> bool:
 
 
 def has_outer_join(tree: exp.Expr) -> bool:
-    """Say whether a query, or one in it, keeps rows without a match."""
+    """Return whether a query, or one in it, keeps rows without a match."""
     return any(side_of(join) for join in nodes_of(tree, exp.Join))
 
 
 def side_of(join: exp.Join) -> str:
-    """Give the side whose rows a join keeps without a match: LEFT, RIGHT, FULL, or ""."""
+    """Return the side whose rows a join keeps without a match: LEFT, RIGHT, FULL, or ""."""
     return str(join.args.get("side") or ("FULL" if join.args.get("kind") == "FULL" else "")).upper()
 
 
 def _connected(block: exp.Select, items: list[str], conditions: list[exp.Expr]) -> dict[str, str]:
-    """Give, for each FROM item, a representative of the items that conditions without text tie it to."""
+    """Return, for each FROM item, a representative of the items that conditions without text tie it to."""
     leader = {alias: alias for alias in items}
 
     def find(alias: str) -> str:

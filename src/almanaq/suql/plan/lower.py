@@ -26,7 +26,7 @@ from almanaq.suql.syntax.nodes import nodes_of
 
 
 def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
-    """Give the stages of a logical plan in the order in which they run.
+    """Return the stages of a logical plan in the order in which they run.
 
     Args:
         bring: let a filter's rows have the columns of the result where that is just those rows
@@ -177,7 +177,7 @@ class _Lowering:
         return {site_of(name) for name in text_columns(needed)} if needed is not None else set()
 
     def _asked_under(self, site: Site) -> exp.Expr | None:
-        """Give the condition under which a site is asked; where the database decides WHERE by it, always."""
+        """Return the condition under which a site is asked; where the database decides WHERE by it, always."""
         return None if site.id in self._asked_always else site.needed
 
     def _project(self, asked: tuple[Site, ...], number: int) -> TextStage:
@@ -206,7 +206,7 @@ class _Lowering:
     # The parts of a SELECT
 
     def _rows(self, *outputs: exp.Expr) -> exp.Select:
-        """Give a SELECT over the block's rows as they are now."""
+        """Return a SELECT over the block's rows as they are now."""
         select = self._from.copy()
         assert isinstance(select, exp.Select)
         select.set("expressions", list(outputs))
@@ -224,7 +224,7 @@ class _Lowering:
             select.set("where", exp.Where(this=self._resolve(self._where)))
 
     def _resolve(self, node: exp.Expr) -> exp.Expr:
-        """Give an expression with its references written for where the rows and the computed columns are now."""
+        """Return an expression with its references written for where the rows and the computed columns are now."""
 
         def resolve(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Column) and part.table == FROM_ALIAS:
@@ -244,7 +244,7 @@ class _Lowering:
         self._row = column(name, ROW)
 
     def _needed(self, sites: tuple[Site, ...]) -> list[str]:
-        """Give the columns of FROM that the outputs and some sites refer to."""
+        """Return the columns of FROM that the outputs and some sites refer to."""
         nodes = [*self._block.outputs, *(node for site in sites for node in (site.document, site.question))]
         nodes += [site.needed for site in sites if site.needed is not None]
         used = {c.name for node in nodes for c in nodes_of(node, exp.Column) if c.table == FROM_ALIAS}

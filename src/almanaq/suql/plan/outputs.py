@@ -37,7 +37,7 @@ def number_outputs(query: exp.Query, text_blocks: set[str]) -> tuple[exp.Query, 
 
 
 def _block_read(item: exp.Expr, names: set[str]) -> str | None:
-    """Give the text block that a FROM item reads row by row, directly or through a derived table."""
+    """Return the text block that a FROM item reads row by row, directly or through a derived table."""
     if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Select) and blocks.is_plain(item.this):
         source = item.this.args.get("from_")
         item = source.this if source is not None and not item.this.args.get("joins") else item
@@ -45,7 +45,7 @@ def _block_read(item: exp.Expr, names: set[str]) -> str | None:
 
 
 def _expose_row(item: exp.Expr, name: str) -> exp.Expr:
-    """Give the expression for a block's row id above a FROM item, passing it through a derived table."""
+    """Return the expression for a block's row id above a FROM item, passing it through a derived table."""
     if isinstance(item, exp.Subquery):
         item.this.append("expressions", aliased(column(name, ROW), ROW))
     return column(item.alias_or_name, ROW)

@@ -66,7 +66,7 @@ class PredicateBuilder:
         self._atoms: dict[str, Structured | Computed] = {}
 
     def build(self, node: exp.Expr) -> Predicate:
-        """Give the tree; parts without text stay whole, so that the database evaluates them."""
+        """Return the tree; parts without text stay whole, so that the database evaluates them."""
         while isinstance(node, exp.Paren):
             node = node.this
         if not text_columns(node):
@@ -107,7 +107,7 @@ class PredicateBuilder:
 
 
 def atoms(predicate: Predicate) -> list[Structured | Verdict | Computed]:
-    """Give the atoms of a tree, each once, in order."""
+    """Return the atoms of a tree, each once, in order."""
     match predicate:
         case And(children) | Or(children):
             found = [atom for child in children for atom in atoms(child)]
@@ -130,7 +130,7 @@ def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
 
 
 def weakest(node: exp.Expr | None) -> exp.Expr | None:
-    """Give the weakest condition without text that a condition implies; None when that is TRUE.
+    """Return the weakest condition without text that a condition implies; None when that is TRUE.
 
     Each part with text is replaced by TRUE (by FALSE under a NOT). AND and OR are monotone in the order
     FALSE < NULL < TRUE and NOT reverses it, so a row that the whole condition accepts is accepted by this one too.
@@ -140,7 +140,7 @@ def weakest(node: exp.Expr | None) -> exp.Expr | None:
 
 
 def _bound(node: exp.Expr, *, upper: bool) -> exp.Expr | bool:
-    """Give the bound of a condition in the order FALSE < NULL < TRUE: True and False stand for the constants."""
+    """Return the bound of a condition in the order FALSE < NULL < TRUE: True and False stand for the constants."""
     while isinstance(node, exp.Paren):
         node = node.this
     if not (text_columns(node) or has_text(node)):
@@ -164,7 +164,7 @@ def _combine(kind: type[exp.Expr], left: exp.Expr | bool, right: exp.Expr | bool
 
 
 def map_atoms(predicate: Predicate, change: Callable[[Predicate], Predicate]) -> Predicate:
-    """Give the tree with every atom changed."""
+    """Return the tree with every atom changed."""
     match predicate:
         case And(children):
             return And(tuple(map_atoms(child, change) for child in children))

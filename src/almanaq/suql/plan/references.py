@@ -15,34 +15,36 @@ CLAUSES_OF_ROWS = ("from_", "joins", "laterals", "where")
 
 
 def quoted(name: str) -> exp.Identifier:
-    """Give a quoted identifier."""
+    """Return a quoted identifier."""
     return exp.to_identifier(name, quoted=True)
 
 
 def column(table: str, name: str) -> exp.Column:
-    """Give a qualified, quoted column reference."""
+    """Return a qualified, quoted column reference."""
     return exp.Column(this=quoted(name), table=quoted(table))
 
 
 def table(name: str) -> exp.Table:
-    """Give a table node under its own name as alias."""
+    """Return a table node under its own name as alias."""
     return exp.Table(this=quoted(name), alias=exp.TableAlias(this=quoted(name)))
 
 
 def aliased(node: exp.Expr, name: str) -> exp.Alias:
-    """Give an aliased output column."""
+    """Return an aliased output column."""
     return exp.Alias(this=node, alias=quoted(name))
 
 
 def own_columns(block: exp.Select, *parts: exp.Expr) -> list[exp.Column]:
-    """Give the columns in parts of a block (all of it by default), nested queries included, that belong to its FROM."""
+    """Return the columns in parts of a block (all of it by default), nested queries included, that belong
+    to its FROM.
+    """
     items = {id(item) for item in from_items(block)}
     found = [c for part in (parts or (block,)) for c in nodes_of(part, exp.Column)]
     return [c for c in found if c.table and id(find_source(c.table, c)) in items]
 
 
 def outer_columns(query: exp.Expr) -> list[exp.Column]:
-    """Give the columns of a nested query that belong to a FROM outside of it."""
+    """Return the columns of a nested query that belong to a FROM outside of it."""
     found = []
     for c in nodes_of(query, exp.Column):
         item = find_source(c.table, c) if c.table else None
@@ -52,22 +54,22 @@ def outer_columns(query: exp.Expr) -> list[exp.Column]:
 
 
 def is_correlated(query: exp.Expr) -> bool:
-    """Say whether a nested query refers to a FROM outside of it."""
+    """Return whether a nested query refers to a FROM outside of it."""
     return bool(outer_columns(query))
 
 
 def is_of_block(part: exp.Expr, block: exp.Select) -> bool:
-    """Say whether a part of a block refers to nothing outside of the block."""
+    """Return whether a part of a block refers to nothing outside of the block."""
     return len(outer_columns(part)) == len(own_columns(block, part))
 
 
 def carried_name(reference: exp.Column) -> str:
-    """Give the name under which a column is carried in an intermediate table."""
+    """Return the name under which a column is carried in an intermediate table."""
     return f"{reference.table}.{reference.name}"
 
 
 def references_from_above(block: exp.Select, cut: int) -> list[exp.Column]:
-    """Give the columns of a block's FROM items up to its join number `cut` that are named outside those items."""
+    """Return the columns of a block's FROM items up to its join number `cut` that are named outside those items."""
     items = list(from_items(block))[: cut + 1]
     kept = {id(item) for item in items}
     before = [*items, *(block.args.get("joins") or [])[:cut]]
@@ -82,13 +84,13 @@ def repoint(references: list[exp.Column], target: Callable[[exp.Column], exp.Exp
 
 
 def where_of(block: exp.Select) -> exp.Expr | None:
-    """Give the condition of a block's WHERE."""
+    """Return the condition of a block's WHERE."""
     clause = block.args.get("where")
     return clause.this if clause is not None else None
 
 
 def in_where(node: exp.Expr, block: exp.Select) -> bool:
-    """Say whether a node stands in a block's WHERE."""
+    """Return whether a node stands in a block's WHERE."""
     at: exp.Expr | None = node
     while at is not None and at is not block:
         if at is block.args.get("where"):

@@ -18,7 +18,7 @@ _ACROSS_ROWS = (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.Window)
 def looked_at_under(
     node: exp.Expr, top: exp.Expr | None = None, usable: Callable[[exp.Expr], bool] = lambda _: True
 ) -> list[exp.Expr]:
-    """Give conditions that a row meets wherever the value of a part of an expression, or of a block, matters.
+    """Return conditions that a row meets wherever the value of a part of an expression, or of a block, matters.
 
     In `s OR x` nothing hangs on x where s is true, in `s AND x` nothing where s is false; a branch of CASE is looked at
     where its condition is true and none before it, an argument of COALESCE where those before it are NULL. Of two
@@ -55,7 +55,7 @@ _Made = Callable[[exp.Expr], exp.Expr]
 
 
 def _conditions(at: exp.Expr, parent: exp.Expr) -> list[tuple[exp.Expr, _Made]]:
-    """Give the parts beside a child of an expression that decide whether it is looked at, and what they must be."""
+    """Return the parts beside a child of an expression that decide whether it is looked at, and what they must be."""
     if isinstance(parent, exp.And | exp.Or):
         first = at is parent.this
         other = parent.expression if first else parent.this
@@ -75,7 +75,7 @@ def _conditions(at: exp.Expr, parent: exp.Expr) -> list[tuple[exp.Expr, _Made]]:
 
 
 def matters_under(node: exp.Expr, block: exp.Select) -> list[exp.Expr]:
-    """Give structured conditions of a block without which the value of a part of it comes to nothing."""
+    """Return structured conditions of a block without which the value of a part of it comes to nothing."""
     return looked_at_under(node, block, lambda part: not has_text(part) and is_of_block(part, block))
 
 
@@ -102,7 +102,7 @@ def ask_lazily(units: list[exp.Expr], block: exp.Select) -> list[exp.Expr]:
 
 
 def any_of(uses: list[list[exp.Expr]]) -> exp.Expr | None:
-    """Give the condition under which one of some uses looks at a value, given those of each; None: always."""
+    """Return the condition under which one of some uses looks at a value, given those of each; None: always."""
     if not all(uses):
         return None
     either = {condition.sql(): condition for condition in map(_all_in_turn, uses)}

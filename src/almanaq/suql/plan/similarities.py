@@ -19,7 +19,7 @@ _ACROSS_ROWS = (exp.AggFunc, exp.Window, exp.Query, exp.Explode, exp.ExplodingGe
 
 
 def computable(block: exp.Select) -> list[exp.Anonymous]:
-    """Give the calls of a block, outside of its FROM, that compare texts of its rows as they come from FROM."""
+    """Return the calls of a block, outside of its FROM, that compare texts of its rows as they come from FROM."""
     above = [value for key, value in block.args.items() if key not in ("from_", "joins", "laterals")]
     within = {id(call) for part in above for node in _nodes(part) for call in own_text_calls(node)}
     return [call for call in own_text_calls(block) if id(call) in within and _is_computable(call, block)]
@@ -36,7 +36,7 @@ def _is_computable(call: exp.Anonymous, block: exp.Select) -> bool:
 
 
 def joining(block: exp.Select, calls: Sequence[exp.Anonymous]) -> tuple[exp.Anonymous, float] | None:
-    """Give a call that compares texts of two FROM items, with the bound that WHERE sets it from below."""
+    """Return a call that compares texts of two FROM items, with the bound that WHERE sets it from below."""
     items = {item.alias_or_name: item for item in from_items(block)}
     joins = block.args.get("joins") or ()
     if block.args.get("laterals") or any(side_of(join) or join.args.get("using") for join in joins):
@@ -52,7 +52,7 @@ def joining(block: exp.Select, calls: Sequence[exp.Anonymous]) -> tuple[exp.Anon
 
 
 def sides_of(block: exp.Select, call: exp.Anonymous) -> list[tuple[exp.Expr, list[exp.Expr]]]:
-    """Give the FROM items whose texts a joining call compares, each with what WHERE says of it alone."""
+    """Return the FROM items whose texts a joining call compares, each with what WHERE says of it alone."""
     parts = [part for part in conjuncts(where_of(block)) if not (has_text(part) or is_by_chance(part))]
     found = []
     for text in call.expressions:
@@ -72,7 +72,7 @@ def _bounds(block: exp.Select) -> dict[str, float]:
 
 
 def _top(block: exp.Select) -> tuple[str, int] | None:
-    """Give the call that orders a block from its highest on, and how many rows are wanted; None: all are."""
+    """Return the call that orders a block from its highest on, and how many rows are wanted; None: all are."""
     order, limit = block.args.get("order"), block.args.get("limit")
     if order is None or limit is None or not is_plain(block) or is_by_chance(block):
         return None
@@ -87,7 +87,7 @@ def _top(block: exp.Select) -> tuple[str, int] | None:
 
 
 def _bound(part: exp.Expr) -> tuple[str, float] | None:
-    """Give the call that a condition bounds from below by a number, and the number."""
+    """Return the call that a condition bounds from below by a number, and the number."""
     node = part.unnest()
     if isinstance(node, exp.Between):
         sides = (node.this, node.args["low"])

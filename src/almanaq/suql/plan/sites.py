@@ -52,22 +52,22 @@ class Site:
 
 
 def text_column(name: str) -> exp.Column:
-    """Give the reference to a computed column."""
+    """Return the reference to a computed column."""
     return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(TEXT_ALIAS, quoted=True))
 
 
 def is_text_column(node: object) -> bool:
-    """Say whether a node refers to a computed column."""
+    """Return whether a node refers to a computed column."""
     return isinstance(node, exp.Column) and node.table == TEXT_ALIAS
 
 
 def text_columns(node: exp.Expr) -> set[str]:
-    """Give the names of the computed columns that an expression refers to."""
+    """Return the names of the computed columns that an expression refers to."""
     return {column.name for column in nodes_of(node, exp.Column) if is_text_column(column)}
 
 
 def site_of(column: str) -> str:
-    """Give the id of the site that a computed column belongs to."""
+    """Return the id of the site that a computed column belongs to."""
     return column.split("_")[0]
 
 
@@ -83,7 +83,7 @@ class SiteCollector:
         return tuple(self._sites.values())
 
     def replace(self, node: exp.Expr) -> exp.Expr:
-        """Give an expression with computed columns for its text functions (its own, not those of nested queries)."""
+        """Return an expression with computed columns for its text functions (its own, not those of nested queries)."""
         holder = exp.Paren(this=node)
         for call in own_text_calls(node):
             self._replace_call(call)
@@ -128,7 +128,7 @@ class SiteCollector:
 
 
 def typed_unit(call: exp.Expr) -> tuple[exp.Expr, AnswerType]:
-    """Give the cast around a call if there is one (else the call), and the type that the answer is read as."""
+    """Return the cast around a call if there is one (else the call), and the type that the answer is read as."""
     node = call
     while isinstance(node.parent, exp.Paren) and node.parent.parent is not None:
         node = node.parent
@@ -138,7 +138,7 @@ def typed_unit(call: exp.Expr) -> tuple[exp.Expr, AnswerType]:
 
 
 def compared_literals(unit: exp.Expr, type_: AnswerType) -> tuple[list[str], exp.Expr | None]:
-    """Give the string literals that a text answer is compared with by =, <> or IN, and the comparison itself."""
+    """Return the string literals that a text answer is compared with by =, <> or IN, and the comparison itself."""
     node = unit
     while isinstance(node.parent, exp.Paren) and node.parent.parent is not None:
         node = node.parent
@@ -156,14 +156,14 @@ def compared_literals(unit: exp.Expr, type_: AnswerType) -> tuple[list[str], exp
 
 
 def text_unit(call: exp.Expr) -> exp.Expr:
-    """Give the largest expression around a call that one computed column stands for: comparison, cast or call."""
+    """Return the largest expression around a call that one computed column stands for: comparison, cast or call."""
     unit, type_ = typed_unit(call)
     _, comparison = compared_literals(unit, type_)
     return comparison if comparison is not None else unit
 
 
 def literal_options(node: exp.Expr) -> tuple[str, ...]:
-    """Give the allowed values that a query names as the third argument of `answer`."""
+    """Return the allowed values that a query names as the third argument of `answer`."""
     literals, _ = _string_literals(_array_items(node), node)
     if not literals:
         raise QueryTypeError(
@@ -173,7 +173,7 @@ def literal_options(node: exp.Expr) -> tuple[str, ...]:
 
 
 def _options_query(node: exp.Expr) -> exp.Query | None:
-    """Give the query of ARRAY(SELECT …), a copy; None where the options are written otherwise."""
+    """Return the query of ARRAY(SELECT …), a copy; None where the options are written otherwise."""
     items = _array_items(node)
     query = items[0].unnest() if len(items) == 1 and isinstance(items[0].unnest(), exp.Query) else None
     if not isinstance(query, exp.Query):
@@ -198,5 +198,5 @@ def _string_literals(nodes: list[exp.Expr], comparison: exp.Expr) -> tuple[list[
 
 
 def is_nested_call(call: exp.Expr) -> bool:
-    """Say whether a text call takes another text call as an argument."""
+    """Return whether a text call takes another text call as an argument."""
     return any(is_text_call(inner) for argument in call.expressions for inner in own_text_calls(argument))

@@ -214,7 +214,7 @@ Stage = Materialize | TextStage | SimilarityStage | SimilarityJoin
 
 
 def selects_of(stage: Stage) -> tuple[exp.Query, ...]:
-    """Give the queries that a stage runs in the database."""
+    """Return the queries that a stage runs in the database."""
     match stage:
         case Materialize():
             return (stage.select,)

@@ -15,7 +15,7 @@ _TITLE = 120
 
 
 def text_block(name: str, block: exp.Select, catalog: Catalog, row_id: exp.Expr | None) -> TextBlock:
-    """Give the stage that a plain block becomes.
+    """Return the stage that a plain block becomes.
 
     Args:
         row_id: identifies a row of FROM, when that is just one base table with row ids.
@@ -61,7 +61,7 @@ def _nodes(value: object) -> list[exp.Expr]:
 
 
 def _relations(block: exp.Select, catalog: Catalog) -> dict[str, Relation]:
-    """Give the relation of each alias in FROM that names a base table."""
+    """Return the relation of each alias in FROM that names a base table."""
     tables = [item for item in from_items(block) if isinstance(item, exp.Table)]
     found = {item.alias_or_name: catalog.find(item.name) for item in tables}
     return {alias: relation for alias, relation in found.items() if relation is not None}
@@ -74,7 +74,10 @@ def _is_light(reference: exp.Column, relations: dict[str, Relation]) -> bool:
 
 
 def _evidence(site: Site, columns: dict[str, exp.Column], relations: dict[str, Relation]) -> list[EvidenceSource]:
-    """Give where a site's document stands, if it is a plain column of a relation; its key joins the block's columns."""
+    """Return where a site's document stands, if it is a plain column of a relation.
+
+    Its key joins the block's columns.
+    """
     reference = columns.get(site.document.name) if isinstance(site.document, exp.Column) else None
     if reference is None or reference.table not in relations:
         return []
@@ -88,7 +91,7 @@ def _evidence(site: Site, columns: dict[str, exp.Column], relations: dict[str, R
 
 
 def _about(relation: Relation, column_name: str) -> str:
-    """Give where a document stands, for its readers: the column, the relation, and the relation's title."""
+    """Return where a document stands, for its readers: the column, the relation, and the relation's title."""
     title = " ".join(relation.description.split())
     title = title if len(title) <= _TITLE else title[: _TITLE - 1] + "…"
     return f'column "{column_name}" of table "{relation.name}"' + (f": {title}" if title else "")

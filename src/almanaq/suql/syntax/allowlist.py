@@ -122,7 +122,7 @@ def _refuse_class(node: exp.Expr, query: str, engine: str | None) -> NoReturn:
 
 
 def _sign(node: exp.Expr) -> str:
-    """Give an operator as it is written, or the word for what a node is."""
+    """Return an operator as it is written, or the word for what a node is."""
     if isinstance(node, exp.Operator):
         return str(node.args["operator"]).removeprefix("pg_catalog.")
     return _SIGNS.get(type(node).__name__, node.key.upper())
@@ -141,7 +141,10 @@ def _refuse_here(node: exp.Expr, name: str, query: str, engine: str | None) -> N
 
 
 def _written_name(node: exp.Expr, query: str) -> str | None:
-    """Give the name that a function was written under, in lower case; None for an operator and for a keyword's form."""
+    """Return the name that a function was written under, in lower case.
+
+    None for an operator and for a keyword's form.
+    """
     start, end = node.meta.get("start"), node.meta.get("end")
     if start is None or end is None or end < start or not isinstance(node, exp.Func):
         return None  # one that is written nowhere was put there by `respelling`

@@ -12,7 +12,7 @@ MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
 
 @cache
 def suql_dialect() -> Dialect:
-    """Give the dialect that queries are read in.
+    """Return the dialect that queries are read in.
 
     It is an instance with two settings changed, not a subclass: compiled sqlglot refuses subclasses. Subscripts stay as
     they are written: which of them are places in an array is told by no parser.

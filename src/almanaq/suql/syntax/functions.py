@@ -296,11 +296,11 @@ CLASSES: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 def is_allowed(name: str, engine: str | None = None) -> bool:
-    """Say whether a query may call a function on an engine (None: on any that has it)."""
+    """Return whether a query may call a function on an engine (None: on any that has it)."""
     engines = FUNCTIONS.get(name.lower(), frozenset())
     return bool(engines) if engine is None else engine in engines
 
 
 def functions_of(engine: str | None = None) -> tuple[str, ...]:
-    """Give the functions that may be called on an engine (None: on any), in alphabetical order."""
+    """Return the functions that may be called on an engine (None: on any), in alphabetical order."""
     return tuple(sorted(name for name in FUNCTIONS if is_allowed(name, engine)))

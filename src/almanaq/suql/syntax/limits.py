@@ -78,7 +78,7 @@ def check_tree(found: Sequence[exp.Expr]) -> None:
 
 
 def check_list(values: Sequence[object]) -> Sequence[object]:
-    """Give the values of a parameter; raise UnsupportedError for too many."""
+    """Return the values of a parameter; raise UnsupportedError for too many."""
     _refuse_above(MOST_NODES, len(values), "values in a list", "put a long list into a table, and join it")
     return values
 
@@ -103,7 +103,7 @@ def _refuse_tokens(found: int) -> None:
 
 
 def _depth(tokens: Sequence[Token]) -> int:
-    """Give how deep parentheses and the like go; signs before an operand count until the operand ends."""
+    """Return how deep parentheses and the like go; signs before an operand count until the operand ends."""
     deepest = depth = signs = chain = 0
     before = None
     for token in tokens:

@@ -19,7 +19,7 @@ _MOST_DIMENSIONS = 6
 
 
 def literal(value: object) -> exp.Expr:
-    """Give the SQL literal of a Python value: None, bool, a number, str, bytes, UUID, a moment, a dict, or a list.
+    """Return the SQL literal of a Python value: None, bool, a number, str, bytes, UUID, a moment, a dict, or a list.
 
     A timedelta is an interval, a dict is jsonb, a list or tuple an array of what it holds.
 
@@ -67,7 +67,7 @@ def _element(value: object, depth: int) -> exp.Expr:
 
 
 def _written(value: object) -> tuple[str, str] | None:
-    """Give the text and the type of a value whose literal is a cast."""
+    """Return the text and the type of a value whose literal is a cast."""
     match value:
         case datetime.datetime():
             return value.isoformat(sep=" "), "timestamp" if value.tzinfo is None else "timestamptz"
@@ -94,7 +94,7 @@ def _json(value: Mapping[object, object]) -> str:
 
 
 def _checked(text: str) -> str:
-    """Give a text; raise ParameterError for one that no database takes: with U+0000, or halves of surrogate pairs."""
+    """Return a text; raise ParameterError for one that no database takes: with U+0000, or halves of surrogate pairs."""
     if "\0" in text:
         raise ParameterError("a parameter holds the character U+0000, which no database takes in a text")
     try:

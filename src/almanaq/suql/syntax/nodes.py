@@ -10,7 +10,7 @@ E = TypeVar("E", bound=exp.Expr)
 
 
 def nodes(tree: exp.Expr) -> list[exp.Expr]:
-    """Give all nodes of a tree, the tree first, each before what it is made of and level by level, as `walk` does.
+    """Return all nodes of a tree, the tree first, each before what it is made of and level by level, as `walk` does.
 
     The list is what there is now: the tree may be changed while the list is gone through.
     """
@@ -25,5 +25,5 @@ def nodes(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def nodes_of(tree: exp.Expr, *kinds: type[E]) -> list[E]:
-    """Give the nodes of a tree that are of some classes, in the order of `nodes`."""
+    """Return the nodes of a tree that are of some classes, in the order of `nodes`."""
     return [node for node in nodes(tree) if isinstance(node, kinds)]

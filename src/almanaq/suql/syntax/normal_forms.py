@@ -22,7 +22,7 @@ _ORDERS: dict[type[exp.Expr], type[exp.Binary]] = {exp.LT: exp.LT, exp.LTE: exp.
 
 
 def write_normal_forms(tree: exp.Expr) -> exp.Expr:
-    """Give a tree, which is changed, without comparisons of rows, ALL over an array, or LIKE ANY of patterns.
+    """Return a tree, which is changed, without comparisons of rows, ALL over an array, or LIKE ANY of patterns.
 
     - `(a, b) < (c, d)` becomes `a < c OR a = c AND b < d`, and `(a, b) IN ((1, 2), …)` an OR of such comparisons;
     - `x <> ALL (array)` becomes `NOT x = ANY (array)`, `x = ANY (ARRAY(SELECT …))` `x = ANY (SELECT …)`;
@@ -37,7 +37,7 @@ def write_normal_forms(tree: exp.Expr) -> exp.Expr:
 
 
 def rewritten(tree: exp.Expr, write: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """Give a tree, which is changed, with each node as `write` gives it, after what it is made of."""
+    """Return a tree, which is changed, with each node as `write` gives it, after what it is made of."""
     for node in reversed(nodes(tree)):
         written = write(node)
         if written is node:
@@ -104,13 +104,13 @@ def _operation(node: exp.Expr) -> exp.Expr:
 
 
 def _called(node: exp.Expr, name: str) -> exp.Expr:
-    """Give a node that the query wrote as a call, for its output to be called so."""
+    """Return a node that the query wrote as a call, for its output to be called so."""
     node.meta[WRITTEN] = name
     return node
 
 
 def _is_word(node: exp.Expr, word: str) -> bool:
-    """Say whether a keyword that the parser does not know was read as a column."""
+    """Return whether a keyword that the parser does not know was read as a column."""
     return (
         isinstance(node, exp.Column)
         and not node.table
@@ -153,13 +153,15 @@ def _each(rows: list[exp.EQ]) -> exp.Expr:
 
 
 def joined(parts: list[exp.Expr], kind: type[exp.Connector] = exp.And) -> exp.Expr:
-    """Give parts joined by AND or OR, in parentheses; what is joined by the other of the two gets some of its own."""
+    """Return parts joined by AND or OR, in parentheses; what is joined by the other of the two gets some of its own."""
     apart = [exp.paren(part, copy=False) if isinstance(part, exp.Connector) else part for part in parts]
     return exp.paren(balanced(apart, kind), copy=False)
 
 
 def balanced(parts: Sequence[exp.Expr], kind: type[exp.Connector]) -> exp.Expr:
-    """Give parts joined by AND or OR in their order, as a tree whose depth grows with the logarithm of their number."""
+    """Return parts joined by AND or OR in their order, as a tree whose depth grows with the logarithm
+    of their number.
+    """
     while len(parts) > 1:
         pairs = [kind(this=a, expression=b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = [*pairs, *parts[len(pairs) * 2 :]]
@@ -167,7 +169,7 @@ def balanced(parts: Sequence[exp.Expr], kind: type[exp.Connector]) -> exp.Expr:
 
 
 def balance_chains(tree: exp.Expr) -> exp.Expr:
-    """Give a tree, which is changed, in which no long `a AND b AND c …` or OR is as deep as it is long."""
+    """Return a tree, which is changed, in which no long `a AND b AND c …` or OR is as deep as it is long."""
     for top in nodes_of(tree, exp.And, exp.Or):
         kind = type(top)
         if type(top.parent) is kind:
@@ -202,7 +204,7 @@ def _all_of_array(node: exp.Expr) -> exp.Expr:
 
 
 def _argument_of_all(node: exp.Expr | None) -> exp.Expr | None:
-    """Give what `ALL (x)` is over, which sqlglot reads as a function where x is no query."""
+    """Return what `ALL (x)` is over, which sqlglot reads as a function where x is no query."""
     if isinstance(node, exp.Anonymous) and node.name.lower() == "all" and len(node.expressions) == 1:
         array: exp.Expr = node.expressions[0]
         return array
@@ -210,7 +212,7 @@ def _argument_of_all(node: exp.Expr | None) -> exp.Expr | None:
 
 
 def _query_of_array(node: exp.Expr) -> exp.Expr | None:
-    """Give the query of `ARRAY(SELECT …)`."""
+    """Return the query of `ARRAY(SELECT …)`."""
     items = array.expressions if isinstance(array := node.unnest(), exp.Array) else []
     return items[0].copy() if len(items) == 1 and isinstance(items[0], exp.Query) else None
 
@@ -228,7 +230,7 @@ def _like_each(node: exp.Expr) -> exp.Expr:
 
 
 def _with(node: exp.Expr, **parts: exp.Expr) -> exp.Expr:
-    """Give a node with other parts; what else is said of it, as that it is negated, stays."""
+    """Return a node with other parts; what else is said of it, as that it is negated, stays."""
     changed = node.copy()
     for name, part in parts.items():
         changed.set(name, part)

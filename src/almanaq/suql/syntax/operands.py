@@ -24,7 +24,7 @@ _NOT_OPERANDS = frozenset(
 
 
 def ends_operand(token: Token) -> bool:
-    """Say whether an operand may end with a token: what follows it is then an operator, and no sign."""
+    """Return whether an operand may end with a token: what follows it is then an operator, and no sign."""
     if token.token_type in (*_VALUES, *_CLOSING, *STRINGS):
         return token.token_type != T.VAR or token.text.lower() not in _NOT_OPERANDS
     word = token.text.lower()
@@ -32,12 +32,12 @@ def ends_operand(token: Token) -> bool:
 
 
 def after_operand(tokens: Sequence[Token]) -> bool:
-    """Say whether what follows a list of tokens follows an operand: a value, or the type that one is cast to."""
+    """Return whether what follows a list of tokens follows an operand: a value, or the type that one is cast to."""
     return bool(tokens) and (ends_operand(tokens[-1]) or (len(tokens) > 1 and tokens[-2].token_type == T.DCOLON))
 
 
 def group_end(tokens: Sequence[Token], opening: int) -> int:
-    """Give the place of the parenthesis that closes the one at a place; the last token where none does."""
+    """Return the place of the parenthesis that closes the one at a place; the last token where none does."""
     depth = 0
     for i in range(opening, len(tokens)):
         depth += (tokens[i].token_type in _OPENING) - (tokens[i].token_type in _CLOSING)
@@ -47,7 +47,7 @@ def group_end(tokens: Sequence[Token], opening: int) -> int:
 
 
 def end_of_operand(tokens: Sequence[Token], start: int) -> int:
-    """Give the place after the arithmetic expression that begins at a place: `-a.b[1]::int + f(x) * 2`."""
+    """Return the place after the arithmetic expression that begins at a place: `-a.b[1]::int + f(x) * 2`."""
     at, expected = start, True
     while at < len(tokens):
         token = tokens[at]
@@ -72,7 +72,7 @@ def end_of_operand(tokens: Sequence[Token], start: int) -> int:
 
 
 def ends_value(token: Token) -> bool:
-    """Say whether a token is a literal or closes a group: no text of a type follows it."""
+    """Return whether a token is a literal or closes a group: no text of a type follows it."""
     return token.token_type in (*_CLOSING, *STRINGS, T.NUMBER, T.VAR, T.IDENTIFIER)
 
 

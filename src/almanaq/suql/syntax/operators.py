@@ -18,7 +18,8 @@ UNREAD = frozenset(
 
 
 def respell_operators(tokens: list[Token], text: str) -> list[Token]:
-    """Give tokens with `a OPERATOR(pg_catalog.^@) b` for `a ^@ b`, and the like; `?` only where it stands between two.
+    """Return tokens with `a OPERATOR(pg_catalog.^@) b` for `a ^@ b`, and the like; `?` only where it stands between
+    two.
 
     A placeholder never follows a value, the operator `?` of jsonb always does.
     """
@@ -41,7 +42,7 @@ def respell_operators(tokens: list[Token], text: str) -> list[Token]:
 
 
 def _sign(tokens: list[Token], at: int, text: str) -> tuple[str, int]:
-    """Give the operator that begins at a token, which may be several tokens without space between, and their number.
+    """Return the operator that begins at a token, which may be several tokens without space between, and their number.
 
     As in PostgreSQL the longest run of signs is one operator, but for a sign of a number at its end.
     """

@@ -103,7 +103,7 @@ def parse(
     own: Collection[str] = (),
     write_calls: Callable[[exp.Expr, str], exp.Expr] | None = None,
 ) -> exp.Query:
-    """Give the tree of a single, allowed SELECT, with each `?` replaced by its parameter as a literal.
+    """Return the tree of a single, allowed SELECT, with each `?` replaced by its parameter as a literal.
 
     Args:
         engine: the dialect of the engine that is to run it, which has its own list of functions; None: of any.
@@ -175,7 +175,7 @@ def _count_subscripts_from_one(found: Sequence[exp.Expr]) -> None:
 
 
 def _is_text(text: str) -> bool:
-    """Say whether a text can be written in UTF-8: halves of surrogate pairs cannot."""
+    """Return whether a text can be written in UTF-8: halves of surrogate pairs cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -209,7 +209,7 @@ def _refuse_other_statements(tokens: list[Token], text: str) -> None:
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
-    """Give the end of a message that offers the one word that is meant, "" where none is near."""
+    """Return the end of a message that offers the one word that is meant, "" where none is near."""
     near = nearest(word, known, most=1, alike=0.7) if word.upper() not in known else ()
     return f"; did you mean {near[0]}?" if near else ""
 
@@ -223,7 +223,10 @@ def _refuse_trailing_commas(tokens: list[Token], text: str) -> None:
 
 
 def _fill(tree: exp.Expr, parameters: Sequence[object]) -> exp.Expr:
-    """Give a tree, which is changed, with its parameters as literals; `interval ?` is the text cast to an interval."""
+    """Return a tree, which is changed, with its parameters as literals.
+
+    `interval ?` is the text cast to an interval.
+    """
 
     def fill(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Parameter):

@@ -10,7 +10,7 @@ T = TokenType
 
 
 def number_placeholders(tokens: list[Token], text: str) -> tuple[list[Token], int]:
-    """Give tokens with `$1`, `$2`, … for each `?`, and their number: a number keeps them apart from the operator."""
+    """Return tokens with `$1`, `$2`, … for each `?`, and their number: a number keeps them apart from the operator."""
     found: list[Token] = []
     count, skip = 0, False
     for i, token in enumerate(tokens):

@@ -20,7 +20,7 @@ _MOST = 0x10FFFF
 
 
 def write_plain_texts(tree: exp.Expr, text: str) -> exp.Expr:
-    """Give a tree, which is changed, in which every text is a plain literal.
+    """Return a tree, which is changed, in which every text is a plain literal.
 
     Args:
         text: what the tree was read from.
@@ -63,7 +63,7 @@ def _read(node: exp.Expr, text: str, escapes: re.Pattern[str], prefix: str) -> s
 
 
 def _unicode(escape: object) -> re.Pattern[str]:
-    """Give what an escape in `U&'…'` looks like; another sign than a backslash may be said by UESCAPE."""
+    """Return what an escape in `U&'…'` looks like; another sign than a backslash may be said by UESCAPE."""
     sign = escape.name if isinstance(escape, exp.Expr) else "\\"
     if len(sign) != 1 or sign in _NO_ESCAPE:
         raise QuerySyntaxError("UESCAPE takes one sign that is no digit, letter up to f, plus, quote or space")

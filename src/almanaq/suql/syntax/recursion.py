@@ -76,7 +76,7 @@ def columns_of_clauses(cte: exp.CTE) -> Iterator[exp.Identifier]:
 
 
 def with_written_clauses(cte: exp.CTE) -> exp.Expr:
-    """Give a member of WITH with its clauses as PostgreSQL writes them."""
+    """Return a member of WITH with its clauses as PostgreSQL writes them."""
     clauses = cte.args.get("key_expressions")
     if not clauses:
         return cte
@@ -118,7 +118,7 @@ class _Clause:
         self._tokens, self._at = tokens, at
 
     def read(self) -> tuple[str, int]:
-        """Give the clause as a text that `_node` reads, and the place after it."""
+        """Return the clause as a text that `_node` reads, and the place after it."""
         kind, values, using = "CYCLE", [], ""
         if self._word() == "search":
             kind = self._word().upper()
@@ -195,7 +195,7 @@ def _refuse_key(tokens: list[Token], at: int) -> None:
 
 
 def _place_of_as(found: list[Token], opening: int) -> int:
-    """Give the place of AS before the body of a member of WITH: `t AS (`, `t AS NOT MATERIALIZED (`."""
+    """Return the place of AS before the body of a member of WITH: `t AS (`, `t AS NOT MATERIALIZED (`."""
     place = opening - 1
     while place > max(0, opening - 3) and found[place].token_type != T.ALIAS:
         place -= 1

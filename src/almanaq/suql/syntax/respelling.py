@@ -30,7 +30,7 @@ it leaves a function as it is."""
 
 
 def respell(tokens: Tokens, text: str) -> Tokens:
-    """Give the tokens of a query in spellings that the parser knows.
+    """Return the tokens of a query in spellings that the parser knows.
 
     - `VALUES (1), (2)` as a statement becomes a SELECT from it, `TABLE t` `SELECT * FROM t`;
     - `USING (i) AS x` loses its alias, and `x.i` becomes `i`; `ORDER BY a USING >` becomes `ORDER BY a DESC`;
@@ -47,12 +47,12 @@ def respell(tokens: Tokens, text: str) -> Tokens:
 
 
 def named(at: Token, name: str) -> Token:
-    """Give the name of a function that the query does not write: it stands nowhere, where another token begins."""
+    """Return the name of a function that the query does not write: it stands nowhere, where another token begins."""
     return Token(T.VAR, name, at.line, at.col, at.start, at.start - 1)
 
 
 def spelled(at: Token, *parts: tuple[TokenType, str]) -> Tokens:
-    """Give new tokens that stand where another one does."""
+    """Return new tokens that stand where another one does."""
     return [Token(kind, text, at.line, at.col, at.start, at.end) for kind, text in parts]
 
 
@@ -113,7 +113,7 @@ def _merged_aliases(tokens: Tokens) -> Tokens:
 
 
 def _row(columns: list[tuple[T, str]]) -> list[tuple[T, str]]:
-    """Give `(SELECT "_row" FROM (SELECT i, j) AS "_row")`, the row of some columns as one value."""
+    """Return `(SELECT "_row" FROM (SELECT i, j) AS "_row")`, the row of some columns as one value."""
     row, opened, closed = (T.IDENTIFIER, "_row"), (T.L_PAREN, "("), (T.R_PAREN, ")")
     inner = [opened, (T.SELECT, "SELECT"), *columns, closed, (T.ALIAS, "AS"), row]
     return [opened, (T.SELECT, "SELECT"), row, (T.FROM, "FROM"), *inner, closed]

@@ -22,7 +22,7 @@ _NAMES = {kind: name for name, kind in _CLASSES.items()}
 
 
 def hide_templates(tokens: Sequence[Token]) -> list[Token]:
-    """Give tokens in which the functions go by names that the parser does not know."""
+    """Return tokens in which the functions go by names that the parser does not know."""
     hidden = list(tokens)
     for i, (token, after) in enumerate(itertools.pairwise(tokens)):
         if after.token_type == TokenType.L_PAREN and token.text.lower() in _CLASSES:
@@ -32,7 +32,7 @@ def hide_templates(tokens: Sequence[Token]) -> list[Token]:
 
 
 def shown_template(node: exp.Expr) -> exp.Expr:
-    """Give a function that was hidden as the class that it has, its template as it is written; others as they are."""
+    """Return a function that was hidden as the class that it has, its template as it is written; others as they are."""
     name = node.name.removeprefix(_HIDDEN) if isinstance(node, exp.Anonymous) else ""
     if name not in _CLASSES or not node.name.startswith(_HIDDEN):
         return node
@@ -44,12 +44,12 @@ def shown_template(node: exp.Expr) -> exp.Expr:
 
 
 def as_written(node: exp.Expr) -> exp.Expr:
-    """Give a function with a template as PostgreSQL is told it."""
+    """Return a function with a template as PostgreSQL is told it."""
     return exp.Anonymous(this=_NAMES[type(node)], expressions=[node.this, node.args["format"]])
 
 
 def with_read_template(node: exp.Expr) -> exp.Expr:
-    """Give a function with a template as sqlglot writes it for other engines."""
+    """Return a function with a template as sqlglot writes it for other engines."""
     template = node.args["format"]
     if isinstance(template, exp.Literal):
         read = sqlglot.parse_one(f"to_char(NULL, {template.sql('postgres')})", read="postgres")

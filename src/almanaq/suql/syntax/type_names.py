@@ -22,7 +22,7 @@ _AMOUNT = re.compile(r"\s*[-+]?\d+(?:\.\d+)?\s*[a-zA-Z]*\s*")
 
 
 def respell_types(tokens: list[Token]) -> list[Token]:
-    """Give tokens with `CAST('…' AS type)` for a text of a type that the parser has no name for, `int[]` for `int[3]`
+    """Return tokens with `CAST('…' AS type)` for a text of a type that the parser has no name for, `int[]` for `int[3]`
     and `int ARRAY`, one word for `bit varying`, and digits for what an interval consists of.
     """
     tokens = _enclose_cast_texts(tokens)
@@ -64,7 +64,7 @@ def _enclose_cast_texts(tokens: list[Token]) -> list[Token]:
 
 
 def _start_of_type(tokens: list[Token], at: int) -> int | None:
-    """Give where the type begins whose last token stands at a place; None where there is none."""
+    """Return where the type begins whose last token stands at a place; None where there is none."""
     if tokens[at].text.lower() == "zone" and at > 2:
         at -= 3
     elif tokens[at].text.lower() in ("precision", "varying") and at > 0:
@@ -136,7 +136,7 @@ def _parts(tokens: list[Token], at: int) -> tuple[int, int, str]:
 
 
 def _typmod(place: Token, mask: int, precision: str) -> list[Token]:
-    """Give `pg_catalog.interval(mask, precision)`, which PostgreSQL itself makes of an interval with digits."""
+    """Return `pg_catalog.interval(mask, precision)`, which PostgreSQL itself makes of an interval with digits."""
     return [
         *(_at(place, T.VAR, "pg_catalog"), _at(place, T.DOT, "."), _at(place, T.VAR, "interval")),
         *(_at(place, T.L_PAREN, "("), _at(place, T.NUMBER, str(mask)), _at(place, T.COMMA, ",")),

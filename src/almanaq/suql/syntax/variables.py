@@ -11,7 +11,7 @@ _OPENING = "${"
 
 
 def without_variables(tree: exp.Expr) -> exp.Expr:
-    """Give a tree, which is changed, that writes no `${`: a text with one is written in two.
+    """Return a tree, which is changed, that writes no `${`: a text with one is written in two.
 
     Raises:
         UnsupportedError: a name has one.

@@ -84,7 +84,7 @@ def ranked(state: State, match: re.Match[str]) -> bool:
 
 
 def _measure(state: State, told: Span, noun: Span | None) -> tuple[Place, bool] | None:
-    """Give the column that an adjective measures; "the largest number of" rows measures none."""
+    """Return the column that an adjective measures; "the largest number of" rows measures none."""
     counts = noun is not None and told.said.endswith((" number of", " amount of"))
     measured = told.data[1]
     return None if measured is None or counts else state.vocabulary.measured_by(measured, state.names)

@@ -79,7 +79,7 @@ def compared(state: State, match: re.Match[str]) -> bool:
 
 
 def _compared_before(state: State, at: int) -> Place | None:
-    """Give the column of the comparison that one is listed with: "built before 1960 or after 1990"."""
+    """Return the column of the comparison that one is listed with: "built before 1960 or after 1990"."""
     i = at - 1
     while i >= 0 and state.spans[i].kind in "w&|":
         i -= 1
@@ -88,7 +88,7 @@ def _compared_before(state: State, at: int) -> Place | None:
 
 
 def _aged(state: State, operator: str, numbers: Sequence[float]) -> Place | None:
-    """Give the one column of ages, for "players under 25" that names no column."""
+    """Return the one column of ages, for "players under 25" that names no column."""
     ages = [
         p for p in state.vocabulary.index.all_places() if p.stems[-1:] == ("age",) and p.relation.name in state.names
     ]
@@ -96,7 +96,7 @@ def _aged(state: State, operator: str, numbers: Sequence[float]) -> Place | None
 
 
 def _measured_place(state: State, measured: Sequence[tuple[str, bool]], operator: str) -> tuple[Place, str]:
-    """Give the column that a comparative measures, and the operator for it: older is an earlier year of birth."""
+    """Return the column that a comparative measures, and the operator for it: older is an earlier year of birth."""
     known = state.vocabulary.measured_by(measured, state.names)
     if known is None:
         raise NotUnderstood("what is compared")
@@ -107,7 +107,7 @@ def _measured_place(state: State, measured: Sequence[tuple[str, bool]], operator
 
 
 def _place_in_unit(state: State, unit: str) -> Place:
-    """Give the one column whose numbers are in a unit; sums of money are in one of prices."""
+    """Return the one column whose numbers are in a unit; sums of money are in one of prices."""
     known = words()
     fit = state.vocabulary.in_unit(known.converted.get(unit, (unit, 1.0))[0], state.names)
     fit = fit or state.vocabulary.in_unit(unit[:1], state.names)
@@ -120,7 +120,7 @@ def _place_in_unit(state: State, unit: str) -> Place:
 
 
 def _in_unit_of(state: State, place: Place, number: float, unit: str | None) -> float:
-    """Give a number in the unit of a column: 5 kg in g; per cent where the column holds fractions."""
+    """Return a number in the unit of a column: 5 kg in g; per cent where the column holds fractions."""
     own = state.vocabulary.unit_of(place)
     if unit is None or unit in own:
         return number
@@ -343,7 +343,7 @@ def days(state: State, match: re.Match[str]) -> bool:
 
 
 def _says_when(place: Place) -> bool:
-    """Say whether a column holds days or years."""
+    """Return whether a column holds days or years."""
     if place.kind != "number":
         return place.kind == "date"
     years = [s for s in place.column.samples if re.fullmatch(r"1\d{3}|2[01]\d{2}", s)]

@@ -74,13 +74,13 @@ def _check_asked(state: State, columns: Sequence[Place]) -> None:
 
 
 def _opens(state: State, place: Place) -> bool:
-    """Say whether a column is the first thing that a question names."""
+    """Return whether a column is the first thing that a question names."""
     first = next((span for span in state.spans if span.kind not in "w&U"), None)
     return first is not None and first.kind == "C" and any(named is place for named, _ in first.data)
 
 
 def _leading(state: State) -> list[Relation]:
-    """Give the relations with which a question begins: "the race and alignment of"."""
+    """Return the relations with which a question begins: "the race and alignment of"."""
     kinds = "".join(span.kind for span in state.spans)
     found = re.match(r"[wU]*R(?:w*&w*R)+", kinds)
     return [] if found is None else [state.one_of(s.data) for s in state.spans[: found.end()] if s.kind == "R"]
@@ -110,7 +110,7 @@ def _check_how(state: State) -> None:
 
 
 def _asked_by_who(state: State) -> list[Place]:
-    """Give the column of those who did what a verb says: the director of "who directed Alien"."""
+    """Return the column of those who did what a verb says: the director of "who directed Alien"."""
     kinds = "".join(span.kind for span in state.spans)
     if state.spans[0].data not in ("who", "whom") or not kinds.startswith(("wr", "wv")) or state.superlative:
         return []
@@ -123,7 +123,7 @@ def _asked_by_who(state: State) -> list[Place]:
 
 
 def _doers(state: State) -> list[Place]:
-    """Give what names the rows of the one relation that a verb speaks of: the directors of "who directed"."""
+    """Return what names the rows of the one relation that a verb speaks of: the directors of "who directed"."""
     doing = {name for span in state.spans[1:2] if span.kind == "r" for name in span.data} - state.names
     relations = [state.vocabulary.index.catalog.find(name) for name in doing]
     named = [state.vocabulary.row_name(relation) for relation in relations if relation is not None]
@@ -132,7 +132,7 @@ def _doers(state: State) -> list[Place]:
 
 
 def _asked_by_wh(state: State) -> list[Place]:
-    """Give the column that "where" or "when" asks for at the beginning of a question."""
+    """Return the column that "where" or "when" asks for at the beginning of a question."""
     first = state.spans[0].data if state.spans and state.spans[0].kind == "w" else ""
     if first not in ("where", "when"):
         return []
@@ -261,13 +261,13 @@ def _by_each(state: State, columns: list[Place]) -> list[Place]:
 
 
 def _listed_beside(state: State) -> bool:
-    """Say whether a column stands in a list with an aggregate: "each city and the number of its shops"."""
+    """Return whether a column stands in a list with an aggregate: "each city and the number of its shops"."""
     kinds = "".join(span.kind for span in state.spans)
     return bool(re.search(r"C[wRE]*&[wU]*[HA]|[HA][wURC]*&[w]*C", kinds))
 
 
 def _is_predicate(state: State) -> bool:
-    """Say whether a column is told of rows: "which products are discontinued"."""
+    """Return whether a column is told of rows: "which products are discontinued"."""
     row = [(span.kind, span.data) for span in state.spans]
     return any(
         kind == "R"
@@ -336,7 +336,7 @@ def _named_rows(state: State) -> None:
 
 
 def _begins_with_group(state: State) -> bool:
-    """Say whether a question is of rows and groups alone: "orders per year"."""
+    """Return whether a question is of rows and groups alone: "orders per year"."""
     said = "".join(span.kind for span in state.spans if span.kind not in "w&")
     by = any(span.kind == "B" and span.data == "by" for span in state.spans)  # "cards by type" may be a list
     return bool(re.fullmatch(r"U?RB[CYR][VDB]*", said)) and not (by or state.frame.tests)
@@ -350,18 +350,18 @@ def _check_computed(state: State) -> None:
 
 
 def _asks_of_one(state: State) -> bool:
-    """Say whether a row is asked for by its name."""
+    """Return whether a row is asked for by its name."""
     return bool(_named_by(state))
 
 
 def _named_by(state: State) -> list[Place]:
-    """Give the columns by which a row is asked for."""
+    """Return the columns by which a row is asked for."""
     tested = [t.term.place for t in state.frame.tests if t.term.place is not None and t.template.startswith("{} = ")]
     return [place for place in tested if state.vocabulary.names_rows(place)]
 
 
 def _shown(state: State, relation: Relation, first: Place | None = None) -> list[Term]:
-    """Give what is shown of rows: their name and what was spoken of; every column where none is a name."""
+    """Return what is shown of rows: their name and what was spoken of; every column where none is a name."""
     places = state.vocabulary.index.places[relation.name]
     named = state.vocabulary.whole_name(relation)
     if not named:
@@ -399,7 +399,7 @@ def _rank_groups(
 
 
 def _is_extreme(state: State, told: Superlative) -> bool:
-    """Say whether a superlative speaks of one number, whatever it is of: "the lowest price and its shop"; where
+    """Return whether a superlative speaks of one number, whatever it is of: "the lowest price and its shop"; where
     a shop is asked for, its average may be meant, and where numbers make a sum, that.
     """
     said = "".join(span.kind for span in state.spans if span.kind not in "wU")

@@ -79,11 +79,11 @@ class State:
                     self.kinds[i] = "w"
 
     def one(self, match: re.Match[str], group: str) -> Span | None:
-        """Give the span of a named group of one letter, if it took part."""
+        """Return the span of a named group of one letter, if it took part."""
         return self.spans[match.start(group)] if match.group(group) else None
 
     def place(self, span: Span, *, numeric: bool = False) -> Place:
-        """Give the one column that a span means among the relations spoken of."""
+        """Return the one column that a span means among the relations spoken of."""
         known: tuple[tuple[Place, float], ...] = span.data
         if (general := self.of_general(span, known)) is not None:
             return general
@@ -99,7 +99,7 @@ class State:
         return _only(near)
 
     def _spoken_of(self, span: Span, known: Sequence[tuple[Place, float]]) -> list[tuple[Place, float]]:
-        """Give the columns that a span may mean of the relations spoken of, each with how surely it is named."""
+        """Return the columns that a span may mean of the relations spoken of, each with how surely it is named."""
         within = [(p, quality) for p, quality in known if p.relation.name in self.names]
         if not within and any(s.kind == "R" for s in (*self.named_after(span), *self.named_before(span))):
             raise NotUnderstood(f"{known[0][0].column.name} of {' or '.join(sorted(self.names))}")
@@ -113,7 +113,9 @@ class State:
         return within
 
     def of_general(self, span: Span, known: Sequence[tuple[Place, float]]) -> Place | None:
-        """Give a column of what rows are in general: the name of a poker player, of whom another table has numbers."""
+        """Return a column of what rows are in general: the name of a poker player, of whom another
+        table has numbers.
+        """
         for relation in {r.name: r for s in self.named_after(span) for r in s.data}.values():
             own = self.vocabulary.index.places[relation.name]
             bare = not any(p.kind in ("text", "prose") for p in own)
@@ -123,7 +125,7 @@ class State:
         return None
 
     def nearest(self, span: Span, places: list[Place]) -> list[Place]:
-        """Give the columns of the relation that is named beside a column: "names of singers", "stadium names"."""
+        """Return the columns of the relation that is named beside a column: "names of singers", "stadium names"."""
         if len({p.relation.name for p in places}) < 2:
             return places
         named = {p.relation.name for p in places}
@@ -138,7 +140,7 @@ class State:
         return [s for s in self.spans if s.kind == "R" and s.last == span.first]
 
     def named_after(self, span: Span) -> list[Span]:
-        """Give the relation named after a column and its list: "ids and texts of paragraphs"."""
+        """Return the relation named after a column and its list: "ids and texts of paragraphs"."""
         for other in (s for s in self.spans if s.first >= span.last):
             if other.kind == "R":
                 return [other]
@@ -153,14 +155,14 @@ class State:
         return found[0]
 
     def rows_before(self, at: int) -> list[Relation]:
-        """Give the relation whose rows are named just before a span."""
+        """Return the relation whose rows are named just before a span."""
         before = at - 1
         while before >= 0 and self.spans[before].kind == "w":
             before -= 1
         return list(self.spans[before].data) if before >= 0 and self.spans[before].kind == "R" else []
 
     def time_column(self, of: Sequence[Relation] = ()) -> Place:
-        """Give the column of the relations spoken of that says when: a year, or the one date."""
+        """Return the column of the relations spoken of that says when: a year, or the one date."""
         years = [p for r in self.mentioned for p in self.vocabulary.index.places[r.name] if "year" in p.stems]
         return years[0] if len(years) == 1 and years[0].kind == "number" else self.date_column(of)
 
@@ -175,7 +177,7 @@ class State:
         return days[0]
 
     def meaning(self, span: Span) -> Meaning:
-        """Give the one column in which a value stands, and the value."""
+        """Return the one column in which a value stands, and the value."""
         meanings: tuple[Meaning, ...] = span.data
         near = [m for m in meanings if m[0].relation.name in self.names] or list(meanings)
         before = span.first - 1
@@ -198,7 +200,7 @@ class State:
         self.frame.nouns.append(self.one_of(relations))
 
     def one_of(self, relations: Sequence[Relation]) -> Relation:
-        """Give the one relation of several of one name that holds what else the question speaks of."""
+        """Return the one relation of several of one name that holds what else the question speaks of."""
         if len(relations) > 1:
             spoken = {p[0].relation.name for s in self.spans if s.kind in "CV" for p in s.data}
             relations = [relation for relation in relations if relation.name in spoken]
@@ -216,7 +218,7 @@ class State:
         return list(self.vocabulary.whole_name(relation)) or [self.name_of([relation])]
 
     def ranked_names(self) -> list[Place]:
-        """Give what names the rows that are ranked: those of the relation named first that is not itself counted."""
+        """Return what names the rows that are ranked: those of the relation named first that is not itself counted."""
         ranked = [r for r in self.nouns_in_order() if r != self.counted_relation]
         if not ranked:
             raise NotUnderstood("rows of what are ranked")
@@ -226,28 +228,28 @@ class State:
         return [span.data[0] for span in self.spans if span.kind == "R" and len(span.data) == 1]
 
     def begins_with_rows(self, relation: Relation) -> bool:
-        """Say whether the first thing that a question names are the rows of a relation."""
+        """Return whether the first thing that a question names are the rows of a relation."""
         first = next((span for span in self.spans if span.kind not in "w&U"), None)
         return first is not None and first.kind == "R" and relation in first.data
 
     def is_single(self, rows: Relation, other: Relation) -> bool:
-        """Say whether each row of a relation has at most one row of the other."""
+        """Return whether each row of a relation has at most one row of the other."""
         way = paths(self.vocabulary.hops, rows).get(other.name)
         return way is not None and all(hop.single for hop in way)
 
     def is_agent(self, at: int) -> bool:
-        """Say whether the "by" of a span follows a verb in the passive: "owned by students" makes no groups."""
+        """Return whether the "by" of a span follows a verb in the passive: "owned by students" makes no groups."""
         before = self.spans[at - 1] if at else None
         passive = before is not None and (before.kind in "vr" or str(before.data).endswith(("ed", "en", "wn")))
         passive = passive or (before is not None and before.kind == "C" and before.data[0][0].kind == "boolean")  # paid
         return self.spans[at].data == "by" and passive and before is not None and before.data not in words().grouping
 
     def tells_rows(self, place: Place) -> bool:
-        """Say whether a column names single rows: a name, a key, a date of a row."""
+        """Return whether a column names single rows: a name, a key, a date of a row."""
         return place.kind == "date" or self.vocabulary.names_rows(place)
 
     def adds_up(self, place: Place) -> bool:
-        """Say whether the numbers of a column make a sum that means something: sales do, prices do not."""
+        """Return whether the numbers of a column make a sum that means something: sales do, prices do not."""
         parts = set(place.stems)
         return bool(parts & words().additive) and not parts & words().rates
 
@@ -260,7 +262,7 @@ def _between(places: Sequence[Place]) -> NotUnderstood:
 
 
 def _only(places: Sequence[Place]) -> Place:
-    """Give the one of several columns named alike that tells most: no reference, else the key.
+    """Return the one of several columns named alike that tells most: no reference, else the key.
 
     Raises:
         NotUnderstood: several are left.

@@ -46,7 +46,7 @@ class Facts:
 
 
 def facts(places: Mapping[str, Sequence[Place]], known: Known, tells_rows: Callable[[Place], bool]) -> list[Facts]:
-    """Give the groups of relations that hold facts of the same things."""
+    """Return the groups of relations that hold facts of the same things."""
     shared: dict[tuple[str, ...], list[Place]] = defaultdict(list)
     for own in places.values():
         if 1 < len(own) <= _WIDEST:
@@ -63,7 +63,7 @@ def facts(places: Mapping[str, Sequence[Place]], known: Known, tells_rows: Calla
 
 
 def shared_codes(places: Mapping[str, Sequence[Place]], known: Known, tells_rows: Callable[[Place], bool]) -> list[Hop]:
-    """Give the steps along columns of text that hold nothing but names or codes of another relation's rows."""
+    """Return the steps along columns of text that hold nothing but names or codes of another relation's rows."""
     targets = [place for own in places.values() for place in own if place.kind == "text" and tells_rows(place)]
     found = []
     for own in places.values():
@@ -79,7 +79,7 @@ def shared_codes(places: Mapping[str, Sequence[Place]], known: Known, tells_rows
 
 
 def _refers(place: Place, other: Place, known: Known) -> bool:
-    """Say whether a column holds the names or codes of another relation's rows, by its name and by its values."""
+    """Return whether a column holds the names or codes of another relation's rows, by its name and by its values."""
     whole = "".join(place.stems)
     named = place.stems == other.stems or whole.startswith(
         "".join(other.relation.name.casefold().rstrip("s").split("_"))

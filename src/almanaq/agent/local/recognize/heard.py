@@ -10,6 +10,6 @@ from almanaq.agent.local.recognize.vocabulary import Vocabulary
 
 @once
 def heard(question: str, vocabulary: Vocabulary) -> tuple[tuple[Token, ...], list[Span]]:
-    """Give the tokens of a question and all spans of them."""
+    """Return the tokens of a question and all spans of them."""
     tokens = tokenize(question)
     return tokens, recognize(tokens, vocabulary, question, vocabulary.index.today())

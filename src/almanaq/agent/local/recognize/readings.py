@@ -13,7 +13,7 @@ from almanaq.agent.local.words import identifier_stems, stems
 
 
 def readings(tokens: Sequence[Token], spans: Sequence[Span], used: Sequence[Place]) -> tuple[str, ...]:
-    """Give a sentence for each column that a question calls by other words than its name or description."""
+    """Return a sentence for each column that a question calls by other words than its name or description."""
     found = []
     for span in spans:
         places = [place for place, _ in span.data if place in used] if span.kind == "C" and span.said != HOW else []
@@ -25,7 +25,7 @@ def readings(tokens: Sequence[Token], spans: Sequence[Span], used: Sequence[Plac
 
 
 def _is_called(word: str, place: Place) -> bool:
-    """Say whether a word is one of a column's name or description, whole, shortened or in one piece with others."""
+    """Return whether a word is one of a column's name or description, whole, shortened or in one piece with others."""
     own = {*identifier_stems(place.column.name), *place.stems, *stems(place.column.description)}
     own |= {part for name in also_called(place.column.description) for part in name}
     own |= {part for name in own for part in words().compounds.get(name, ())}
@@ -35,5 +35,5 @@ def _is_called(word: str, place: Place) -> bool:
 
 
 def _shares(word: str, part: str) -> bool:
-    """Say whether two words begin alike, as forms of one word and abbreviations do."""
+    """Return whether two words begin alike, as forms of one word and abbreviations do."""
     return word.startswith(part[:3]) or part.startswith(word[:3])

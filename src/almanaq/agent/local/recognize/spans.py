@@ -68,7 +68,7 @@ _MARKS = ('"', "“", "”", "`", "'")
 
 
 def recognize(tokens: Sequence[Token], vocabulary: Vocabulary, question: str, today: date) -> list[Span]:
-    """Give every span of a question."""
+    """Return every span of a question."""
     found: list[Span] = []
     for recognizer in (_names, _values, _phrases, _numbers, _superlatives, _verbs, _lone):
         found += recognizer(tokens, vocabulary)
@@ -79,7 +79,7 @@ def recognize(tokens: Sequence[Token], vocabulary: Vocabulary, question: str, to
 
 
 def _quoted(tokens: Sequence[Token]) -> frozenset[int]:
-    """Give the tokens that stand as names do, whatever they mean as words: in quotation marks, in
+    """Return the tokens that stand as names do, whatever they mean as words: in quotation marks, in
     capitals, or last: "set ALL", "duel deck a?"."""
     shouted = all(t.text.isupper() for t in tokens if len(t.text) > 1 and t.text.isalpha())
     found = {i for i, t in enumerate(tokens) if len(t.text) > 1 and t.text.isupper() and not shouted}
@@ -142,7 +142,7 @@ def _values(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
 
 
 def _proper(inside: Sequence[Token], first: int) -> bool:
-    """Say whether words stand as a name does: in capitals, or capitalised within the question."""
+    """Return whether words stand as a name does: in capitals, or capitalised within the question."""
     return (
         all(t.text[:1].isupper() for t in inside) and (first > 0 or inside[0].text.isupper()) and inside[0].text != "I"
     )
@@ -219,7 +219,7 @@ def _holdings(tokens: Sequence[Token], vocabulary: Vocabulary, question: str) ->
 
 
 def _is_timed(near: Sequence[Token]) -> bool:
-    """Say whether the words after a verb tell when: "hired last", "joined before 2020", "born in May"."""
+    """Return whether the words after a verb tell when: "hired last", "joined before 2020", "born in May"."""
     if not near:
         return False
     first, second = near[0].folded, near[1].folded if len(near) > 1 else ""
@@ -256,7 +256,7 @@ def _verbs(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
 
 
 def _amount(tokens: Sequence[Token], at: int) -> int | None:
-    """Give the number right after a superlative: 5 of "top 5"."""
+    """Return the number right after a superlative: 5 of "top 5"."""
     number = _number(tokens[at]) if at < len(tokens) else None
     return int(number) if number is not None and number == int(number) and 0 < number <= 1000 else None
 
@@ -389,7 +389,7 @@ def _days(tokens: Sequence[Token], question: str, today: date) -> Iterator[Span]
 
 
 def _lone(tokens: Sequence[Token], vocabulary: Vocabulary) -> Iterator[Span]:
-    """Give each token by itself: a silent word, a verb of a relation's root, or one that nothing is known of."""
+    """Yield each token by itself: a silent word, a verb of a relation's root, or one that nothing is known of."""
     for i, token in enumerate(tokens):
         if token.folded in ("or", "either"):
             yield Span(i, i + 1, "|", None, 0.3)
@@ -411,7 +411,7 @@ def _is_verb(word: str) -> bool:
 
 
 def best_cover(found: Iterable[Span], size: int) -> tuple[Span, ...]:
-    """Give the spans that cover all tokens once with the highest score; of equal ones, those of longer spans."""
+    """Return the spans that cover all tokens once with the highest score; of equal ones, those of longer spans."""
     ending: dict[int, list[Span]] = {}
     for span in found:
         ending.setdefault(span.last, []).append(span)

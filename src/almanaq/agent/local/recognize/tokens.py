@@ -43,7 +43,7 @@ class Token:
 
 
 def tokenize(question: str) -> tuple[Token, ...]:
-    """Give the tokens of a question, in order."""
+    """Return the tokens of a question, in order."""
     found: list[Token] = []
     for match in _TOKEN.finditer(question.replace("’", "'")):
         text = match.group()

@@ -66,7 +66,7 @@ class Vocabulary:
         return frozenset(self._values.get((place.relation.name, place.column.name), ()))
 
     def _called_as_fact(self, place: Place) -> set[str]:
-        """Give how the one value of a relation of facts is called: as the relation is."""
+        """Return how the one value of a relation of facts is called: as the relation is."""
         member = any(place.relation == each.relation for group in self.facts for each in (group.key, *group.members))
         alone = member and len(place.relation.columns) == 2 and "".join(place.stems) != "".join(self.facts[0].key.stems)
         return {"".join(relation_stems(place.relation))} if alone else set()
@@ -87,12 +87,12 @@ class Vocabulary:
         return found
 
     def of_facts(self, names: set[str]) -> set[str]:
-        """Give the relations that hold facts of the same things as some of these do."""
+        """Return the relations that hold facts of the same things as some of these do."""
         groups = [{each.hub.name, *(m.relation.name for m in each.members)} for each in self.facts]
         return set().union(*(group for group in groups if group & names))
 
     def columns_named(self, said: Sequence[str]) -> tuple[tuple[Place, float], ...]:
-        """Give the columns that stems name, with how much of their name is said, the surest first.
+        """Return the columns that stems name, with how much of their name is said, the surest first.
 
         Every stem has to be a word of the name. The last word of a name is the one that says what it holds.
         """
@@ -112,12 +112,12 @@ class Vocabulary:
         return tuple(sorted(found, key=lambda f: -f[1]))
 
     def _holding(self, word: str) -> list[Named]:
-        """Give the columns of whose name a word is a part, or which shorten it: "indep" for independence."""
+        """Return the columns of whose name a word is a part, or which shorten it: "indep" for independence."""
         short = [word[:size] for size in range(len(word) - 2, 3, -1)]
         return [*self._by_word.get(word, ()), *(named for each in short for named in self._by_word.get(each, ()))]
 
     def measured_by(self, meant: Sequence[tuple[str, bool]], relations: set[str]) -> tuple[Place, bool] | None:
-        """Give the one column of some relations that an adjective measures, with the direction; None for several."""
+        """Return the one column of some relations that an adjective measures, with the direction; None for several."""
         for word, up in meant:
             fit = [
                 n.place
@@ -141,11 +141,11 @@ class Vocabulary:
         return None
 
     def in_unit(self, unit: str, relations: set[str]) -> tuple[Place, ...]:
-        """Give the number columns of some relations whose name says a unit."""
+        """Return the number columns of some relations whose name says a unit."""
         return tuple(n.place for n in self.columns if unit in n.unit and n.place.relation.name in relations)
 
     def unit_of(self, place: Place) -> frozenset[str]:
-        """Give the unit that a column's name says."""
+        """Return the unit that a column's name says."""
         return next((n.unit for n in self.columns if n.place is place), frozenset())
 
     @cached_property
@@ -189,7 +189,7 @@ class Vocabulary:
         return found
 
     def relations_named(self, said: tuple[str, ...]) -> tuple[tuple[Relation, float], ...]:
-        """Give the relations whose rows stems name."""
+        """Return the relations whose rows stems name."""
         found = self._relations.get(said, [])
         if not found and len(said) == 1:
             near = [r for r in self.index.relations_named(said[0]) if r.name not in self.of_facts({r.name})]
@@ -199,7 +199,7 @@ class Vocabulary:
         return tuple((relation, quality) for relation, quality in found if quality == best)
 
     def kin(self, word: str) -> tuple[str, ...]:
-        """Give the relations that share a root with a verb, in their name or in one of a column's: "conducted" speaks
+        """Return the relations that share a root with a verb, in their name or in one of a column's: "conducted" speaks
         of conductors, "directed" of a director.
         """
         if len(word) < 5 and word not in PAST:
@@ -212,7 +212,7 @@ class Vocabulary:
         )
 
     def spoken_by_verb(self, word: str, *, timed: bool) -> tuple[tuple[Place, float], ...]:
-        """Give the columns that a verb speaks of: a salary of "earns"; where a time follows, the date of "hired"."""
+        """Return the columns that a verb speaks of: a salary of "earns"; where a time follows, the date of "hired"."""
         meant = words().verbs.get(word, frozenset())
         found = [n.place for n in self.columns if n.place.kind == "number" and any(meant & part for part in n.parts)]
         if not found and not timed and _is_told(word):
@@ -236,18 +236,18 @@ class Vocabulary:
         )
 
     def agents(self, word: str) -> list[Place]:
-        """Give the columns of those who do what a verb says."""
+        """Return the columns of those who do what a verb says."""
         said = {root for root in roots(word) if len(root) > 3}
         doers = [n.place for n in self.columns if n.place.kind == "text" and n.place.stems[-1:]]
         return [p for p in doers if p.stems[-1].endswith(("er", "or", "by")) and any(said & roots(s) for s in p.stems)]
 
     def _agents(self, relation: Relation) -> list[str]:
-        """Give the words of a relation's columns that name who does something: "director"."""
+        """Return the words of a relation's columns that name who does something: "director"."""
         places = self.index.places[relation.name]
         return [part for place in places if place.kind == "text" for part in place.stems if part.endswith(("er", "or"))]
 
     def values_named(self, text: str, said: tuple[str, ...]) -> tuple[tuple[Meaning, float], ...]:
-        """Give the values that words spell, whole, or in part where a column has few values."""
+        """Return the values that words spell, whole, or in part where a column has few values."""
         items = [(m, 1.0) for m in self._items.get(said, ())]
         held = [m for m in self.index.meanings(said) if (m[0].relation.name, m[0].column.name) not in self._keys]
         whole = [m for m in held if not self.is_list(m[0])]
@@ -258,25 +258,25 @@ class Vocabulary:
         return () if self.columns_named(said) else tuple((m, 0.8) for m in self._parts.get(said, ()))
 
     def _is_foreign_code(self, meaning: Meaning, text: str) -> bool:
-        """Say whether a value is a short code that only capitals tell from a word: SEA of "below sea level"."""
+        """Return whether a value is a short code that only capitals tell from a word: SEA of "below sea level"."""
         value = meaning[1]
         return len(value) <= _CODE and value.isupper() and text != value and not self._few(meaning[0])
 
     def _is_chance(self, meaning: Meaning, text: str) -> bool:
-        """Say whether one word may be one of so many names by chance: "Western" of "westerns"."""
+        """Return whether one word may be one of so many names by chance: "Western" of "westerns"."""
         return meaning[1] != text and " " not in text and self.distinct(meaning[0]) >= MOST_VALUES
 
     def distinct(self, place: Place) -> int:
-        """Give how many values of a text column are known."""
+        """Return how many values of a text column are known."""
         return len(self._values.get((place.relation.name, place.column.name), ()))
 
     def written_missing(self, place: Place) -> str | None:
-        """Give the text by which a column says that its value is not known: "NA"; None where there is none."""
+        """Return the text by which a column says that its value is not known: "NA"; None where there is none."""
         values = self._values.get((place.relation.name, place.column.name), set())
         return next((value for value in sorted(values) if value.casefold() in MISSING), None)
 
     def names_rows(self, place: Place) -> bool:
-        """Say whether a column tells rows apart: hardly two of them share a value."""
+        """Return whether a column tells rows apart: hardly two of them share a value."""
         rows = place.relation.rows
         if place.relation.key == (place.column.name,):
             return True
@@ -285,7 +285,7 @@ class Vocabulary:
         return place.kind == "text" and self.distinct(place) >= min(0.8 * rows, 4000) and rows > 1
 
     def row_name(self, relation: Relation) -> Place | None:
-        """Give the column by which people call the rows of a relation; None where they have no names."""
+        """Return the column by which people call the rows of a relation; None where they have no names."""
         places = self.index.places[relation.name]
         named = [p for p in places if "name" in p.roles and not p.identifier and self.names_rows(p)]
         texts = [p for p in places if p.kind == "text" and not p.identifier]
@@ -294,7 +294,7 @@ class Vocabulary:
         return min(named, key=lambda p: len(p.stems), default=None)
 
     def whole_name(self, relation: Relation) -> tuple[Place, ...]:
-        """Give the columns by which people call the rows of a relation: a first name goes with the last."""
+        """Return the columns by which people call the rows of a relation: a first name goes with the last."""
         places = self.index.places[relation.name]
         first = next((p for p in places if p.stems[:1] == ("first",) and p.stems[-1:] == ("name",)), None)
         last = next((p for p in places if p.stems[:1] in (("last",), ("sur",)) and p.stems[-1:] == ("name",)), None)
@@ -315,7 +315,7 @@ class Vocabulary:
         return found
 
     def is_list(self, place: Place) -> bool:
-        """Say whether the texts of a column are lists: "Drama, Horror", of items that come again and again."""
+        """Return whether the texts of a column are lists: "Drama, Horror", of items that come again and again."""
         return (place.relation.name, place.column.name) in self._lists
 
     @cached_property
@@ -367,12 +367,12 @@ def _is_told(word: str) -> bool:
 
 
 def whole_of(parts: Iterable[frozenset[str]]) -> bool:
-    """Say whether a name speaks of the whole: the total sleep, the weight of the body."""
+    """Return whether a name speaks of the whole: the total sleep, the weight of the body."""
     return any(word in part for part in parts for word in _WHOLES)
 
 
 def _named(place: Place) -> Named:
-    """Give what a column is called: `Body Mass (g)` of body and mass, in g; `dep_delay` of departure and delay."""
+    """Return what a column is called: `Body Mass (g)` of body and mass, in g; `dep_delay` of departure and delay."""
     unit = frozenset(w.casefold() for m in _PARENTHESES.findall(place.column.name) for w in re.findall(r"[^\s,;/]+", m))
     bare = _PARENTHESES.sub(" ", place.column.name)
     names = identifier_stems(bare) if not place.coded else place.stems
@@ -391,7 +391,7 @@ def _means(word: str, part: frozenset[str]) -> bool:
 
 
 def _whole_names(named: Named) -> set[str]:
-    """Give a column's name in one piece, and what its abbreviation stands for."""
+    """Return a column's name in one piece, and what its abbreviation stands for."""
     bare = "".join(identifier_stems(named.place.column.name))
     meant = {"".join(part) for part in named.parts} if len(named.parts) == 1 else set()
     return {bare, *meant, *(word for part in named.parts for word in part if len(named.parts) == 1)}

@@ -49,7 +49,10 @@ class Words:
     longest: int
 
     def measured(self, word: str) -> tuple[tuple[str, bool], ...] | None:
-        """Give what a comparative or superlative of one word measures: "heaviest", "heavier"; None for other words."""
+        """Return what a comparative or superlative of one word measures: "heaviest", "heavier".
+
+        None for other words.
+        """
         for ending in ("est", "er"):
             if word.endswith(ending) and len(word) > len(ending) + 2:
                 base = word.removesuffix(ending)
@@ -62,7 +65,7 @@ class Words:
 
 @cache
 def words() -> Words:
-    """Give the words of English."""
+    """Return the words of English."""
     data = tomllib.loads(files("almanaq.agent.local").joinpath("en/words.toml").read_text("utf-8"))
     measures = {word: tuple(map(_directed, meant)) for word, meant in data["measures"].items()}
     phrases = dict(_phrases(data, measures))

@@ -60,7 +60,9 @@ def _words(said: Said, start: int, end: int) -> list[int]:
 
 
 def _tells(said: Said, inside: list[int]) -> bool:
-    """Say whether a part of the question only tells of the asker: no wish in it, nothing linked, nobody to care for."""
+    """Return whether a part of the question only tells of the asker: no wish in it, nothing linked, nobody
+    to care for.
+    """
     spoken = {said.folded(i) for i in inside}
     if said.folded(inside[0]) not in _TELLING or spoken & (_ASKING | said.domain.companions):
         return False

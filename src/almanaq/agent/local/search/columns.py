@@ -130,7 +130,7 @@ class Columns:
         )
 
     def _number_place(self, span: Span, unit: str | None, measured: Sequence[tuple[str, bool]] | None) -> Place | None:
-        """Give the number column that a comparison speaks of, None when nothing around it says which."""
+        """Return the number column that a comparison speaks of, None when nothing around it says which."""
         near = self._around(span)
         age = bool({"old", "older", "younger", "aged", "age"} & {*near, *self._inside(span)})
         scored = []
@@ -162,7 +162,7 @@ class Columns:
         return score - 0.8 * len(self.ways[place.relation.name])
 
     def _around(self, span: Span) -> list[str]:
-        """Give the stems near a number, the nearest first; what is beyond another number is of that."""
+        """Return the stems near a number, the nearest first; what is beyond another number is of that."""
         found = []
         for way in (range(span.last, span.last + 3), range(span.first - 1, span.first - 5, -1)):
             for k in way:
@@ -220,7 +220,7 @@ class Columns:
         return tuple((Term("", each), down) for each in (place, *tie))
 
     def _extreme(self, span: Span) -> tuple[Place, bool] | None:
-        """Give the column that a superlative speaks of: that of the words after it, else that of its adjective."""
+        """Return the column that a superlative speaks of: that of the words after it, else that of its adjective."""
         detail, meant, _ = span.data
         down = detail not in ("least", "bottom", "rare")
         named = self._named_after(span) if detail != "measured" else None
@@ -234,7 +234,7 @@ class Columns:
         return (found, down) if found is not None else None
 
     def _named_after(self, span: Span) -> Place | None:
-        """Give the column that the words after a superlative name: "most reviews", "highest rated"."""
+        """Return the column that the words after a superlative name: "most reviews", "highest rated"."""
         after = self._words_after(span)
         for word in after:
             admired = ADMIRED.get(word)
@@ -244,7 +244,9 @@ class Columns:
         return None
 
     def _of_rank(self, span: Span) -> Place | None:
-        """Give the column that "top" and "most popular" rank by: one that is named later, else a rating, or reviews."""
+        """Return the column that "top" and "most popular" rank by: one that is named later, else a
+        rating, or reviews.
+        """
         role = {"common": "reviews", "rare": "reviews", "top": "rating", "bottom": "rating"}.get(span.data[0])
         later = [p for s, p in self.named if s.first >= span.last and self._is_amount(p)]
         by = later if span.data[0] == "top" else []

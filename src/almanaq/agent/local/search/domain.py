@@ -50,7 +50,7 @@ NONE = Domain()
 
 
 def domain_of(catalog: Catalog) -> Domain:
-    """Give the pack that speaks of the rows of a source."""
+    """Return the pack that speaks of the rows of a source."""
     named = {word for relation in catalog.relations for word in relation_stems(relation)}
     return next((pack for pack in _packs() if pack.rows & named), NONE)
 

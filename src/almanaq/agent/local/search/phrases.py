@@ -44,7 +44,7 @@ class Phrase:
 
 
 def phrases(said: Said, noun: str) -> tuple[Phrase, ...]:
-    """Give the questions that the unlinked words ask of one row, which `noun` names in the singular."""
+    """Return the questions that the unlinked words ask of one row, which `noun` names in the singular."""
     return tuple(_phrase(said, first, last, noun) for first, last in runs(said))
 
 
@@ -68,7 +68,7 @@ def runs(said: Said) -> Iterator[tuple[int, int]]:
 
 
 def content(said: Said, i: int) -> bool:
-    """Say whether word i is unlinked and carries meaning of its own."""
+    """Return whether word i is unlinked and carries meaning of its own."""
     if not said.free(i, i + 1):
         return False
     folded = said.folded(i)
@@ -104,7 +104,7 @@ def _phrase(said: Said, first: int, last: int, noun: str) -> Phrase:
 
 
 def _article(said: Said, first: int) -> int:
-    """Give the index of the article that opens a phrase, "very" between them forgiven; `first` when there is none."""
+    """Return the index of the article that opens a phrase, "very" between them forgiven; `first` when there is none."""
     before = first - 1
     while said.folded(before) in ("very", "really", "quite", "pretty"):
         before -= 1
@@ -112,7 +112,7 @@ def _article(said: Said, first: int) -> int:
 
 
 def _cue(said: Said, first: int) -> tuple[str, bool]:
-    """Give the word before a phrase that says how it belongs to the row, and whether it is wanted."""
+    """Return the word before a phrase that says how it belongs to the row, and whether it is wanted."""
     cue, wanted = "", True
     for k in range(first - 1, max(first - 5, -1), -1):
         word = said.folded(k)

@@ -36,7 +36,7 @@ _TITLES = word_set("mr mrs ms miss dr prof professor sir")
 
 @once
 def said(question: str, vocabulary: Vocabulary) -> Said:
-    """Give what the words of a turn are taken for."""
+    """Return what the words of a turn are taken for."""
     tokens, spans = heard(question, vocabulary)
     found = Said(question, tokens, ["mark" if t.text in ",;?!." else None for t in tokens])
     found.domain = domain_of(vocabulary.index.catalog)
@@ -56,7 +56,7 @@ def said(question: str, vocabulary: Vocabulary) -> Said:
 
 
 def _is_computed(told: Said, cover: Sequence[Span]) -> bool:
-    """Say whether figures or groups are asked for, which no search gives."""
+    """Return whether figures or groups are asked for, which no search gives."""
     kinds = "".join(span.kind for span in cover)
     ranked = bool(re.search("C[wB]*S[w]*R", kinds)) and not told.values  # "which city has the most restaurants"
     figures = any(span.kind == "A" and _is_of_column(span, told.columns) for span in cover)
@@ -65,7 +65,7 @@ def _is_computed(told: Said, cover: Sequence[Span]) -> bool:
 
 
 def _is_of_column(span: Span, columns: Sequence[Span]) -> bool:
-    """Say whether a column stands after a word for a figure: "I mean" asks for no mean."""
+    """Return whether a column stands after a word for a figure: "I mean" asks for no mean."""
     return any(0 <= column.first - span.last <= _NEAR for column in columns)
 
 
@@ -77,7 +77,7 @@ def _idioms(told: Said) -> Iterator[int]:
 
 
 def _as_said(told: Said, span: Span, vocabulary: Vocabulary) -> Iterator[Span]:
-    """Give what a span means in a search: no part of an idiom, no praised part of a row, no item of a long text."""
+    """Yield what a span means in a search: no part of an idiom, no praised part of a row, no item of a long text."""
     if span.kind not in "VRC":
         yield span
         return
@@ -98,7 +98,7 @@ def _as_said(told: Said, span: Span, vocabulary: Vocabulary) -> Iterator[Span]:
 
 
 def praised(told: Said, i: int) -> bool:
-    """Say whether a word names a part of the row, and asks how good it is: "with great desserts"."""
+    """Return whether a word names a part of the row, and asks how good it is: "with great desserts"."""
     having = ("with", "has", "have", "having", "serves", "serve")
     return told.folded(i - 1) in QUALITY and told.folded(i - 2) in having
 
@@ -138,7 +138,7 @@ def _take_unit(told: Said, span: Span) -> None:
 
 
 def _denies(told: Said, first: int) -> bool:
-    """Say whether a negation stands before token `first`, and take it."""
+    """Return whether a negation stands before token `first`, and take it."""
     for k in range(first - 1, max(first - 4, -1), -1):
         word = told.folded(k)
         if word in NEGATIONS or (word == "than" and told.folded(k - 1) == "other"):
@@ -187,7 +187,7 @@ def _loose(told: Said, vocabulary: Vocabulary) -> Iterator[Span]:
 
 
 def _is_ordinary(inside: Sequence[Token], domain: Domain) -> bool:
-    """Say whether words only describe: of a longer option they say nothing by themselves."""
+    """Return whether words only describe: of a longer option they say nothing by themselves."""
     if len(inside) > 1:
         return all(t.folded in IGNORED for t in inside)
     word = inside[0]

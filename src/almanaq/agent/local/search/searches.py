@@ -23,7 +23,7 @@ _SEEKING = word_set(
 
 @once
 def searches(question: str, vocabulary: Vocabulary) -> list[Wishes]:
-    """Give the searches that a turn may be, one per relation, the best first; [] when no word is known."""
+    """Return the searches that a turn may be, one per relation, the best first; [] when no word is known."""
     told = said(question, vocabulary)
     found = [Wishes(told, vocabulary, main) for main in _mains(told, vocabulary)]
     found.sort(key=lambda each: -each.score)
@@ -31,7 +31,7 @@ def searches(question: str, vocabulary: Vocabulary) -> list[Wishes]:
 
 
 def searched(question: str, vocabulary: Vocabulary) -> Wishes | None:
-    """Give the search of rows that have reviews; None for other questions, and those for figures."""
+    """Return the search of rows that have reviews; None for other questions, and those for figures."""
     if not any(is_reviewed(relation, vocabulary) for relation in vocabulary.index.catalog.relations):
         return None
     told = said(question, vocabulary)
@@ -44,7 +44,7 @@ def searched(question: str, vocabulary: Vocabulary) -> Wishes | None:
 
 
 def nearest_search(question: str, vocabulary: Vocabulary) -> str | None:
-    """Give a query, to be edited, of a turn read as a search where a table has prose; None where it would mislead.
+    """Return a query, to be edited, of a turn read as a search where a table has prose; None where it would mislead.
 
     It asks prose for one thing at most, no number, and not where the question wants a yes or a no.
     """
@@ -69,12 +69,12 @@ def nearest_search(question: str, vocabulary: Vocabulary) -> str | None:
 
 
 def is_reviewed(relation: Relation, vocabulary: Vocabulary) -> bool:
-    """Say whether rows have texts of many passages, as reviews are: people search them by what no column says."""
+    """Return whether rows have texts of many passages, as reviews are: people search them by what no column says."""
     return any(place.kind == "prose" and place.column.array for place in vocabulary.index.places[relation.name])
 
 
 def _mains(told: Said, vocabulary: Vocabulary) -> list[Relation]:
-    """Give the relations that a turn may be about."""
+    """Return the relations that a turn may be about."""
     named = [relation for span in told.relations for relation in span.data]
     named += [meaning[0].relation for value in told.values for meaning in value.meanings]
     named += [place.relation for span in told.columns for place, _ in span.data]

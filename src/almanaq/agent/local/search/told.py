@@ -61,7 +61,7 @@ class Said:
     domain: Domain = NONE
 
     def free(self, first: int, last: int) -> bool:
-        """Say whether no token from `first` to `last` (exclusive) is taken."""
+        """Return whether no token from `first` to `last` (exclusive) is taken."""
         return not any(self.used[first:last])
 
     def take(self, first: int, last: int, label: str) -> None:
@@ -75,19 +75,19 @@ class Said:
         self.take(first, last, "chatter")
 
     def folded(self, i: int) -> str:
-        """Give token i in lower case, "" outside the turn."""
+        """Return token i in lower case, "" outside the turn."""
         return self.tokens[i].folded if 0 <= i < len(self.tokens) else ""
 
     def stem(self, i: int) -> str:
-        """Give the stem of token i, "" outside the turn."""
+        """Return the stem of token i, "" outside the turn."""
         return self.tokens[i].stem if 0 <= i < len(self.tokens) else ""
 
     def text(self, first: int, last: int) -> str:
-        """Give the turn's own text from token `first` to `last` (exclusive)."""
+        """Return the turn's own text from token `first` to `last` (exclusive)."""
         return self.question[self.tokens[first].start : self.tokens[last - 1].end] if first < last else ""
 
     def negated(self, first: int, within: int = 3) -> bool:
-        """Say whether a negation stands in the tokens before token `first`."""
+        """Return whether a negation stands in the tokens before token `first`."""
         return any(self.folded(k) in NEGATIONS for k in range(max(0, first - within), first))
 
     @property

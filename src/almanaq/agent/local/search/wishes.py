@@ -50,7 +50,7 @@ class Wishes:
         self.whole = True
 
     def suql(self, frame: Frame | None = None) -> str:
-        """Give the query of what is asked for; of another frame where there is one."""
+        """Return the query of what is asked for; of another frame where there is one."""
         frame = frame or self.frame
         try:
             bring(frame, self.main, self.ways, self.vocabulary)
@@ -172,7 +172,7 @@ class Wishes:
         return next((v for v, m in self.columns.values if m[0] is self.named and not v.negated), None)
 
     def _texts(self) -> tuple[list[Test], list[Term]]:
-        """Give conditions on texts; for a question about one named row, the answers to show instead."""
+        """Return conditions on texts; for a question about one named row, the answers to show instead."""
         whole = self.prose(None)
         if whole is None:
             return [], []
@@ -197,7 +197,7 @@ class Wishes:
         return asked[:1].lower() + asked[1:] + "?"
 
     def prose(self, phrase: Phrase | None) -> Place | None:
-        """Give the column of prose that a phrase is best asked of."""
+        """Return the column of prose that a phrase is best asked of."""
         found = [p for name in self.ways for p in self.vocabulary.index.places[name] if p.kind == "prose"]
 
         def score(place: Place) -> float:
@@ -242,7 +242,7 @@ class Wishes:
         return DEFAULT_LIMIT
 
     def _plural(self, after: int) -> bool:
-        """Say whether the noun of a superlative is in the plural: "the best restaurants"."""
+        """Return whether the noun of a superlative is in the plural: "the best restaurants"."""
         tokens = self.said.tokens
         named = [tokens[span.last - 1] for span in self.said.relations if self.main in span.data]
         ordered = {part for term, _ in self.columns.order if term.place for part in term.place.stems}

@@ -25,7 +25,7 @@ class Automaton:
     taken: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     def add(self, sign: Chars | Edge | None, targets: list[int]) -> int:
-        """Give a new state."""
+        """Return a new state."""
         if len(self.signs) >= _MOST_STATES:
             raise UnsupportedError("the pattern is too long to tell whether this engine matches the same: shorten it")
         self.signs.append(sign)
@@ -33,7 +33,7 @@ class Automaton:
         return len(self.signs) - 1
 
     def enter(self, node: Node, then: int) -> int:
-        """Give the state in which a node begins, where `then` is the state after it."""
+        """Return the state in which a node begins, where `then` is the state after it."""
         if isinstance(node, Chars | Edge):
             return self.add(node, [then])
         if isinstance(node, Group):
@@ -59,7 +59,7 @@ class Automaton:
         return state
 
     def reach(self, states: Iterable[int], *, begin: bool, stop: int | None = None) -> tuple[int, ...]:
-        """Give the states that wait for a character, or have matched, in the order in which they are tried."""
+        """Return the states that wait for a character, or have matched, in the order in which they are tried."""
         found: dict[int, None] = {}
         seen: set[int] = set()
         waiting = list(states)[::-1]
@@ -76,7 +76,7 @@ class Automaton:
         return tuple(found)
 
     def step(self, states: Iterable[int], symbol: int, *, begin: bool = False, stop: int | None = None) -> Several[int]:
-        """Give the states after a symbol."""
+        """Return the states after a symbol."""
         moved = [self.targets[state][0] for state in states if state != stop and self._takes(state, symbol)]
         return self.reach(moved, begin=begin, stop=stop)
 
@@ -85,7 +85,7 @@ class Automaton:
         return isinstance(self.signs[state], Edge)
 
     def matches(self, states: Iterable[int]) -> int:
-        """Give 2 where states have matched, 1 where they have at the end of a text, else 0."""
+        """Return 2 where states have matched, 1 where they have at the end of a text, else 0."""
         waiting, seen = set(states), set[int]()
         if MATCH in waiting:
             return 2
@@ -105,6 +105,6 @@ class Automaton:
 
 
 def symbols(node: Node) -> tuple[int, ...]:
-    """Give a character of each kind that a pattern tells from others, and the end."""
+    """Return a character of each kind that a pattern tells from others, and the end."""
     sets = tuple(dict.fromkeys(part for part in parts(node) if isinstance(part, Chars)))
     return (*samples(*sets), END)

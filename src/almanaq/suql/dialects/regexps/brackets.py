@@ -14,7 +14,7 @@ _NAMED = re.compile(r"\[([:.=])(.*?)\1\]", re.DOTALL)
 
 
 def read_set(pattern: str, at: int, modes: Modes) -> tuple[Node, int]:
-    """Give the set that begins at a place, and the place after it.
+    """Return the set that begins at a place, and the place after it.
 
     Raises:
         UnsupportedError: a name that is no class, or a range that is none.
@@ -42,7 +42,7 @@ def read_set(pattern: str, at: int, modes: Modes) -> tuple[Node, int]:
 
 
 def _part(pattern: str, at: int, modes: Modes) -> tuple[int | Chars, int]:
-    """Give a character, or a class, of a set."""
+    """Return a character, or a class, of a set."""
     if at >= len(pattern):
         raise _wrong(pattern, "a [ without its ]")
     if named := _NAMED.match(pattern, at):

@@ -56,14 +56,14 @@ NAMES = frozenset(_CLASSES)
 
 
 def content(name: str) -> tuple[tuple[str, ...], Ranges]:
-    """Give the categories and the ranges of a class."""
+    """Return the categories and the ranges of a class."""
     categories, ranges = _CLASSES[name]
     return categories, (*ranges, *_other_signs()) if name == "punct" else ranges
 
 
 @cache
 def _other_signs() -> Ranges:
-    """Give the accents, and signs that join others, that are no letters: they are punctuation to PostgreSQL."""
+    """Return the accents, and signs that join others, that are no letters: they are punctuation to PostgreSQL."""
     found: list[tuple[int, int]] = []
     for point in range(_BEYOND):
         if unicodedata.category(chr(point)) in ("Mn", "Mc", "Cf") and not any(a <= point <= b for a, b in _MARKS):
@@ -86,7 +86,7 @@ def holds(chars: Chars, point: int) -> bool:
 
 
 def cases(point: int) -> tuple[int, ...]:
-    """Give a character small and large, each where it is one character."""
+    """Return a character small and large, each where it is one character."""
     char = chr(point)
     lower = "i" if char == "İ" else char.lower() if len(char.lower()) == 1 else char
     upper = next((text for text in (char.upper(), char.title()) if len(text) == 1), char)
@@ -101,7 +101,7 @@ _SAMPLES = (
 
 @cache
 def samples(*sets: Chars) -> tuple[int, ...]:
-    """Give code points of which each combination of the sets, and being in none, has one."""
+    """Return code points of which each combination of the sets, and being in none, has one."""
     points = {ord(char) for char in _SAMPLES}
     for low, high in {pair for chars in sets for pair in chars.ranges}:
         points |= {max(low - 1, 1), low, high, min(high + 1, LAST_SAMPLE)}

@@ -30,7 +30,7 @@ def with_neighbours(node: Node) -> Node:
 
 
 def split(node: Node) -> tuple[tuple[Node, ...], Node, tuple[Node, ...]]:
-    """Give what stands before a match and after it, and the pattern without the edges of words that are settled."""
+    """Return what stands before a match and after it, and the pattern without the edges of words that are settled."""
     items: list[Node] = list(node.items) if isinstance(node, Sequence) else [node]
     items = [item for place, item in enumerate(items) if not _is_certain(items, place)]
     before, after = (), ()  # type: tuple[Node, ...], tuple[Node, ...]
@@ -46,7 +46,7 @@ def _is_edge(node: Node) -> bool:
 
 
 def _beside(edge: Node, items: list[Node], end: Edge, own: str) -> Node | None:
-    """Give what stands on the other side of an edge at an end of a pattern; None where that is not certain."""
+    """Return what stands on the other side of an edge at an end of a pattern; None where that is not certain."""
     assert isinstance(edge, Edge)
     word = is_word(items, last=end is _END)
     if word is None or (edge.sign in ("\\m", "\\M") and (edge.sign == own) != word):
@@ -81,7 +81,7 @@ def is_word(items: list[Node], *, last: bool) -> bool | None:
 
 
 def _outermost(items: list[Node], *, last: bool) -> list[Chars]:
-    """Give the sets that the first, or the last, character is of; none where there may be no character."""
+    """Return the sets that the first, or the last, character is of; none where there may be no character."""
     found: list[Chars] = []
     for item in items:
         if isinstance(item, Edge):

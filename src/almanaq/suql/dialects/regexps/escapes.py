@@ -15,7 +15,7 @@ _LAST = 0x10FFFF
 
 
 def read_escape(pattern: str, at: int, modes: Modes) -> tuple[Node, int]:
-    """Give what an escape stands for, and the place after it.
+    """Return what an escape stands for, and the place after it.
 
     Raises:
         UnsupportedError: a back reference, or an escape that PostgreSQL has not.
@@ -34,7 +34,7 @@ def read_escape(pattern: str, at: int, modes: Modes) -> tuple[Node, int]:
 
 
 def read_character(pattern: str, at: int) -> tuple[int, int]:
-    """Give the code point that an escape stands for, and the place after it.
+    """Return the code point that an escape stands for, and the place after it.
 
     Raises:
         UnsupportedError: it stands for no character.

@@ -26,7 +26,7 @@ States: TypeAlias = tuple[int, ...]
 
 
 def found_first(node: Node, *, groups: bool) -> Node:
-    """Give a pattern whose first find is PostgreSQL's match, and whose groups are too, where they are asked for.
+    """Return a pattern whose first find is PostgreSQL's match, and whose groups are too, where they are asked for.
 
     Raises:
         UnsupportedError: it is another, or that is not certain.
@@ -69,7 +69,7 @@ def prefers_long(node: Node) -> bool | None:
 
 
 def _without_groups(node: Node, *, greedy: bool) -> Node:
-    """Give a pattern of one kind of repetition; branches that are longer are tried first, or last."""
+    """Return a pattern of one kind of repetition; branches that are longer are tried first, or last."""
     made = _made(node, greedy=greedy)
     try:
         _require(made, greedy=greedy)
@@ -146,7 +146,7 @@ def _ends(node: Node) -> bool:
 
 
 def _runs(node: Node) -> list[list[Node]]:
-    """Give the parts of a pattern between the edges of its groups."""
+    """Return the parts of a pattern between the edges of its groups."""
     found: list[list[Node]] = [[]]
     for item in node.items if isinstance(node, Sequence) else (node,):
         if isinstance(item, Group):
@@ -161,7 +161,7 @@ def _is_uniform(run: list[Node]) -> bool:
 
 
 def _made(node: Node, *, greedy: bool) -> Node:
-    """Give a pattern whose repetitions all want much, or little."""
+    """Return a pattern whose repetitions all want much, or little."""
     if isinstance(node, Repeat):
         return replace(node, inner=_made(node.inner, greedy=greedy), greedy=greedy or node.low == node.high)
     if isinstance(node, Sequence):

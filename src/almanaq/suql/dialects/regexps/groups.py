@@ -62,7 +62,7 @@ def _is_one(piece: Node) -> bool:
 
 
 def _pieces(node: Node) -> Iterator[Node | None]:
-    """Give the parts in turn, and None for each edge of a group."""
+    """Yield the parts in turn, and None for each edge of a group."""
     if isinstance(node, Group):
         yield None
         yield from _pieces(node.inner)
@@ -86,7 +86,7 @@ def _refuse_inside(piece: Node) -> None:
 
 
 def _width(node: Node, *, inside: bool = False) -> int | None:
-    """Give the one length of all that a part matches; `inside`: it may have groups."""
+    """Return the one length of all that a part matches; `inside`: it may have groups."""
     if isinstance(node, Chars | Edge):
         return int(isinstance(node, Chars))
     if isinstance(node, Group):

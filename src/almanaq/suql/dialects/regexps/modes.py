@@ -22,7 +22,7 @@ class Modes:
     literal: bool = False
 
     def with_letters(self, letters: str) -> Modes:
-        """Give the modes after `i`, `c`, `n`, `m`, `s`, `p`, `w`, `x`, `t`, `q`; each undoes others of its kind.
+        """Return the modes after `i`, `c`, `n`, `m`, `s`, `p`, `w`, `x`, `t`, `q`; each undoes others of its kind.
 
         Raises:
             UnsupportedError: another letter.
@@ -37,12 +37,12 @@ class Modes:
         return found
 
     def one(self, point: int) -> Chars:
-        """Give a character, small and large where letters match both."""
+        """Return a character, small and large where letters match both."""
         points = cases(point) if self.folded else (point,)
         return Chars(tuple((each, each) for each in points))
 
     def span(self, low: int, high: int) -> Chars:
-        """Give a range of characters, small and large where letters match both.
+        """Return a range of characters, small and large where letters match both.
 
         Raises:
             UnsupportedError: too many of them to look at each.
@@ -55,7 +55,7 @@ class Modes:
         return Chars(((low, high), *_joined(sorted(others))))
 
     def named(self, name: str) -> Chars:
-        """Give a class of characters by its name."""
+        """Return a class of characters by its name."""
         folded = self.folded and name in ("upper", "lower")
         return Chars((), ("alpha" if folded else name,))
 

@@ -17,7 +17,7 @@ _LOOKS = ("(?=", "(?!", "(?<")
 
 
 def parse(pattern: str, modes: Modes | None = None) -> Node:
-    """Give the tree of a pattern.
+    """Return the tree of a pattern.
 
     Raises:
         UnsupportedError: it looks around or back, or is no pattern of PostgreSQL's.

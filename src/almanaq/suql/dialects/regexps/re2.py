@@ -11,7 +11,7 @@ _DIGIT = Chars((), ("digit",))
 
 
 def write(node: Node) -> str:
-    r"""Give the pattern.
+    r"""Return the pattern.
 
     Raises:
         UnsupportedError: it has `\y` and the like, which know only the letters of English there.

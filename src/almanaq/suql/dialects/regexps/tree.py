@@ -61,7 +61,7 @@ ANY = Chars(negated=True)
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """Give the parts of a node."""
+    """Return the parts of a node."""
     if isinstance(node, Sequence):
         return node.items
     if isinstance(node, Choice):
@@ -70,7 +70,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def parts(node: Node) -> Iterator[Node]:
-    """Give a node and all below it, in the order of their text."""
+    """Yield a node and all below it, in the order of their text."""
     yield node
     for child in children(node):
         yield from parts(child)
