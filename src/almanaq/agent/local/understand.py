@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -96,7 +97,8 @@ def _read(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabulary
 
 def _nearest(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabulary) -> str | None:
     """Return a query of what was understood of a question, to be edited; None where that is a table's name alone."""
-    if not any(span.kind in _TELLING for span in spans):
+    pointed = _pointed(spans)
+    if not any(span.kind in _TELLING for span in spans) and not pointed:
         return None
     plain = [replace(span, kind="w", data="") if span.kind in "?vrk" else span for span in spans]
     try:
@@ -108,7 +110,8 @@ def _nearest(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabul
     if not (named or held):
         return None
     kin = {name for span in spans if span.kind == "r" for name in span.data}
-    main = next((relation for relation in named if relation.name in kin), (named or held)[0])
+    first = next((relation for relation in named if relation.name in kin), (named or held)[0])
+    main = next((relation for relation in (*named, *held) if relation.name == pointed), first)
     columns = [p for s in plain if s.kind == "C" for p, _ in s.data[:1] if p.relation == main and p.kind != "prose"]
     shown = columns or vocabulary.whole_name(main) or vocabulary.index.places[main.name][:_SHOWN]
     frame = Frame([Term("", place) for place in shown])
@@ -117,6 +120,21 @@ def _nearest(tokens: Sequence[Token], spans: Sequence[Span], vocabulary: Vocabul
         if len(meant) == 1 and not meant[0][0].column.array:
             frame.tests.append(Test(Term("", meant[0][0]), f"{{}} = {sql.text(meant[0][1])}"))
     return write(frame, main, {})
+
+
+def _pointed(spans: Sequence[Span]) -> str:
+    """Return the one relation that most words speak of, two at least; "" where there is none or there are several."""
+    speaking: list[set[str]] = []
+    for span in spans:
+        if span.kind == "R":
+            speaking.append({relation.name for relation in span.data})
+        elif span.kind == "r":
+            speaking.append(set(span.data))
+        elif span.kind in "CV":
+            speaking.append({place.relation.name for place, _ in span.data})
+    counts = Counter(name for names in speaking for name in names).most_common(2)
+    alone = bool(counts) and counts[0][1] > 1 and (len(counts) == 1 or counts[0][1] > counts[1][1])
+    return counts[0][0] if alone else ""
 
 
 def _checked(composer: State, vocabulary: Vocabulary, mentioned: list[Relation]) -> Relation:

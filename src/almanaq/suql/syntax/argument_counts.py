@@ -1,4 +1,4 @@
-"""How many arguments functions take at most: the parser drops those that are too many, or makes others of them."""
+"""How many arguments functions take: the parser drops those that are too many, and lets some that are missing pass."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ _COUNTS = {
     6: "make_timestamp regexp_replace regexp_substr",
     7: "make_interval regexp_instr",
 }
+_LEAST = {"date": 1, "split_part": 3}
+"""Of functions whose missing arguments nobody else tells of."""
 _MOST: Mapping[str, int] = {name: count for count, names in _COUNTS.items() for name in names.split()}
 _OPENING = (T.L_PAREN, T.L_BRACKET)
 _CLOSING = (T.R_PAREN, T.R_BRACKET)
 
 
 def check_counts(tokens: list[Token], text: str) -> None:
-    """Raise QuerySyntaxError where a function is given more arguments than it takes; point at its name."""
+    """Raise QuerySyntaxError where a function is given more arguments than it takes, or too few; point at its name."""
     opened: list[list[int]] = []  # of each parenthesis: its function's place, or -1, its commas, what it takes
     for i, token in enumerate(tokens):
         kind = token.token_type
@@ -54,11 +56,17 @@ def check_counts(tokens: list[Token], text: str) -> None:
         elif kind in _CLOSING and opened:
             name, commas, most = opened.pop()
             given = commas + 1 if tokens[i - 1].token_type != T.L_PAREN else 0
+            least = _LEAST.get(tokens[name].text.lower(), 0) if name >= 0 else 0
             if name >= 0 and given > most:
-                _refuse(tokens[name], given, most, text)
+                _refuse(tokens[name], given, "no argument" if most == 0 else f"at most {_arguments(most)}", text)
+            if given < least:
+                _refuse(tokens[name], given, f"at least {_arguments(least)}", text)
 
 
-def _refuse(name: Token, given: int, most: int, text: str) -> None:
-    takes = "no argument" if most == 0 else f"at most {most} argument{'s' if most > 1 else ''}"
-    message = f"{name.text.lower()} takes {takes}; {given} {'are' if given > 1 else 'is'} given"
+def _arguments(number: int) -> str:
+    return f"{number} argument{'s' if number > 1 else ''}"
+
+
+def _refuse(name: Token, given: int, takes: str, text: str) -> None:
+    message = f"{name.text.lower()} takes {takes}; {given} {'is' if given == 1 else 'are'} given"
     raise QuerySyntaxError(message, query=text, start=name.start, end=name.end)
