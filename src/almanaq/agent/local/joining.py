@@ -75,8 +75,7 @@ def _check_fewest(frame: Frame, ways: Ways, partners: Partners) -> None:
     fewest = any(term == counts and not down for term, down in frame.order)
     fewest = fewest or any(test.term == counts and "<" in test.template for test in frame.having)
     for hop in {hop for name in _group_names(frame) for hop in ways[name]} if fewest else ():
-        back = Hop(hop.right, hop.right_column, hop.left, hop.left_column, False, hop.unlike)
-        if not partners.all_have(back):
+        if not partners.all_have(hop.back):
             raise NotUnderstood(f"whether {hop.right} without any {hop.left} count")
 
 

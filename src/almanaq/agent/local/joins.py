@@ -30,6 +30,11 @@ class Hop:
     unlike: bool = False
 
     @property
+    def back(self) -> Hop:
+        """The step the other way, on which a row may have several."""
+        return Hop(self.right, self.right_column, self.left, self.left_column, False, self.unlike)
+
+    @property
     def condition(self) -> str:
         left = f"{identifier(self.left)}.{identifier(self.left_column)}"
         right = f"{identifier(self.right)}.{identifier(self.right_column)}"
@@ -101,7 +106,7 @@ def _hop(relation: Relation, own: str, other: Relation, theirs: str) -> Hop:
 
 def _add(found: dict[str, list[Hop]], hop: Hop) -> None:
     found[hop.left].append(hop)
-    found[hop.right].append(Hop(hop.right, hop.right_column, hop.left, hop.left_column, False, hop.unlike))
+    found[hop.right].append(hop.back)
 
 
 def _named_after(other: Relation) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import re
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
+from almanaq.suql.dialects.duckdb_matches import call, text
 from almanaq.suql.dialects.duckdb_patterns import substring_of_pattern
 from almanaq.suql.dialects.lists import mapped
 
@@ -44,17 +45,13 @@ def write_substring(node: exp.Expr) -> exp.Expr:
         cases = [exp.If(this=unknown, true=exp.null())]
         if not _is_count(length):
             below = exp.LT(this=exp.paren(length.copy()), expression=exp.Literal.number(0))
-            cases.append(exp.If(this=below, true=_error("negative substring length not allowed")))
+            cases.append(exp.If(this=below, true=call("error", text("negative substring length not allowed"))))
         length = exp.Case(ifs=cases, default=some)
     return exp.Substring(this=node.this.copy(), start=first, length=length)
 
 
 def _is_count(number: exp.Expr) -> bool:
     return isinstance(number, exp.Literal) and number.is_int
-
-
-def _error(message: str) -> exp.Expr:
-    return exp.Anonymous(this="error", expressions=[exp.Literal.string(message)])
 
 
 def write_overlay(node: exp.Expr) -> exp.Expr:
@@ -68,15 +65,16 @@ def write_overlay(node: exp.Expr) -> exp.Expr:
 def write_part(node: exp.Expr) -> exp.Expr:
     """`split_part(x, '', n)`: an empty separator splits nothing, and there is no part 0."""
     separator, number = node.args["delimiter"], node.args["part_index"]
-    counted = _is_count(number) or (isinstance(number, exp.Neg) and _is_count(number.this))
-    if counted and (number.this if isinstance(number, exp.Neg) else number).name == "0":
+    digits = number.this if isinstance(number, exp.Neg) else number
+    counted = _is_count(digits)
+    if counted and digits.name == "0":
         raise UnsupportedError(
             "split_part has no part 0, in PostgreSQL neither: it counts from 1, or from -1 backwards"
         )
     cases = []
     if not counted:
         none = exp.EQ(this=exp.paren(number.copy()), expression=exp.Literal.number(0))
-        cases.append(exp.If(this=none, true=_error("field position must not be zero")))
+        cases.append(exp.If(this=none, true=call("error", text("field position must not be zero"))))
     if not isinstance(separator, exp.Literal) or not separator.name:
         ends = exp.In(this=exp.paren(number.copy()), expressions=[exp.Literal.number(1), exp.Literal.number(-1)])
         all_or_nothing = exp.Case(ifs=[exp.If(this=ends, true=node.this.copy())], default=exp.Literal.string(""))
@@ -88,9 +86,7 @@ def write_part(node: exp.Expr) -> exp.Expr:
 
 def write_reverse(node: exp.Expr) -> exp.Expr:
     """`reverse(x)` turns characters round, not signs with their accents."""
-    characters = exp.Anonymous(this="string_split", expressions=[node.this.copy(), exp.Literal.string("")])
-    turned = exp.Anonymous(this="list_reverse", expressions=[characters])
-    return exp.Anonymous(this="array_to_string", expressions=[turned, exp.Literal.string("")])
+    return call("array_to_string", call("list_reverse", call("string_split", node.this, text(""))), text(""))
 
 
 def write_initcap(node: exp.Expr) -> exp.Expr:

@@ -7,6 +7,7 @@ import re
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
+from almanaq.suql.dialects.duckdb_matches import call, text
 
 _PIECES = re.compile(r"\\([1-9&\\])")
 _MOST = 9
@@ -50,12 +51,11 @@ def rewritten_replacement(by: exp.Expr, groups: int, *, framed: bool) -> exp.Exp
         if groups + shift + 1 > _MOST:
             raise UnsupportedError("a pattern with a word's edge has at most 6 groups on duckdb")
         written = f"\\1{written}\\{groups + shift + 1}"
-    return exp.Literal.string(written)
+    return text(written)
 
 
 def _without_backslash(by: exp.Expr) -> exp.Expr:
     r"""Return a computed replacement, or an error where it has a backslash."""
-    said = exp.Literal.string("regexp_replace takes a replacement with a backslash only written out, on duckdb")
-    found = exp.Anonymous(this="contains", expressions=[by.copy(), exp.Literal.string("\\")])
-    stop = exp.Anonymous(this="error", expressions=[said])
-    return exp.Case(ifs=[exp.If(this=found, true=stop)], default=by.copy())
+    said = text("regexp_replace takes a replacement with a backslash only written out, on duckdb")
+    found = call("contains", by, text("\\"))
+    return exp.Case(ifs=[exp.If(this=found, true=call("error", said))], default=by.copy())
