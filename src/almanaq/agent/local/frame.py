@@ -88,7 +88,7 @@ class Frame:
         nouns: the relations that the question calls by their names.
         absent: relations of which a row is to have none.
         members: what else is asked of rows that belong to a row.
-        joined: the steps to the other relations, as `partners.bring` decides.
+        joined: the steps to the other relations, as `joining.bring` decides.
     """
 
     wanted: list[Term] = field(default_factory=list)
