@@ -222,6 +222,27 @@ def test_merged_cells_and_sheets_of_one_cell(tmp_path: Path) -> None:
         assert any("'Remark': left out" in message for message in connection.warnings)
 
 
+@pytest.mark.parametrize(
+    ("last", "counted"),
+    [
+        (["Total", None, 6, "1'500.50"], False),
+        (["Grand total:", "Grand total:", 6, None], False),  # a merged cell
+        (["Summe", None, None, None], False),  # formulas that no program has computed
+        (["Total", None, 7, "1'500.50"], True),  # an oil company: its numbers are its own
+        (["Total", "May", 6, "1'500.50"], True),
+        (["Totals Ltd", None, 6, "1'500.50"], True),
+        ([None, None, 6, "1'500.50"], True),
+    ],
+)
+def test_a_row_that_sums_up_a_sheet_is_no_row_of_it(tmp_path: Path, last: list[object], counted: bool) -> None:
+    rows = [["North", "May", 1, "1'000"], ["North", "June", 2, "200.25"], ["South", "May", 3, "300.25"]]
+    write_workbook(tmp_path / "book.xlsx", {"Sales": [["Region", "Month", "n", "Paid"], *rows, last]})
+    with almanaq.connect(tmp_path / "book.xlsx") as connection:
+        [(read,)] = connection.sql("SELECT count(*) FROM book").rows
+        assert read == 3 + counted
+        assert any("sums up the others, is left out" in message for message in connection.warnings) is not counted
+
+
 def test_what_is_too_large_to_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sheets, "MOST_BYTES", 1 << 20)
     monkeypatch.setattr(records, "MOST_BYTES", 1 << 20)

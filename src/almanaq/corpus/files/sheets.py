@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from almanaq.corpus.files.sniff import has_header, unnamed
+from almanaq.corpus.files.total_rows import is_total_row
 from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.errors import MissingExtraError, SourceError, first_line
 
@@ -128,7 +129,11 @@ def _sheet(file: str, name: str, rows: Sequence[Sequence[Any]], header: bool | N
     if not named and header is None:
         notes += (f"{file}, sheet {name!r}: its first row looks like values, so the columns are called column_1 …",)
     names = tuple("" if v is None else str(v) for v in table[0]) if named else unnamed(len(used))
-    return Sheet(name, names, tuple(table[named:]), notes)
+    rows_read = table[named:]
+    if rows_read and is_total_row(rows_read[-1], rows_read[:-1]):
+        notes += (f"{file}, sheet {name!r}: the last row, which sums up the others, is left out",)
+        rows_read = rows_read[:-1]
+    return Sheet(name, names, tuple(rows_read), notes)
 
 
 def _cell(value: Any) -> Any:
