@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -25,10 +27,13 @@ from almanaq.cli import (
     sql,
     trust,
 )
+from almanaq.errors import nearest
 
 COMMANDS = (demo, schema, ask, chat, sql, shell, find, index, serve, mcp, models, bench, cache, trust, doctor)
 """In the order of `--help`."""
 _VERBOSE = "almanaq.verbose"
+_ALIKE = 0.75
+"""A misspelt option is at least so much like the one that was meant."""
 
 
 class Commands(typer.core.TyperGroup):
@@ -40,17 +45,56 @@ class Commands(typer.core.TyperGroup):
             return "shell", self.get_command(ctx, "shell"), args
         return super().resolve_command(ctx, args)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what stands before the name of a command."""
+        with self._options_that_were_meant():
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; an option that it does not have, and others do, is answered with their names."""
-        try:
+        """Run a command."""
+        with self._options_that_were_meant():
             return super().invoke(ctx)
+
+    @contextmanager
+    def _options_that_were_meant(self) -> Iterator[None]:
+        """Answer an option that a command does not have with the one that was meant."""
+        try:
+            yield
         except Exception as error:
             asked = getattr(error, "option_name", None)
-            having = [name for name, each in self.commands.items() if any(asked in p.opts for p in each.params)]
-            if asked is not None and hasattr(error, "possibilities") and having:
-                error.message = f"{error.message}; that is an option of almanaq {' and '.join(having)}"  # type: ignore[attr-defined]
+            if asked is not None and hasattr(error, "possibilities"):
+                own = _options(getattr(getattr(error, "ctx", None), "command", self))
+                others = {name: _options(each) for name, each in self.commands.items()}
+                error.message = f"No such option: {asked}{_meant(asked, own, others)}"  # type: ignore[attr-defined]
                 error.possibilities = None
             raise
+
+
+def _options(command: Any) -> set[str]:
+    return {name for each in command.params for name in (*each.opts, *each.secondary_opts) if name.startswith("--")}
+
+
+def _meant(asked: str, own: set[str], others: Mapping[str, set[str]]) -> str:
+    """Return the end of a message about an option that is unknown: its own nearest one, or who has it.
+
+    >>> _meant("--explian", {"--explain", "--deadline"}, {})
+    '; did you mean --explain?'
+    >>> _meant("--explian", {"--deadline"}, {"sql": {"--explain"}, "find": {"--explain"}})
+    '; did you mean --explain? That is an option of almanaq sql and find'
+    >>> _meant("--explain", {"--deadline"}, {"sql": {"--explain"}, "find": set()})
+    '; that is an option of almanaq sql'
+    """
+    having = [name for name, options in others.items() if asked in options]
+    if having:
+        return f"; that is an option of almanaq {' and '.join(having)}"
+    near = nearest(asked, sorted(own), most=1, alike=_ALIKE)
+    if near:
+        return f"; did you mean {near[0]}?"
+    near = nearest(asked, sorted(set().union(*others.values())), most=1, alike=_ALIKE)
+    if not near:
+        return ""
+    having = [name for name, options in others.items() if near[0] in options]
+    return f"; did you mean {near[0]}? That is an option of almanaq {' and '.join(having)}"
 
 
 def _is_source(word: str) -> bool:

@@ -66,6 +66,7 @@ def ask(
     """Answer a question about a source.
 
     Prints the reply, the query that was run, and those rows and quotes that the reply does not show already.
+    To see what a query costs before it runs, give it to almanaq sql with --explain.
     """
     from almanaq.cli.output import write_json
     from almanaq.cli.terminal import console, progress, warn
