@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from almanaq.errors import UnknownNameError, UnsupportedError
+from almanaq.suql.catalog.column_labels import apart, columns_called, identifier, of_table, typed_columns
 from almanaq.suql.catalog.from_clause import read_from, renamed, spelled, written_alias
 from almanaq.suql.catalog.grouping import write_group_keys
-from almanaq.suql.catalog.output_names import APART, name_of
+from almanaq.suql.catalog.output_names import name_of
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.scope import Item, Scope, Shown, name_error, place, table_name, within
 from almanaq.suql.catalog.sources import order_members
@@ -87,7 +88,7 @@ class _Query:
             name = names._member_name(called)
             member = names._member(cte, name, bool(with_.args.get("recursive")), outer)
             names = replace(names, members={**names.members, called: member})
-            cte.args["alias"].set("this", _label(name))
+            cte.args["alias"].set("this", identifier(name))
         return names
 
     def _inside(self) -> _Query:
@@ -119,7 +120,7 @@ class _Query:
         columns = renamed(first, listed, called, self.text)
         member = _Member(name, columns, added)
         names.inside_of(called, member).query(query.expression, outer)
-        cte.args["alias"].set("columns", [_label(c.node.name) for c in columns])
+        cte.args["alias"].set("columns", [identifier(c.node.name) for c in columns])
         _name_searched(cte, columns, self.text)
         return member
 
@@ -149,13 +150,13 @@ class _Query:
                 items.append(self._output(item, i, scope))
         outputs, written = [], []
         names = [shown.node.name if isinstance(shown.node, exp.Identifier) else shown.name for shown, _ in items]
-        for (shown, node), name in zip(items, _apart(names), strict=True):
-            label = _label(name)
+        for (shown, node), name in zip(items, apart(names), strict=True):
+            label = identifier(name)
             label.meta["spelled"] = shown.spelled
             written.append(exp.Alias(this=node, alias=label))
             outputs.append(replace(shown, node=label.copy()))
         if not written:  # `SELECT FROM t` has rows, without anything in them
-            written.append(exp.Alias(this=exp.Literal.number(1), alias=_label("_col_0")))
+            written.append(exp.Alias(this=exp.Literal.number(1), alias=identifier("_col_0")))
         block.set("expressions", written)
         return tuple(outputs)
 
@@ -175,12 +176,12 @@ class _Query:
             item.set("alias", None)
         expression = item.this if isinstance(item, exp.Alias) else item
         if alias is not None:
-            return Shown(alias.name, spelled(alias), _label(alias.name)), expression
+            return Shown(alias.name, spelled(alias), identifier(alias.name)), expression
         if named is not None:
-            return Shown(named.name, named.spelled, _label(named.name)), expression
+            return Shown(named.name, named.spelled, identifier(named.name)), expression
         called = name_of(item)
         label = bare.name if isinstance(bare, exp.Column) else f"_col_{at}"
-        return Shown(called.lower(), called, _label(label)), expression
+        return Shown(called.lower(), called, identifier(label)), expression
 
     def _star(self, star: exp.Expr, scope: Scope) -> tuple[Shown, ...]:
         if isinstance(star, exp.Column):
@@ -269,8 +270,8 @@ class _Query:
             columns = self.query(subquery.this, left if subquery is not node else outer)
             name = self.alias(called or "_query", left)
             columns = renamed(columns, listed, called, self.text)
-            node.set("alias", exp.TableAlias(this=_label(name)))
-            return Item.table(called or name, _of_table(columns, name)), node
+            node.set("alias", exp.TableAlias(this=identifier(name)))
+            return Item.table(called or name, of_table(columns, name)), node
         if isinstance(node, exp.Table) and not isinstance(node.this, exp.Func) and not node.args.get("rows_from"):
             return self._relation(node, called, listed, left)
         return self._function(node, called, listed, left if not isinstance(node, exp.Values) else outer, left)
@@ -286,16 +287,16 @@ class _Query:
         else:
             found = self._base(node, written)
             relation, endings = found.name.lower(), [".".join(found.location[i:]).lower() for i in (-2, -3)]
-            columns = tuple(Shown(c.name.lower(), c.name, _label(c.name.lower())) for c in found.columns)
+            columns = tuple(Shown(c.name.lower(), c.name, identifier(c.name.lower())) for c in found.columns)
         visible = called or node.name
         if visible in left.item.tables and len(node.parts) > 1 and not called:
             visible = written
         name = self.alias(visible, left)
         for part in ("db", "catalog"):
             node.set(part, None)
-        node.set("this", _label(relation))
-        node.set("alias", exp.TableAlias(this=_label(name)))
-        columns = _of_table(renamed(columns, listed, visible, self.text), name)
+        node.set("this", identifier(relation))
+        node.set("alias", exp.TableAlias(this=identifier(name)))
+        columns = of_table(renamed(columns, listed, visible, self.text), name)
         return Item(dict.fromkeys([visible] if called else [visible, *endings], columns), columns), node
 
     def _base(self, node: exp.Table, written: str) -> Relation:
@@ -326,14 +327,14 @@ class _Query:
                 function, name_of(function) if others else visible, self.catalog, len(listed)
             )
         ]
-        names = _named_columns(node, own, listed)
+        names = columns_called(node, own, listed)
         if len(listed) > len(names):
             renamed((), listed[len(names) :], visible, self.text)
         name = self.alias(visible, left)
-        labels = [_label(label) for label in _apart([shown for shown, _ in names])]
+        labels = [identifier(label) for label in apart([shown for shown, _ in names])]
         columns = tuple(Shown(*shown, label) for shown, label in zip(names, labels, strict=True))
-        node.set("alias", exp.TableAlias(this=_label(name), columns=_typed(labels, listed)))
-        return Item.table(visible, _of_table(columns, name)), node
+        node.set("alias", exp.TableAlias(this=identifier(name), columns=typed_columns(labels, listed)))
+        return Item.table(visible, of_table(columns, name)), node
 
 
 def _select_values(query: exp.Expr) -> None:
@@ -362,43 +363,6 @@ def _star_of_row(item: exp.Expr) -> exp.Expr:
     raise UnsupportedError(f"the fields of {row.sql('postgres')} cannot be told here: name them, ({row.name}).field")
 
 
-def _of_table(columns: tuple[Shown, ...], table: str) -> tuple[Shown, ...]:
-    """Return columns as those of a table of that name in the tree."""
-    return tuple(
-        replace(shown, node=exp.Column(this=_label(shown.node.name), table=_label(table))) for shown in columns
-    )
-
-
-def _typed(labels: list[exp.Identifier], listed: list[exp.Identifier]) -> list[exp.Expr]:
-    """Return the columns of an alias list; those of a record have their types."""
-    kinds = [column.args.get("kind") for column in listed] + [None] * len(labels)
-    return [
-        exp.ColumnDef(this=label.copy(), kind=kind.copy()) if kind is not None else label.copy()
-        for label, kind in zip(labels, kinds, strict=False)
-    ]
-
-
-def _named_columns(node: exp.Expr, own: list[str], listed: list[exp.Identifier]) -> list[tuple[str, str]]:
-    """Return what the columns of functions or VALUES are called, and how that is spelled.
-
-    Args:
-        own: what they are called where the query gives them no name.
-    """
-    names = [(name.name, spelled(name)) for name in listed]
-    offset = node.args.get("offset")
-    numbered = bool(offset or node.args.get("ordinality"))
-    if isinstance(offset, exp.Identifier):
-        names.append((offset.name, spelled(offset)))
-        node.set("offset", True)
-    own = [*own, "ordinality"] if numbered else own
-    return names[: len(own)] + [(name, name) for name in own[len(names) :]]
-
-
-def _apart(names: list[str]) -> list[str]:
-    """Return names with a number before each that is there already."""
-    return [f"_{i}{APART}{name}" if name in names[:i] else name for i, name in enumerate(names)]
-
-
 def _number_order(query: exp.Expr, outputs: tuple[Shown, ...], text: str) -> None:
     """Write a bare name of an output in ORDER BY or DISTINCT ON as its position: outputs come before columns there."""
     order, distinct = query.args.get("order"), query.args.get("distinct")
@@ -418,7 +382,3 @@ def _number_order(query: exp.Expr, outputs: tuple[Shown, ...], text: str) -> Non
 
 def _reads(query: exp.Expr, name: str) -> bool:
     return any(table.name == name and not table.args.get("db") for table in nodes_of(query, exp.Table))
-
-
-def _label(name: str) -> exp.Identifier:
-    return exp.to_identifier(name, quoted=True)

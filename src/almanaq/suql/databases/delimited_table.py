@@ -7,9 +7,7 @@ and is read by `almanaq.corpus.inference`, which decides over all cells, as if i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,11 @@ import pyarrow as pa
 
 from almanaq.corpus.files.delimited import Mended, read_delimited
 from almanaq.corpus.files.file_options import Reading
-from almanaq.corpus.files.marks import Marks, marks_of
+from almanaq.corpus.files.marks import marks_of
 from almanaq.corpus.files.sniff import SPACES, Dialect
-from almanaq.corpus.inference import ColumnReport, Told, infer_column
+from almanaq.corpus.inference import ColumnReport, infer_column
 from almanaq.corpus.tabular import Header
+from almanaq.suql.databases.delimited_columns import COMMA, POINT, TEXT, WIDENED, Column, guess_columns
 from almanaq.suql.databases.duckdb_session import file_literal
 from almanaq.suql.databases.plausible import WORDS
 from almanaq.suql.databases.typed_columns import ARROW_TYPES, type_column, typed_cells
@@ -36,68 +35,7 @@ SMALL_BYTES = 1 << 15
 """A smaller file is read by Python in less time than DuckDB's reader takes to begin."""
 _EVERY, _LARGE = 16, 100_000
 _FEW_DROPPED = 8
-_GUESSED_ROWS = 100
-_UNTOLD = Told()
 _READ_HERE = "read_here"
-
-
-@dataclass(frozen=True, slots=True)
-class _Cast:
-    """What DuckDB makes of the cells of a column.
-
-    Attributes:
-        type: in the PostgreSQL dialect.
-        value: of the cell `{c}`, where it surely means that: `sure`.
-        stands: a cell that stands for all that are cast.
-    """
-
-    type: str
-    value: str = ""
-    sure: str = ""
-    stands: str = ""
-
-
-_TEXT = _Cast("text")
-_WHOLE = _Cast(
-    "bigint", "TRY_CAST({c} AS BIGINT)", "strlen({c}) <= 18 AND CAST(TRY_CAST({c} AS BIGINT) AS VARCHAR) = {c}", "1"
-)
-_POINT = _Cast(
-    "double precision",
-    "TRY_CAST({c} AS DOUBLE)",
-    r"regexp_full_match({c}, '-?(0|[1-9][0-9]{{0,14}})(\.[0-9]+)?')",
-    "0.5",
-)
-_COMMA = _Cast(
-    "double precision",
-    "TRY_CAST(replace(replace({c}, '.', ''), ',', '.') AS DOUBLE)",
-    r"regexp_full_match({c}, '-?(0|[1-9][0-9]{{0,2}}(\.[0-9]{{3}}){{1,4}}|[1-9][0-9]{{0,14}})(,[0-9]+)?')",
-    "0,5",
-)
-_DATE = _Cast(
-    "date", "TRY_CAST({c} AS DATE)", "strlen({c}) = 10 AND CAST(TRY_CAST({c} AS DATE) AS VARCHAR) = {c}", "2000-01-01"
-)
-_TIMESTAMP = _Cast(
-    "timestamp",
-    "TRY_CAST(rtrim({c}, 'Z') AS TIMESTAMP)",
-    r"regexp_full_match({c}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]([01][0-9]|2[0-3]):[0-5][0-9]"
-    r"(:[0-5][0-9](\.[0-9]{{1,6}})?)?Z?') AND TRY_CAST(rtrim({c}, 'Z') AS TIMESTAMP) IS NOT NULL",
-    "2000-01-01 10:00:00",
-)
-_BOOLEAN = _Cast("boolean", "lower({c}) = 'true'", "lower({c}) IN ('true', 'false')", "true")
-_CASTS = {cast.type: cast for cast in (_TEXT, _WHOLE, _POINT, _DATE, _TIMESTAMP, _BOOLEAN)}
-_WIDENED = {("bigint", "double precision"), ("double precision", "bigint"), ("date", "timestamp")}
-
-
-@dataclass(slots=True)
-class _Column:
-    """One column on its way: what it is cast to, and what became of it."""
-
-    name: str
-    cast: _Cast
-    told: Told
-    report: ColumnReport | None = None
-    typed: Any = None
-    recast: str = ""
 
 
 def load_delimited(
@@ -113,7 +51,7 @@ def load_delimited(
     Raises:
         duckdb.Error: the engine has no room.
     """
-    columns = _guess(dialect, header, reading)
+    columns = guess_columns(dialect, header, reading)
     mended = Mended()
     if path.stat().st_size < SMALL_BYTES:
         raw = _read_here(path, dialect, len(columns), mended)
@@ -140,37 +78,6 @@ def load_delimited(
         if source == _READ_HERE:
             connection.unregister(_READ_HERE)
     return rows, tuple(column.report for column in columns if column.report), mended
-
-
-# --- before: a guess from the beginning of the file ------------------------------------------------------------------
-
-
-def _guess(dialect: Dialect, header: Header, reading: Reading) -> list[_Column]:
-    """Return what each column is probably made of."""
-    rows = dialect.sample[:_GUESSED_ROWS]
-    samples = [Counter(row[i] for row in rows if i < len(row) and row[i]) for i in range(len(header.names))]
-    marks = [marks_of(sample) for sample in samples]
-    alone = [infer_column(name, sample).report for name, sample in zip(header.names, samples, strict=True)]
-    typed = [report.type for report in alone]
-    sure = [mark for mark, type_ in zip(marks, typed, strict=True) if type_ != "text" or mark.days]
-    decimals, days = {mark.decimal for mark in sure} - {None}, {mark.days for mark in sure} - {None}
-    file = Marks(decimals.pop() if len(decimals) == 1 else None, days.pop() if len(days) == 1 else None)
-    found = []
-    for name, sample, first in zip(header.names, samples, alone, strict=True):
-        told = Told(file=file, said=reading.marks, type=reading.types.get(name.casefold(), ""))
-        guess = first if told == _UNTOLD else infer_column(name, sample, told).report
-        comma = reading.marks.over(marks_of(sample)).over(file).decimal == ","
-        cast = _COMMA if guess.type == _POINT.value and comma else _CASTS.get(guess.type, _TEXT)
-        ordinary = sum(count for cell, count in sample.items() if _is_ordinary(cell, cast))
-        found.append(_Column(name, cast if ordinary * 2 >= sample.total() > 0 else _TEXT, told))
-    return found
-
-
-def _is_ordinary(cell: str, cast: _Cast) -> bool:
-    """Tell whether DuckDB will probably cast a cell: no letters or signs but those that it knows."""
-    if cast is _BOOLEAN:
-        return True
-    return not set(cell) - set("0123456789+-.,:TZ ") and not (cast is _DATE and cell[4:5] != "-")
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -207,7 +114,7 @@ def _read_here(path: Path, dialect: Dialect, width: int, mended: Mended) -> Any:
 
 
 def _load_here(
-    connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], raw: Any, columns: Sequence[_Column]
+    connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], raw: Any, columns: Sequence[Column]
 ) -> None:
     """Make the table of a small file, every cell read by our readers, in one statement."""
     arrays = {}
@@ -224,12 +131,12 @@ def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _stage(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], source: str, columns: Sequence[_Column]
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], source: str, columns: Sequence[Column]
 ) -> int:
     """Make the table of values, and beside each the cells that are left over; give its number of rows."""
     parts = []
     for i, column in enumerate(columns):
-        if column.cast is _TEXT:
+        if column.cast is TEXT:
             parts.append(f"c{i} AS {quote(column.name)}")
             continue
         value, sure = (rule.format(c=f"c{i}") for rule in (column.cast.value, column.cast.sure))
@@ -243,7 +150,7 @@ def _stage(
 
 
 def _try_stage(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], source: str, columns: Sequence[_Column]
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], source: str, columns: Sequence[Column]
 ) -> int:
     """Do the same, and give 0 where DuckDB will not read the file."""
     try:
@@ -261,29 +168,29 @@ def _left(at: int) -> str:
 
 
 def _settle(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[_Column], rows: int
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[Column], rows: int
 ) -> bool:
     """Decide the type of every column; False where one must be read anew as text, as the guess was wrong."""
     misread = _settle_casts(connection, stage, columns)
     for column in misread:
-        column.cast = _TEXT
+        column.cast = TEXT
     if not misread:
         _settle_texts(connection, stage, columns, rows)
     return not misread
 
 
 def _settle_casts(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[_Column]
-) -> list[_Column]:
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[Column]
+) -> list[Column]:
     """Decide the columns that DuckDB cast; give those that it should not have."""
-    cast = [(i, column) for i, column in enumerate(columns) if column.cast is not _TEXT]
+    cast = [(i, column) for i, column in enumerate(columns) if column.cast is not TEXT]
     if not cast:
         return []
     sums = ", ".join(
         f"count({quote(c.name)}), count({quote(_left(i))}), "
         + (
             f"coalesce(bool_or({quote(c.name)} <> trunc({quote(c.name)})), false)"
-            if c.cast in (_POINT, _COMMA)
+            if c.cast in (POINT, COMMA)
             else "true"
         )
         for i, c in cast
@@ -295,13 +202,13 @@ def _settle_casts(
         if left or not count or not broken or column.told.type:
             misread += [] if _settle_left(connection, stage, (i, column), count, broken=broken) else [column]
         else:
-            decimal = "," if column.cast is _COMMA else ""
+            decimal = "," if column.cast is COMMA else ""
             column.report = ColumnReport(column.name, column.cast.type, count, decimal=decimal)
     return misread
 
 
 def _settle_left(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], at: tuple[int, _Column], count: int, *, broken: bool
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], at: tuple[int, Column], count: int, *, broken: bool
 ) -> bool:
     """Decide a column with cells left over, by them and by one cell that stands for all that DuckDB cast.
 
@@ -314,11 +221,11 @@ def _settle_left(
     ).fetchall()
     counts = dict(counted)
     stands = column.cast.stands if broken else "1"
-    foreign = {_POINT: ",", _COMMA: "."}.get(column.cast)
+    foreign = {POINT: ",", COMMA: "."}.get(column.cast)
     found = infer_column(column.name, {**counts, **({stands: count} if count else {})}, column.told)
     type_, own = found.report.type, column.cast.type
     misread = foreign is not None and marks_of(counts).decimal == foreign
-    if misread or (type_ != own and (own, type_) not in _WIDENED) or (count and found.values is None):
+    if misread or (type_ != own and (own, type_) not in WIDENED) or (count and found.values is None):
         return False
     column.report = found.report
     column.recast = type_ if type_ != own else ""
@@ -336,10 +243,10 @@ def _settle_left(
 
 
 def _settle_texts(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[_Column], rows: int
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[Column], rows: int
 ) -> None:
     """Decide the columns that were kept as text: by their distinct cells, unless most of them can only be text."""
-    texts = [column for column in columns if column.cast is _TEXT]
+    texts = [column for column in columns if column.cast is TEXT]
     for every in (_EVERY, 1) if rows > _LARGE else (1,):
         for column, (cells, strange) in zip(texts, _strange(connection, stage, texts, every), strict=True):
             share = 0.5 if every > 1 else 1 - 0.95
@@ -356,7 +263,7 @@ def _settle_texts(
 
 
 def _strange(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[_Column], every: int
+    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[Column], every: int
 ) -> list[tuple[int, int]]:
     """Return for each column how many cells it has, and how many are too long or hold a word of no number or moment."""
     if not columns:
@@ -374,10 +281,10 @@ def _finish(
     connection: duckdb.DuckDBPyConnection,
     stage: tuple[str, ...],
     place: tuple[str, ...],
-    columns: Sequence[_Column],
+    columns: Sequence[Column],
 ) -> None:
     """Put the columns together, each with its values, and give the table its name."""
-    left = [i for i, column in enumerate(columns) if column.cast is not _TEXT]
+    left = [i for i, column in enumerate(columns) if column.cast is not TEXT]
     changed = [column for column in columns if column.typed is not None or column.recast]
     if not changed and len(left) <= _FEW_DROPPED:
         for i in left:
