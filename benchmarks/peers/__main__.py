@@ -23,7 +23,9 @@ from almanaq.testing import Faults, StandInServer
 
 LATENCY = 0.02
 SYSTEMS = Path(__file__).with_name("systems")
-PACKAGES = {"almanaq": "almanaq", "lotus": "lotus-ai", "blendsql": "blendsql", "docetl": "docetl"}
+OURS = ("almanaq", "almanaq_single", "almanaq_batch")
+PACKAGES = {"lotus": "lotus-ai", **dict.fromkeys(OURS, "almanaq")}
+"""What is installed for a system, where it is called otherwise."""
 
 
 def measured(system: str, python: str, chosen: list[PeerTask], answer: Any) -> dict[str, Any]:
@@ -75,7 +77,7 @@ def _started(system: str, python: str, url: str, folder: str) -> subprocess.Pope
 
 
 def _version(system: str, python: str) -> str:
-    code = f"from importlib.metadata import version; print(version({PACKAGES[system]!r}))"
+    code = f"from importlib.metadata import version; print(version({PACKAGES.get(system, system)!r}))"
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
@@ -96,7 +98,7 @@ def main() -> None:
         "latency": LATENCY,
         "systems": {},
     }
-    for system, python in {"almanaq": sys.executable, **pythons}.items():
+    for system, python in {**dict.fromkeys(OURS, sys.executable), **pythons}.items():
         found["systems"][system] = measured(system, python, chosen, answer)
         if given.out is not None:
             given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -185,7 +185,10 @@ class MostSimilarFirst:
         self._inputs, self._similarity = inputs, similarity
         self._best: list[tuple[float, int]] = []
         self._lessons = Lessons() if learns else None
+        self._learned: list[tuple[Candidate, bool]] = []  # since the last lesson
         self._waiting: dict[int, Candidate] = {}  # by number, the longest first
+        self._scores: dict[int, float] = {}
+        self._vectors: dict[int, NDArray[np.float32]] = {}  # of those that wait, once a lesson needs them
         self._seen = self._tried = 0
         self._more = True
 
@@ -194,19 +197,25 @@ class MostSimilarFirst:
 
     async def __anext__(self) -> Candidate:
         if self._lessons is not None and self._lessons.is_due(self._tried):
-            self._reorder(self._lessons)
+            await in_thread(self._reorder, self._lessons)
         wanted = LOOKED_AT + LOOKED_FURTHER * self._tried
         if self._more and self._seen < wanted:
             # Those that the second try would ask for come with the first ones: one wait less.
-            await self._look(_LOOKED_AT_ONCE if self._seen else LOOKED_AT + _LOOKED_AT_ONCE)
+            await in_thread(self._pull, _LOOKED_AT_ONCE if self._seen else LOOKED_AT + _LOOKED_AT_ONCE)
         if not self._waiting:
             raise StopAsyncIteration
         self._tried += 1
         if self._more and self._tried % 3 == 0:
-            return self._waiting.pop(next(iter(self._waiting)))
+            return self._taken(next(iter(self._waiting)))
         number = heapq.heappop(self._best)[1]
         while number not in self._waiting:  # it was tried for its waiting
             number = heapq.heappop(self._best)[1]
+        return self._taken(number)
+
+    def _taken(self, number: int) -> Candidate:
+        """Return a row that waited; nothing of it is kept here."""
+        self._vectors.pop(number, None)
+        self._scores.pop(number, None)
         return self._waiting.pop(number)
 
     @property
@@ -214,34 +223,43 @@ class MostSimilarFirst:
         """Whether the next row is chosen by what is found out about all of those before it."""
         return self._lessons is not None and self._lessons.is_due(self._tried)
 
-    def learn(self, number: int, *, passes: bool) -> None:
-        """Take what was found out about a row."""
+    def learn(self, candidate: Candidate, *, passes: bool) -> None:
+        """Take what was found out about a row by asking."""
         if self._lessons is not None:
-            self._lessons.learn(number, passes=passes)
+            self._learned.append((candidate, passes))
 
     def _reorder(self, lessons: Lessons) -> None:
-        lessons.take(self._tried)
-        numbers = list(self._waiting)
-        self._best = [(-score, number) for score, number in zip(lessons.scored(numbers), numbers, strict=True)]
-        heapq.heapify(self._best)
+        learned = sorted(self._learned, key=lambda row: row[0].number)  # as they came in, sums would differ in bits
+        self._learned.clear()
+        rows = [candidate for candidate, _ in learned]
+        lessons.take(self._tried, self._vectors_of(rows), [passes for _, passes in learned])
+        if lessons.is_taken:
+            numbers = list(self._waiting)
+            self._best = [(-s, n) for s, n in zip(self._scored(lessons, numbers), numbers, strict=True)]
+            heapq.heapify(self._best)
 
-    async def _look(self, number: int) -> None:
-        rows, scores = await in_thread(self._found, number)
+    def _scored(self, lessons: Lessons, numbers: Sequence[int]) -> list[float]:
+        """Return the scores of rows that wait, by what was learned."""
+        new = [self._waiting[number] for number in numbers if number not in self._vectors]
+        for row, vector in zip(new, self._vectors_of(new), strict=True):
+            self._vectors[row.number] = vector
+        return lessons.scored([self._scores[n] for n in numbers], [self._vectors[n] for n in numbers])
+
+    def _vectors_of(self, rows: Sequence[Candidate]) -> NDArray[np.float32]:
+        return vectors_of(rows, self._inputs, self._similarity)
+
+    def _pull(self, number: int) -> None:
+        """Look at the next so many rows."""
+        rows = self._source.pull(number)
+        scores: list[float] = totals(rows, self._inputs, self._similarity).tolist()
         self._more = len(rows) == number
         self._seen += len(rows)
         for row, score in zip(rows, scores, strict=True):
-            self._waiting[row.number] = row
+            self._waiting[row.number], self._scores[row.number] = row, score
+        if self._lessons is not None and self._lessons.is_taken:
+            scores = self._scored(self._lessons, [row.number for row in rows])
+        for row, score in zip(rows, scores, strict=True):
             heapq.heappush(self._best, (-score, row.number))
-
-    def _found(self, number: int) -> tuple[list[Candidate], list[float]]:
-        """Return the next so many rows with their scores."""
-        rows = self._source.pull(number)
-        scores: list[float] = totals(rows, self._inputs, self._similarity).tolist()
-        if self._lessons is None:
-            return rows, scores
-        for row, score, vector in zip(rows, scores, vectors_of(rows, self._inputs, self._similarity), strict=True):
-            self._lessons.add(row.number, score, vector)
-        return rows, self._lessons.scored([row.number for row in rows])
 
     async def aclose(self) -> None:
         """Stop the database."""

@@ -63,7 +63,7 @@ class StageRun:
         """Yield rows that pass as soon as they are sure to be kept; closing the iterator leaves nothing under way."""
         released = 0
         self._taught = candidates if isinstance(candidates, MostSimilarFirst) else None
-        under_way: dict[asyncio.Task[StageRow | None], int] = {}
+        under_way: dict[asyncio.Task[StageRow | None], Candidate] = {}
         made = self._calls.made
         try:
             while True:
@@ -84,7 +84,7 @@ class StageRun:
             yield rows
 
     async def _start_rows(
-        self, candidates: AsyncIterator[Candidate], under_way: dict[asyncio.Task[StageRow | None], int]
+        self, candidates: AsyncIterator[Candidate], under_way: dict[asyncio.Task[StageRow | None], Candidate]
     ) -> None:
         """Start as many rows as may be under way; what is clear without asking is decided on the spot."""
         while len(under_way) < self._rows_to_try(self._passed):
@@ -103,7 +103,7 @@ class StageRun:
             self._open.add(candidate.number)
             task = asyncio.ensure_future(self._evaluate(candidate))
             task.add_done_callback(self._ended.append)
-            under_way[task] = candidate.number
+            under_way[task] = candidate
 
     async def _next_candidate(self, candidates: AsyncIterator[Candidate], *, may_wait: bool) -> Candidate | None:
         """Return a candidate that was held back, else the next of the source; None where there is neither now."""
@@ -117,16 +117,16 @@ class StageRun:
                 self._turns[candidate.number] = len(self._turns)
         return candidate
 
-    async def _wait_for_a_row(self, under_way: dict[asyncio.Task[StageRow | None], int]) -> None:
+    async def _wait_for_a_row(self, under_way: dict[asyncio.Task[StageRow | None], Candidate]) -> None:
         """Wait until a row is decided, and take note of those that are."""
         await self._ended.any()
         for task in self._ended.taken():
-            number = under_way.pop(task)
+            candidate = under_way.pop(task)
             row = task.result()
-            self._open.discard(number)
-            self._semi_join.done(number, passes=row is not None)
+            self._open.discard(candidate.number)
+            self._semi_join.done(candidate.number, passes=row is not None)
             if self._taught is not None:
-                self._taught.learn(number, passes=row is not None)
+                self._taught.learn(candidate, passes=row is not None)
             if row is not None:
                 self._passed.append(row)
         if self._watch is not None:
@@ -205,7 +205,7 @@ class StageRun:
         missing = self._stage.stop_after - len(passed)
         return min(self._rows_at_once, math.ceil(self._speculation * missing)) if missing > 0 else 0
 
-    def _limit_is_met(self, under_way: dict[asyncio.Task[StageRow | None], int]) -> bool:
+    def _limit_is_met(self, under_way: dict[asyncio.Task[StageRow | None], Candidate]) -> bool:
         """Return whether the rows that LIMIT keeps are known.
 
         In order, none may be under way before the last of them.
@@ -216,7 +216,8 @@ class StageRun:
         if not self._in_turn or not under_way:
             return True
         turns = sorted(self._turn(row.number) for row in passed)
-        return stop_after == 0 or min(map(self._turn, under_way.values())) > turns[stop_after - 1]
+        first_open = min(self._turn(candidate.number) for candidate in under_way.values())
+        return stop_after == 0 or first_open > turns[stop_after - 1]
 
     # One row
 
@@ -312,7 +313,7 @@ def _is_decided(state: int) -> bool:
     return state == TRUE or not state & TRUE
 
 
-async def _cancel(tasks: dict[asyncio.Task[StageRow | None], int]) -> None:
+async def _cancel(tasks: dict[asyncio.Task[StageRow | None], Candidate]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
