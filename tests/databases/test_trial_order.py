@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import almanaq
 from almanaq.errors import SourceError
-from almanaq.suql.execution.candidates import LOOKED_AT, LOOKED_FURTHER
+from almanaq.suql.execution.candidates import LOOKED_AT, LOOKED_FURTHER, Candidate, MostSimilarFirst
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.testing import FunctionModel
 from server_home import new_home
@@ -88,6 +88,48 @@ def test_rows_like_those_that_passed_are_tried_first(speculation: int) -> None:
     assert sorted(i % 10 for (i,) in result.rows) == [9] * 12
     # One in ten until the second lesson, at twelve; the next rows are all of that kind.
     assert result.trace.text_calls <= 12 + 11 + 4 * (speculation - 1)
+
+
+@pytest.mark.parametrize(("limit", "taught"), [(2, False), (12, True)])
+def test_rows_have_vectors_of_their_own_once_a_lesson_needs_them(
+    limit: int, taught: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[str] = []
+    vectors = EmbedderSimilarity.vectors
+    monkeypatch.setattr(
+        EmbedderSimilarity, "vectors", lambda self, texts: looked_up.extend(texts) or vectors(self, texts)
+    )
+    tables = rows_with_candles_at(*range(0, LOOKED_AT, 9), rows=LOOKED_AT)
+    with almanaq.connect(tables, model=FunctionModel(reading), speculation=1, cache=False) as con:
+        assert len(con.sql(QUERY.replace("LIMIT 2", f"LIMIT {limit}")).rows) == limit
+    assert bool(looked_up) == taught
+
+
+def test_rows_that_are_decided_on_the_spot_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    streams: list[MostSimilarFirst] = []
+    learned: list[int] = []
+
+    class Watched(MostSimilarFirst):
+        def __init__(self, *args: Any, **named: Any) -> None:
+            super().__init__(*args, **named)
+            streams.append(self)
+
+        def learn(self, candidate: Candidate, *, passes: bool) -> None:
+            learned.append(candidate.number)
+            super().learn(candidate, passes=passes)
+
+    monkeypatch.setattr("almanaq.suql.execution.run.MostSimilarFirst", Watched)
+    tables = rows_with_candles_at(rows=2 * LOOKED_AT)
+    query = "SELECT id FROM t WHERE id % 2 = 0 OR answer(body, 'are there candles?') = 'Yes' LIMIT 390"
+    with almanaq.connect(tables, model=FunctionModel(reading), cache=False) as con:
+        found = con.sql(query)
+    assert len(found.rows) == LOOKED_AT
+    assert found.trace.text_calls == len(learned) == LOOKED_AT
+    assert not any(number % 2 for number in learned)  # row 0 has the id 1
+    (stream,) = streams
+    kept = stream._waiting, stream._scores, stream._vectors
+    assert not any(kept)
+    assert {candidate.number for candidate, _ in stream._learned} <= set(learned)
 
 
 def test_few_rows_are_tried_by_similarity_alone() -> None:
