@@ -23,7 +23,7 @@ from almanaq.testing import Faults, StandInServer
 
 LATENCY = 0.02
 SYSTEMS = Path(__file__).with_name("systems")
-OURS = ("almanaq", "almanaq_single", "almanaq_batch")
+OURS = ("almanaq", "almanaq_speculation_1", "almanaq_batch_32")
 PACKAGES = {"lotus": "lotus-ai", **dict.fromkeys(OURS, "almanaq")}
 """What is installed for a system, where it is called otherwise."""
 
