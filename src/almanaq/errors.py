@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 
 class AlmanaqError(Exception):
@@ -332,8 +332,11 @@ def is_engine_error(error: BaseException) -> bool:
     return type(error) in _ENGINE_ERRORS
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
+def suggest(name: str, known: Iterable[str], write: Callable[[str], str] = str) -> str:
     """Return the end of a message that offers the known names nearest to `name`, or lists a few of them.
+
+    Args:
+        write: how a name is to be written where it is used.
 
     >>> suggest("nmae", ["name", "age"])
     "; did you mean 'name'?"
@@ -342,23 +345,33 @@ def suggest(name: str, known: Iterable[str]) -> str:
     """
     names = sorted(set(known))
     if near := nearest(name, names):
-        return "; did you mean " + " or ".join(map(repr, near)) + "?"
+        return "; did you mean " + " or ".join(_offered(write(each)) for each in near) + "?"
     if not names:
         return ""
-    shown = ", ".join(names[:8]) + (f", … ({len(names)} in all)" if len(names) > 8 else "")
+    shown = ", ".join(map(write, names[:8])) + (f", … ({len(names)} in all)" if len(names) > 8 else "")
     return f"; known: {shown}"
+
+
+def _offered(name: str) -> str:
+    return name if name.startswith('"') else repr(name)
 
 
 def nearest(name: str, known: Sequence[str], *, most: int = 3, alike: float = 0.6) -> list[str]:
     """Return the known names that are spelled most like a name, the nearest first; case does not count.
 
-    The standard library's measure, not `almanaq.text.spelling`: what errors need is imported at every start.
+    Where none is, those that hold it as a word. The standard library's measure, not `almanaq.text.spelling`: what
+    errors need is imported at every start.
 
     >>> nearest("selec", ["SELECT", "VALUES"], most=1)
     ['SELECT']
+    >>> nearest("sales", ["report 2025 (final)_Sales", "customers"])
+    ['report 2025 (final)_Sales']
     """
     spelled = {each.lower(): each for each in known}
-    return [spelled[each] for each in difflib.get_close_matches(name.lower(), spelled, n=most, cutoff=alike)]
+    near = difflib.get_close_matches(name.lower(), spelled, n=most, cutoff=alike)
+    if not near and len(name) > 2:  # shorter ones occur in names by chance
+        near = [each for each in spelled if name.lower() in re.split(r"[^a-z0-9]+", each)][:most]
+    return [spelled[each] for each in near]
 
 
 def first_line(error: BaseException) -> str:
@@ -369,7 +382,7 @@ def first_line(error: BaseException) -> str:
 def near_names(message: str) -> list[str]:
     """Return the names that a message offers with `suggest` in place of one that is not known."""
     offered = message.rpartition("; did you mean ")[2] if "; did you mean " in message else ""
-    return re.findall(r"'([^']*)'", offered.partition("?")[0])
+    return [bare or quoted for bare, quoted in re.findall(r"'([^']*)'|(\"[^\"]*\")", offered.partition("?")[0])]
 
 
 def pointer(query: str | None, start: int | None, end: int | None) -> str:

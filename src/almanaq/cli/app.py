@@ -86,7 +86,7 @@ def _meant(asked: str, own: set[str], others: Mapping[str, set[str]]) -> str:
     """
     having = [name for name, options in others.items() if asked in options]
     if having:
-        return f"; that is an option of almanaq {' and '.join(having)}"
+        return f"; that is an option of almanaq {_listed(having)}"
     near = nearest(asked, sorted(own), most=1, alike=_ALIKE)
     if near:
         return f"; did you mean {near[0]}?"
@@ -94,7 +94,11 @@ def _meant(asked: str, own: set[str], others: Mapping[str, set[str]]) -> str:
     if not near:
         return ""
     having = [name for name, options in others.items() if near[0] in options]
-    return f"; did you mean {near[0]}? That is an option of almanaq {' and '.join(having)}"
+    return f"; did you mean {near[0]}? That is an option of almanaq {_listed(having)}"
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _is_source(word: str) -> bool:

@@ -20,8 +20,10 @@ from almanaq.cli.options import (
     NoCache,
     Request,
     Schema,
+    Source,
     Strict,
     connected,
+    named_once,
 )
 from almanaq.cli.rows import Amount
 from almanaq.visible import visible
@@ -48,7 +50,8 @@ def register(app: typer.Typer) -> None:
 
 def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="A question in plain words.")],
-    db: Db,
+    source: Source = None,
+    db: Db = None,
     json: Annotated[bool, typer.Option("--json", help="Print the whole response as JSON.")] = False,
     all: Annotated[bool, typer.Option("--all", help="Print every row and column, not the first 10 rows.")] = False,
     model: Model = None,
@@ -73,7 +76,7 @@ def ask(
     from almanaq.encode import response_record
 
     request = Request(
-        db,
+        named_once(source, db, command="ask QUESTION"),
         model,
         embedder,
         schema,

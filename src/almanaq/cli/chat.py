@@ -22,7 +22,9 @@ from almanaq.cli.options import (
     NoCache,
     Request,
     Schema,
+    Source,
     connected,
+    named_once,
 )
 from almanaq.cli.out_file import check_out
 from almanaq.cli.output import choose_format
@@ -52,7 +54,8 @@ def register(app: typer.Typer) -> None:
 
 
 def chat(
-    db: Db,
+    source: Source = None,
+    db: Db = None,
     model: Model = None,
     embedder: Embedder = None,
     schema: Schema = None,
@@ -72,7 +75,7 @@ def chat(
     from almanaq.cli.terminal import console, warn
 
     request = Request(
-        db,
+        named_once(source, db, command="chat"),
         model,
         embedder,
         schema,

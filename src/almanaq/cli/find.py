@@ -41,9 +41,12 @@ def register(app: typer.Typer) -> None:
 
 def find(
     question: Annotated[str, typer.Argument(metavar="QUESTION")],
+    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help="What --corpus names, without it.")] = None,
     corpus: Annotated[
         str | None,
-        typer.Option("--corpus", metavar="SOURCE", help="Where the tables are: a file, a folder, a dataset, or a URL."),
+        typer.Option(
+            "--corpus", "--db", metavar="SOURCE", help="Where the tables are: a file, a folder, a dataset, or a URL."
+        ),
     ] = None,
     index: Annotated[
         Path | None,
@@ -72,8 +75,9 @@ def find(
     question = question.encode(errors="replace").decode()  # bytes of the command line that are no text
     if not question.strip():
         raise UsageError("the question is empty")
-    if (corpus is None) == (index is None):
-        raise UsageError("name the tables: either --corpus SOURCE or --index DIR")
+    if [source, corpus, index].count(None) != 2:
+        raise UsageError("name the tables once: SOURCE, --corpus SOURCE or --index DIR")
+    corpus = corpus if source is None else source
     _check(k, retriever, explain=explain, as_json=as_json)
     how = _How(retriever, fields, embedder, max_calls, nearest, allow_http)
     opened = None if index is None else _open_index(index, how)

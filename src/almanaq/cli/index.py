@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from almanaq.cli.find import DEFAULT_FIELDS, agreed_embedder, embedder_opener, read_tables
-from almanaq.cli.options import AllowHttp
+from almanaq.cli.options import AllowHttp, named_once
 from almanaq.cli.terminal import say, warn_of_source
 from almanaq.errors import UsageError
 
@@ -26,7 +26,11 @@ def register(app: typer.Typer) -> None:
 
 
 def index(
-    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="A file, a folder, a dataset, or a database.")],
+    corpus: Annotated[
+        str | None, typer.Argument(metavar="CORPUS", help="A file, a folder, a dataset, or a database.")
+    ] = None,
+    db: Annotated[str | None, typer.Option("--db", metavar="CORPUS", help="The same.")] = None,
+    *,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of the index.")],
     update: Annotated[
         bool, typer.Option("--update", help="Bring the index up to date: only tables that changed are indexed.")
@@ -61,7 +65,7 @@ def index(
 
     if update and (fields, language) != (None, None):
         raise UsageError("--fields and --language do not go with --update: they were chosen at the start")
-    tables = read_tables(corpus, allow_http=allow_http)
+    tables = read_tables(named_once(corpus, db, command="index"), allow_http=allow_http)
     if spark is not None:
         if update or embedder:
             raise UsageError("--spark writes an index of words anew: leave out --update and --embedder")

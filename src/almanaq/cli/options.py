@@ -32,7 +32,8 @@ class Order(StrEnum):
     table = "table"
 
 
-Db = Annotated[str, typer.Option("--db", metavar="SOURCE", help=SOURCE_HELP)]
+Db = Annotated[str | None, typer.Option("--db", metavar="SOURCE", help=SOURCE_HELP)]
+Source = Annotated[str | None, typer.Argument(metavar="SOURCE", help="What --db names, without --db.")]
 Model = Annotated[
     str | None,
     typer.Option(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from almanaq.cli.options import SOURCE_HELP, AllowHttp, Schema
+from almanaq.cli.options import SOURCE_HELP, AllowHttp, Schema, named_once
 from almanaq.errors import SourceError, UsageError
 from almanaq.visible import visible
 
@@ -18,7 +18,8 @@ def register(app: typer.Typer) -> None:
 
 
 def schema(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)],
+    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = None,
+    db: Annotated[str | None, typer.Option("--db", metavar="SOURCE", help="The same.")] = None,
     schema: Schema = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write SOURCE.almanaq.toml, to be edited, instead of printing.")
@@ -39,6 +40,7 @@ def schema(
     from almanaq.suql.catalog.write_schema import describe
     from almanaq.suql.databases.open_source import open_database
 
+    source = named_once(source, db, command="schema")
     if overwrite and not write:
         raise UsageError("--overwrite goes with --write")
     target = schema_path(source) if write else None

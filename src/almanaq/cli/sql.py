@@ -23,9 +23,11 @@ from almanaq.cli.options import (
     OrderOption,
     Request,
     Schema,
+    Source,
     Speculation,
     Strict,
     connected,
+    named_once,
 )
 from almanaq.cli.out_file import check_out
 from almanaq.cli.output import Format, choose_format, write_json, write_text
@@ -45,11 +47,12 @@ def register(app: typer.Typer) -> None:
 
 
 def sql(
-    db: Db,
     suql: Annotated[
         str | None,
         typer.Argument(metavar="SUQL", help="One SELECT; answer() and summary() read text columns. -: standard input."),
     ] = None,
+    source: Source = None,
+    db: Db = None,
     file: Annotated[
         str | None, typer.Option("--file", "-f", metavar="FILE", help="Run the queries of a file, a ; between them.")
     ] = None,
@@ -127,6 +130,9 @@ def sql(
         raise UsageError("--no-formulas goes with --format csv")
     check_out(out)
     kept = _kept(out, materialize, resume=resume, cache=not no_cache, runs=not (explain or analyze))
+    if file is not None and source is None and db is None:
+        suql, source = None, suql  # --file FILE SOURCE
+    db = named_once(source, db, command="sql SUQL")
     wanted = queries(suql, file, db)
     if len(wanted) > 1 and (param or out or kept):
         flag = "--param" if param else "--out" if out else "--materialize"

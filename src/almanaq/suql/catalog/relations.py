@@ -209,7 +209,7 @@ class Catalog:
         for broken, why in self.broken:
             if name.casefold() in _endings(broken.split(".")):
                 return f"the view {name!r} cannot be read: {why}"
-        return f"no relation named {name!r}{suggest(name, [r.name for r in self.relations])}"
+        return f"no relation named {name!r}{suggest(name, [r.name for r in self.relations], as_written)}"
 
     def check_readable(self) -> None:
         """Raise SourceError where there are relations and the user may read none."""
@@ -237,3 +237,12 @@ def _qualified(relation: Relation) -> list[str]:
 
 def _endings(parts: Sequence[str]) -> list[str]:
     return [".".join(parts[i:]).casefold() for i in range(len(parts))]
+
+
+def as_written(name: str) -> str:
+    """Return a name, perhaps with its schema's, as a query writes it.
+
+    >>> as_written("price"), as_written("Price (EUR)")
+    ('price', '"Price (EUR)"')
+    """
+    return name if re.fullmatch(r"[^\W\d][\w$]*(\.[^\W\d][\w$]*)*", name) else '"' + name.replace('"', '""') + '"'

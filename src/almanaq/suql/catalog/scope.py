@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from almanaq.errors import QueryError, UnknownNameError, suggest
+from almanaq.suql.catalog.relations import as_written
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def table_name(column: exp.Column) -> str:
 
 def name_error(identifier: exp.Expr, message: str, known: list[str], text: str) -> QueryError:
     """Return the error of a name that means nothing, with near ones."""
-    return UnknownNameError(message + suggest(identifier.name, known), query=text, **place(identifier))
+    return UnknownNameError(message + suggest(identifier.name, known, as_written), query=text, **place(identifier))
 
 
 def place(node: exp.Expr) -> dict[str, int | None]:
