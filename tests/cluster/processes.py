@@ -113,6 +113,11 @@ class Cluster:
         groups = {process.pid for name, process in self.processes.items() if name.startswith("worker")}
         return [pid for pid, group, command in _running() if group in groups and "CoarseGrained" in command]
 
+    def cpu_seconds(self) -> float:
+        """Return the processor's seconds that the workers have used, with all that they started and that still runs."""
+        groups = {process.pid for name, process in self.processes.items() if name.startswith("worker")}
+        return sum(_cpu_seconds(pid) for pid, group, _ in _running() if group in groups)
+
     def stop(self) -> None:
         """Kill everything that was started."""
         for name in list(self.processes)[::-1]:
@@ -207,6 +212,14 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
     process.wait()
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Return what a process has used, with those of its children that have ended; 0 where it is gone."""
+    with contextlib.suppress(OSError):
+        told = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+        return sum(map(int, told[11:15])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def _running() -> list[tuple[int, int, str]]:

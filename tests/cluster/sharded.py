@@ -1,6 +1,7 @@
 """An index that a cluster makes in shards beside one that is made here: time, size, and how long a question takes.
 
-`python -m tests.cluster.sharded --tables 100000 --out tests/cluster/sharded.json` starts a cluster and records both.
+`python -m tests.cluster.sharded --tables 1000000 --out tests/cluster/sharded.json` starts a cluster and records both,
+for one size after another where several are named.
 """
 
 from __future__ import annotations
@@ -8,8 +9,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,97 +23,143 @@ import pyarrow.parquet as pq
 
 from almanaq.cluster_index import index_on_cluster
 from almanaq.corpus.dataset import DatasetFolder
-from almanaq.retrieval.stored import build_index, open_index
+from almanaq.corpus.table import Table
+from almanaq.retrieval.stored import StoredIndex, build_index, open_index
 
 from .processes import Cluster, running
 
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "retrieval"))
+from generate import SyntheticCorpus
+
 SHARDS = 8
 FIELDS = "title,section,header,cells"
-WORDS = "ferry island harbour price season year winner team city river bridge length opened owner goals rank".split()
-QUESTIONS = (
-    "ferry prices by season",
-    "bridge length 17",
-    "winner team year 5",
-    "harbour owner",
-    "goals rank 1008 city",
+SAME, TIMED = 100, 500
+"""Questions whose best hundred tables are compared, and questions that are timed."""
+_PART = 20_000
+_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("database_id", "table_id", "context")),
+        ("header", pa.list_(pa.string())),
+        ("rows", pa.list_(pa.list_(pa.string()))),
+    ]
 )
-_TIMES = 20
 
 
 def write_corpus(folder: Path, tables: int) -> Path:
-    """Write a dataset of small tables whose words follow a skewed draw."""
+    """Write the synthetic corpus of so many tables as a dataset."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, list[Any]] = {"database_id": [], "table_id": [], "header": [], "rows": [], "context": []}
-    for i in range(tables):
-        words = [WORDS[(i * k + k * k) % (3 + (i + k) % 14)] for k in range(1, 9)]
-        rows["database_id"].append(f"db{i % 50}")
-        rows["table_id"].append(f"t{i}")
-        rows["header"].append(words[:2])
-        rows["rows"].append([[f"{words[2]} {i % 97}", words[3]], [words[4], f"{words[5]} {i % 1009}"]])
-        rows["context"].append(json.dumps({"title": f"{words[6]} {words[7]} {i % 31}"}))
-    pq.write_table(pa.table(rows), folder / "corpus.parquet", row_group_size=max(1, tables // 8))
+    with pq.ParquetWriter(folder / "corpus.parquet", _SCHEMA) as writer:
+        for part in _parts(SyntheticCorpus(tables), _PART):
+            writer.write_table(pa.Table.from_pylist([_row(table) for table in part], _SCHEMA))
     return folder
 
 
-def best(folder: Path, question: str) -> list[tuple[float, str]]:
+def _parts(corpus: SyntheticCorpus, size: int) -> Iterator[Sequence[Table]]:
+    tables = iter(corpus)
+    while part := list(islice(tables, size)):
+        yield part
+
+
+def _row(table: Table) -> dict[str, Any]:
+    context = json.dumps({"title": table.title, "section": table.section})
+    named = {"database_id": table.id.database, "table_id": table.id.table, "context": context}
+    return named | {"header": table.header, "rows": table.rows}
+
+
+def questions(tables: int, count: int) -> list[str]:
+    """Return questions that are planted in the synthetic corpus."""
+    return [question for question, _ in SyntheticCorpus(tables).questions(count)]
+
+
+def best(index: StoredIndex, question: str) -> list[tuple[float, str]]:
     """Return the score and the name of the hundred best tables."""
-    found = open_index(folder).best(question, 100)
-    return [(score, f"{named.id.database}/{named.id.table}") for named, score in found]
+    return [(score, f"{named.id.database}/{named.id.table}") for named, score in index.best(question, 100)]
 
 
-def same(one: Path, other: Path) -> None:
-    """Raise AssertionError unless two indexes give the same hundred tables with the same scores."""
-    for question in QUESTIONS:
-        here, there = best(one, question), best(other, question)
-        assert [score for score, _ in here] == [score for score, _ in there]
-        last = here[-1][0]  # tables of equal score come in the order of the index, and some of the last are cut off
-        assert {pair for pair in here if pair[0] > last} == {pair for pair in there if pair[0] > last}
+def same(one: Path, other: Path, asked: Sequence[str]) -> int:
+    """Return for how many questions two indexes give the same hundred tables in the same order.
+
+    Raises AssertionError where a score differs, or a table whose score is not the last one's: which tables of one
+    score come first, and which of them are cut off, is up to the order in which an index holds them.
+    """
+    first, second = open_index(one), open_index(other)
+    identical = 0
+    for question in asked:
+        here, there = best(first, question), best(second, question)
+        assert [score for score, _ in here] == [score for score, _ in there], question
+        last = here[-1][0] if len(here) == 100 else -1.0
+        assert {pair for pair in here if pair[0] > last} == {pair for pair in there if pair[0] > last}, question
+        identical += here == there
+    return identical
 
 
 def measured(cluster: Cluster, folder: Path, tables: int) -> dict[str, Any]:
     """Make both indexes of so many tables; give what they took, and check that they find the same."""
     corpus = DatasetFolder(write_corpus(folder / "corpus", tables)).corpus()
-    started, used = time.perf_counter(), os.times()
+    started, used = time.perf_counter(), time.process_time()
     build_index(corpus, folder / "one", FIELDS.split(","))
-    here, cpu = time.perf_counter() - started, sum(os.times()[:2]) - sum(used[:2])
-    started = time.perf_counter()
+    here, cpu = time.perf_counter() - started, time.process_time() - used
+    started, used = time.perf_counter(), cluster.cpu_seconds()
     index_on_cluster(corpus, folder / "shards", FIELDS, url=cluster.url, shards=SHARDS)
-    there = time.perf_counter() - started
-    same(folder / "one", folder / "shards")
+    there, cluster_cpu = time.perf_counter() - started, cluster.cpu_seconds() - used
+    asked = questions(tables, SAME)
     return {
         "tables": tables,
+        "corpus_megabytes": _megabytes(folder / "corpus"),
         "load_average": round(os.getloadavg()[0], 1),
-        "here": {"seconds": round(here, 1), "cpu_seconds": round(cpu, 1), **_asked(folder / "one")},
-        "cluster": {"shards": SHARDS, "seconds": round(there, 1), **_asked(folder / "shards")},
-        "top_100_identical_for": len(QUESTIONS),
+        "here": {"seconds": round(here, 1), "cpu_seconds": round(cpu, 1), **_asked(folder / "one", tables)},
+        "cluster": {
+            "shards": SHARDS,
+            "seconds": round(there, 1),
+            "cpu_seconds": round(cluster_cpu, 1),
+            **_asked(folder / "shards", tables),
+        },
+        "questions_of_the_same_top_100": len(asked),
+        "of_the_same_order_too": same(folder / "one", folder / "shards", asked),
     }
 
 
-def _asked(folder: Path) -> dict[str, float]:
-    """Return the size of an index, and how long its questions take when it is open."""
-    index, took = open_index(folder), []
-    for _ in range(_TIMES):
-        for question in QUESTIONS:
-            started = time.perf_counter()
-            index.best(question, 10)
-            took.append(1000 * (time.perf_counter() - started))
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+def _asked(folder: Path, tables: int) -> dict[str, float]:
+    """Return the size of an index, and how long its questions take when it is open; some are asked before."""
+    index, took, worked = open_index(folder), [], []
+    for question in questions(tables, 20):
+        index.best(question, 10)
+    for question in questions(tables, TIMED):
+        started, used = time.perf_counter(), time.process_time()
+        index.best(question, 10)
+        took.append(1000 * (time.perf_counter() - started))
+        worked.append(1000 * (time.process_time() - used))
     half, most = np.percentile(took, [50, 95])
-    return {"megabytes": round(size / 1e6, 1), "p50_ms": round(float(half), 2), "p95_ms": round(float(most), 2)}
+    cpu = float(np.percentile(worked, 95))
+    timed = {"p50_ms": round(float(half), 2), "p95_ms": round(float(most), 2), "cpu_p95_ms": round(cpu, 2)}
+    return {"megabytes": _megabytes(folder), **timed}
+
+
+def _megabytes(folder: Path) -> float:
+    return round(sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6, 1)
 
 
 def main() -> int:
     """Measure, and write the record."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.sharded", description=__doc__)
-    parser.add_argument("--tables", type=int, default=100_000)
-    parser.add_argument("--out", type=Path, metavar="FILE")
+    parser.add_argument("--tables", type=int, action="append", help="repeatable; left out: 100,000")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="keep each size's record here, in place of its last")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder) / "cluster") as cluster:
-        found = measured(cluster, Path(folder), given.tables)
-    print(json.dumps(found, indent=1))
-    if given.out:
-        given.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    for tables in given.tables or [100_000]:
+        with tempfile.TemporaryDirectory() as folder, running(Path(folder) / "cluster") as cluster:
+            found = measured(cluster, Path(folder), tables)
+        print(json.dumps(found, indent=1), flush=True)
+        if given.out:
+            keep(given.out, found)
     return 0
+
+
+def keep(file: Path, found: dict[str, Any]) -> None:
+    """Put a run into a file of records, in place of that of the same size."""
+    kept = json.loads(file.read_text("utf-8"))["runs"] if file.exists() else []
+    runs = sorted([*(run for run in kept if run["tables"] != found["tables"]), found], key=lambda run: run["tables"])
+    command = "python -m tests.cluster.sharded --tables N --out tests/cluster/sharded.json"
+    file.write_text(json.dumps({"command": command, "runs": runs}, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
