@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 from test_contract import *  # noqa: F403
 
-from almanaq.errors import DatabaseError
+from almanaq.errors import DatabaseError, DeadlineExceeded
 from almanaq.suql.catalog.schema_file import RelationSchema, Schema
 from almanaq.suql.databases.protocols import Database
 from almanaq.suql.databases.spark import SparkDatabase
@@ -57,6 +58,16 @@ def database(opened: SparkDatabase) -> Database:
 def test_only_functions_that_compute_and_tables_of_the_source_are_sent(database: Database, sql: str) -> None:
     with database.session() as session, pytest.raises(DatabaseError):
         session.fetch(sql)
+
+
+@pytest.mark.parametrize("deadline", [0.02, 0.1, 0.2])
+def test_a_job_that_begins_after_its_interruption_is_ended_too(database: Database, deadline: float) -> None:
+    with database.session(deadline=deadline) as session, pytest.raises(DeadlineExceeded):
+        session.fetch("SELECT count(*) AS n FROM range(0, 400000000000, 1, 20000) WHERE id % 7 = 8")
+    started = time.monotonic()
+    with database.session() as session:
+        assert session.fetch("SELECT count(*) AS n FROM range(0, 10, 1, 2)").to_pylist() == [{"n": 10}]
+    assert time.monotonic() - started < 60  # two workers would be busy for minutes, and a job waits for the one before
 
 
 def test_types_and_comments_of_spark(tables: Tables) -> None:

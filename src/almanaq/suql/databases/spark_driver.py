@@ -6,6 +6,7 @@ pyspark keeps the tags of a thread's operations; each piece of work gets one of 
 from __future__ import annotations
 
 import logging
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from almanaq.errors import MissingExtraError, SourceError, first_line
+from almanaq.suql.databases.leaving import helped
 from almanaq.suql.databases.spark_types import with_offsets
 from almanaq.suql.databases.spark_url import SparkURL
 
@@ -34,6 +36,8 @@ SETTINGS = {
 """How a server has to be set up for a query to mean the same on each. What one task reads is one task's result, which
 an executor holds whole: the parts of files are small."""
 _RETRIES, _MOST_BACKOFF = 6, 4000
+_LATE_JOB_SECONDS = (0.5, 1.5, 4.0)
+"""Pauses after an interruption: the server may be about to begin a job that it no longer knows to stop."""
 
 
 class Remote:
@@ -43,6 +47,8 @@ class Remote:
         self._session = _connect(url)
         self.client = self._session.client
         self.session_id = str(self._session.session_id)
+        self._interrupted: set[str] = set()
+        self._closed = threading.Event()
 
     def batches(self, sql: str, tag: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT as the server sends them; the first item has the columns and may have no rows."""
@@ -140,12 +146,39 @@ class Remote:
         found = frame.mapInArrow(work, columns).toArrow()
         return list(found.column(0).to_pylist())
 
-    def interrupt(self, tag: str) -> None:
-        """Stop what runs under a tag."""
-        self.client.interrupt_tag(tag)
+    def interrupt(self, tag: str, *, under_way: bool = False) -> None:
+        """Stop what runs under a tag, and what it is about to begin; `under_way`: rows have come, all has begun."""
+        stopped = self.client.interrupt_tag(tag)
+        if stopped and not under_way:
+            helped(threading.Thread(target=self._end_late_jobs, args=(frozenset(stopped),))).start()
+
+    def _end_late_jobs(self, operations: frozenset[str]) -> None:
+        self._interrupted.update(operations)
+        for pause in _LATE_JOB_SECONDS:
+            if self._closed.wait(pause):
+                return
+            self._end_jobs(operations)
+        self._interrupted.difference_update(operations)
+
+    def _end_jobs(self, operations: frozenset[str]) -> None:
+        """Let the server end the jobs of operations that were interrupted.
+
+        A stage that the planner starts in a thread of its own may begin after the interruption, and would run to its
+        end for nobody. An operation that fails ends all jobs that carry its name: one of the same name is made to fail.
+        """
+        from pyspark.sql.connect.plan import SQL
+
+        for operation in operations:
+            with suppress(Exception):  # it fails, or the server is gone
+                request = self.client._execute_plan_request_with_metadata()
+                request.operation_id = operation
+                request.plan.CopyFrom(SQL("SELECT nothing").to_proto(self.client))
+                self.client._execute(request)
 
     def close(self) -> None:
         """End the session, and with it its views."""
+        self._closed.set()
+        self._end_jobs(frozenset(self._interrupted))
         with suppress(Exception):  # the server is gone, and the session with it
             self._session.stop()
 

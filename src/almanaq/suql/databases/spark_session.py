@@ -104,7 +104,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
                 batches.append(to_plain(batch))
                 held += batch.nbytes
                 if most_bytes is not None and held > most_bytes:
-                    self._remote.interrupt(work.tag)
+                    self._remote.interrupt(work.tag, under_way=True)
                     break
             if not batches:
                 return to_plain(self._remote.table(sql, work.tag))
@@ -223,7 +223,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
             self._forget(work)
             if not done:
                 with suppress(Exception):  # the server is gone, or the stream is another thread's
-                    self._remote.interrupt(work.tag)
+                    self._remote.interrupt(work.tag, under_way=batch is not None)
                     found.close()  # type: ignore[attr-defined]
 
     # --- work, deadlines, errors
