@@ -9,15 +9,20 @@ import os
 
 import pytest
 
-from .kills import CONCURRENCY, KINDS, TEXTS, moments
+from .kills import CONCURRENCY, KINDS, TEXTS, Undisturbed, moments, undisturbed
 from .processes import Cluster
 
 KILLS = int(os.environ.get("ALMANAQ_CLUSTER_KILLS", "1"))
 
 
+@pytest.fixture(scope="module")
+def whole(cluster: Cluster) -> Undisturbed:
+    return undisturbed(cluster)
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_right_rows_or_an_error_with_a_name(cluster: Cluster, kind: str) -> None:
-    found = moments(cluster, kind, KILLS)
+def test_right_rows_or_an_error_with_a_name(cluster: Cluster, whole: Undisturbed, kind: str) -> None:
+    found = moments(cluster, kind, KILLS, whole=whole)
     assert len(found) == KILLS
     for moment in found:
         assert moment.asked <= TEXTS

@@ -2,7 +2,8 @@
 
 `python -m tests.cluster.kills --moments 10 --out tests/cluster/kills.json` starts a cluster and records, for the kinds
 of process that are named, what each moment came to. The client is a process of its own, without Java; the model is a
-server of its own, which counts what it was asked. A moment is drawn from the time that an undisturbed run takes.
+server of its own, which counts what it was asked. A moment is a task that the cluster starts or a call that the model
+gets, drawn from those of an undisturbed run: each kill falls into work that is under way.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ SQL = (
     "SELECT city, count(*) AS n FROM told WHERE answer(body, 'is it calm?') = 'Yes' AND id % 3 = 0 "
     "GROUP BY city ORDER BY city"
 )
-ROWS, TEXTS = 6000, 400
+ROWS, TEXTS, FILES = 6000, 240, 8
 CONCURRENCY = 8
-LATENCY = 0.05
-_PATIENCE = 240
+LATENCY = 0.1
+_PATIENCE = 600
 
 
 @dataclass(frozen=True)
@@ -47,18 +48,29 @@ class Moment:
     """What one kill came to.
 
     Attributes:
-        seconds: after the start of the client.
+        at: the task or the call that it fell on.
+        calls_before: calls that the model had got at that moment.
+        tasks_lost: tasks that ran on what was killed, which Spark then ran again.
         said: "right rows", the message of a named error, or "" of a client that was killed itself.
         asked: texts that the model was asked about in the first run.
         again: calls of the second run.
         twice: texts that the model was asked about twice.
     """
 
-    seconds: float
+    at: str
+    calls_before: int
+    tasks_lost: int
     said: str
     asked: int
     again: int
     twice: int
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """How many tasks a run takes; its calls are one for each text."""
+
+    tasks: int
 
 
 def told() -> dict[str, pa.Table]:
@@ -129,45 +141,77 @@ class Client:
         return said.strip().splitlines()[-1][:160]
 
 
-def moments(cluster: Cluster, kind: str, count: int, seed: int = 0) -> list[Moment]:
+def moments(cluster: Cluster, kind: str, count: int, seed: int = 0, whole: Undisturbed | None = None) -> list[Moment]:
     """Kill a kind of process so many times, each in a query of its own that is run again afterwards."""
     chance = random.Random(f"{kind} {seed}")
     found = []
-    with StandInServer(_reply, faults=Faults(latency=LATENCY)) as model, tempfile.TemporaryDirectory() as folder:
-        start, longest = _undisturbed(cluster, model, Path(folder) / "first")
+    with model_server() as model, tempfile.TemporaryDirectory() as folder:
+        whole = whole or undisturbed(cluster)
         for number in range(count):
-            moment = chance.uniform(start, longest)
-            found.append(_moment(cluster, kind, moment, model, Path(folder) / str(number)))
+            # What runs on the workers is tasks; what a server or a client loses is calls as well.
+            tasks = number % 2 == 0 or kind in ("executor", "worker")
+            moment = chance.randint(1, whole.tasks if tasks else TEXTS)
+            found.append(_moment(cluster, kind, "task" if tasks else "call", moment, model, Path(folder) / str(number)))
             print(f"SIGKILL of the {kind}: {found[-1]}", flush=True)
     return found
 
 
-def _undisturbed(cluster: Cluster, model: StandInServer, cache: Path) -> tuple[float, float]:
-    """Return when a run first has a session on the cluster, and how long it takes."""
-    client = Client(Tables(cluster).source(told()), model, cache)
-    for _ in range(2):  # the first one finds the server cold; the second asks nothing
-        started = time.monotonic()
-        assert client.ended(client.start()) == "right rows"
-    assert client.asked == Counter(dict.fromkeys(client.asked, 1))
-    return 0.5, time.monotonic() - started + TEXTS * LATENCY / CONCURRENCY
+def model_server() -> StandInServer:
+    """Return the model: slow, and counting."""
+    return StandInServer(_reply, faults=Faults(latency=LATENCY))
 
 
-def _moment(cluster: Cluster, kind: str, seconds: float, model: StandInServer, cache: Path) -> Moment:
-    client = Client(Tables(cluster).source(told()), model, cache)
+def undisturbed(cluster: Cluster) -> Undisturbed:
+    """Return what a run takes that finds the cluster at work."""
+    with model_server() as model, tempfile.TemporaryDirectory() as folder:
+        for number in range(2):  # the first one finds the server cold
+            client = Client(_source(cluster), model, Path(folder) / str(number))
+            log = Log(cluster)
+            assert client.ended(client.start()) == "right rows"
+            assert client.asked == Counter(dict.fromkeys(client.asked, 1))
+            assert len(client.asked) == TEXTS
+        return Undisturbed(log.count(STARTED))
+
+
+STARTED, LOST = "Starting task ", "ExecutorLostFailure"
+
+
+class Log:
+    """What the server has logged since this was made: the server is the one that starts tasks."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._file = cluster.folder / "logs" / "connect.log"
+        self._from = self._file.stat().st_size
+
+    def count(self, words: str) -> int:
+        """Return in how many lines some words stand."""
+        with self._file.open("rb") as log:
+            log.seek(self._from)
+            return log.read().count(words.encode())
+
+
+def _source(cluster: Cluster) -> str:
+    return Tables(cluster).source(told(), files=FILES)
+
+
+def _moment(cluster: Cluster, kind: str, unit: str, number: int, model: StandInServer, cache: Path) -> Moment:
+    client, log = Client(_source(cluster), model, cache), Log(cluster)
     process = client.start()
-    time.sleep(seconds)
+    while process.poll() is None and (log.count(STARTED) if unit == "task" else client.asked.total()) < number:
+        time.sleep(0.01)
+    before = client.asked.total()
     _kill(cluster, kind, process)
     said = client.ended(process)
-    once = client.asked
+    once, lost = client.asked, log.count(LOST)
     if kind == "worker":
         cluster.start_worker(1)
     if kind == "connect":
         cluster.start_connect()
-        client.url = Tables(cluster).source(told())  # it kept its catalog in memory
+        client.url = _source(cluster)  # it kept its catalog in memory
     assert client.ended(client.start()) == "right rows"
     again = client.asked
     twice = sum(times > 1 for times in again.values())
-    found = Moment(round(seconds, 2), said, len(once), again.total() - once.total(), twice)
+    found = Moment(f"{unit} {number}", before, lost, said, len(once), again.total() - once.total(), twice)
     assert set(again.values()) <= {1, 2}
     assert twice <= (CONCURRENCY if said != "right rows" else 0), found
     return found
@@ -198,6 +242,8 @@ def record(found: Mapping[str, list[Moment]]) -> dict[str, Any]:
             "kills": len(each),
             "outcomes": dict(Counter("killed" if not m.said else _kind(m.said) for m in each)),
             "most_asked_twice": max(m.twice for m in each),
+            "fell_on_tasks_that_ran_again": sum(m.tasks_lost > 0 for m in each),
+            "fell_between_the_first_and_the_last_call": sum(0 < m.calls_before < TEXTS for m in each),
             "moments": [asdict(m) for m in each],
         }
         for kind, each in found.items()
@@ -217,12 +263,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, metavar="FILE", help="write what was found as JSON")
     given = parser.parse_args()
     kept = json.loads(given.out.read_text("utf-8")) if given.out and given.out.exists() else {}
-    for kind in given.kind or KINDS:
-        with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as cluster:
-            kept |= record({kind: moments(cluster, kind, given.moments, given.seed)})
-        if given.out:
-            told_of = {"rows": ROWS, "texts": TEXTS, "concurrency": CONCURRENCY, "query": SQL}
-            given.out.write_text(json.dumps(told_of | kept, indent=1) + "\n", "utf-8")
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as cluster:
+        whole = undisturbed(cluster)
+        for kind in given.kind or KINDS:
+            kept |= record({kind: moments(cluster, kind, given.moments, given.seed, whole)})
+            if given.out:
+                load = round(os.getloadavg()[0], 1)
+                told_of = {"rows": ROWS, "texts": TEXTS, "concurrency": CONCURRENCY, "query": SQL, "load_average": load}
+                given.out.write_text(json.dumps(kept | told_of | asdict(whole), indent=1) + "\n", "utf-8")
     return 0
 
 

@@ -29,21 +29,27 @@ class Tables:
         self.cluster = cluster
         self.remote = Remote(read_spark_url(cluster.url))
 
-    def source(self, tables: Mapping[str, pa.Table], comments: Mapping[tuple[str, str], str] | None = None) -> str:
+    def source(
+        self, tables: Mapping[str, pa.Table], comments: Mapping[tuple[str, str], str] | None = None, *, files: int = 1
+    ) -> str:
         """Return the address of a new schema that holds the tables."""
         schema = f"made_{next(_NUMBERS)}"
         self.remote.command(f"CREATE SCHEMA {schema}", "tests")
         for name, table in tables.items():
-            self.add(schema, name, table, comments or {})
+            self.add(schema, name, table, comments or {}, files)
         return f"{self.cluster.url};schema={schema}"
 
-    def add(self, schema: str, name: str, table: pa.Table, comments: Mapping[tuple[str, str], str]) -> None:
-        """Write a table's rows and name them."""
+    def add(
+        self, schema: str, name: str, table: pa.Table, comments: Mapping[tuple[str, str], str], files: int = 1
+    ) -> None:
+        """Write a table's rows into so many files and name them."""
         folder = self.cluster.folder / "tables" / schema / name
         folder.mkdir(parents=True)
         plain = [c.cast(pa.string()) if pa.types.is_dictionary(c.type) else c for c in table.columns]
         written = pa.Table.from_arrays(plain, names=table.column_names)
-        pq.write_table(written, folder / "part-0.parquet")
+        rows = -(-max(written.num_rows, 1) // files)
+        for number in range(files):
+            pq.write_table(written.slice(number * rows, rows), folder / f"part-{number}.parquet")
         columns = ", ".join(
             f"{named(field.name)} {spark_type(field.type)}"
             + (f" COMMENT {text(comments[name, field.name])}" if (name, field.name) in comments else "")
