@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -16,13 +17,15 @@ sys.path.append(str(Path(__file__).parents[1] / "databases"))
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A master, two workers and a Connect server; they alone know where Java is."""
     if shutil.which("java") is None:
         pytest.fail("no Java on the PATH for the cluster: apt-get install openjdk-17-jre-headless")
     with running(tmp_path_factory.mktemp("cluster")) as up:
         assert shutil.which("java") is None
         yield up
+        used = up.cpu_seconds() + sum(os.times()[:4])
+        request.config.get_terminal_writer().line(f" [{used:.0f} s of a processor, the cluster's included]")
 
 
 @pytest.fixture(scope="session")

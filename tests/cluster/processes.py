@@ -114,8 +114,8 @@ class Cluster:
         return [pid for pid, group, command in _running() if group in groups and "CoarseGrained" in command]
 
     def cpu_seconds(self) -> float:
-        """Return the processor's seconds that the workers have used, with all that they started and that still runs."""
-        groups = {process.pid for name, process in self.processes.items() if name.startswith("worker")}
+        """Return the seconds of a processor that all have used, with what they started and that still runs."""
+        groups = {process.pid for process in self.processes.values()}
         return sum(_cpu_seconds(pid) for pid, group, _ in _running() if group in groups)
 
     def stop(self) -> None:
