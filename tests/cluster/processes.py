@@ -180,11 +180,22 @@ def _java_apart() -> Iterator[None]:
 
 def spark_home() -> Path:
     """Return where Spark lies in the environment of the cluster; raises SystemExit where there is none."""
-    python = Path(os.environ.get("ALMANAQ_CLUSTER_PYTHON", "build/cluster/bin/python")).absolute()
-    found = sorted(python.parents[1].glob("lib/python*/site-packages/pyspark"))
-    if not found or not (found[0] / "jars").is_dir():
-        raise SystemExit(f"no Spark in {python.parents[1]}: run `make cluster-test`, which installs it there")
-    return found[0]
+    if not (found := _jars()):
+        raise SystemExit(f"no Spark in {_environment()}: run `make cluster-test`, which installs it there")
+    return found[0].parent
+
+
+def has_spark() -> bool:
+    """Tell whether Spark is in the environment of the cluster."""
+    return bool(_jars())
+
+
+def _jars() -> list[Path]:
+    return sorted(_environment().glob("lib/python*/site-packages/pyspark/jars"))
+
+
+def _environment() -> Path:
+    return Path(os.environ.get("ALMANAQ_CLUSTER_PYTHON", "build/cluster/bin/python")).absolute().parents[1]
 
 
 def _free_port() -> int:
