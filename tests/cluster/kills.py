@@ -37,7 +37,7 @@ SQL = (
     "SELECT city, count(*) AS n FROM told WHERE answer(body, 'is it calm?') = 'Yes' AND id % 3 = 0 "
     "GROUP BY city ORDER BY city"
 )
-ROWS, TEXTS, FILES = 6000, 240, 8
+ROWS, TEXTS, FILES = 6000, 250, 8  # texts that three does not divide: each is that of a candidate
 CONCURRENCY = 8
 LATENCY = 0.1
 _PATIENCE = 600
