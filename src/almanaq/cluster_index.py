@@ -1,7 +1,8 @@
 """`almanaq index --spark`: the tasks of a Spark cluster count and write the shards, this process commits them.
 
 The workers need almanaq in their Python, and the corpus and the index in folders that all processes share. Nothing
-here asks a model: no key is on the cluster. Two jobs run over the corpus, one row of its Parquet files a table.
+here asks a model, and embedders that need a key are refused: no key is on the cluster. Two jobs run over the corpus,
+one row of its Parquet files a table.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ from almanaq.corpus.dataset import ParquetCorpus, table_of_row
 from almanaq.corpus.serialize import parse_fields
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError, first_line
+from almanaq.models.model_names import open_embedder
+from almanaq.models.vector_store import VectorStore
+from almanaq.retrieval.precision import Precision
 from almanaq.retrieval.shards import Lengths, Shard, check_shards, commit, count_lengths, shard_of, write_shard
 from almanaq.retrieval.stored import Recipe, StoredIndex
 from almanaq.retrieval.writing import alone
 from almanaq.suql.databases.spark_driver import Remote, is_fault
 from almanaq.suql.databases.spark_url import read_spark_url
 
+KEYLESS = ("lexical", "static", "local")
 _TOLD = "told string"
 Batches = Iterator[pa.RecordBatch]
 
@@ -37,26 +42,36 @@ def index_on_cluster(
     url: str,
     shards: int,
     language: str | None = "english",
+    embedder: str = "",
+    vectors: Precision = Precision.FLOAT16,
     say: Callable[[str], None] = lambda _: None,
 ) -> StoredIndex:
     """Index a corpus of Parquet files by the tasks of a cluster, in so many shards.
 
+    Args:
+        embedder: one of KEYLESS, which the tasks open in their Python; "": words only.
+        vectors: in what its vectors are kept.
+
     Raises:
-        UsageError: the corpus is no dataset of Parquet files.
+        UsageError: the corpus is no dataset of Parquet files, or the embedder needs a key.
         SourceError: the cluster, or a task of it, fails; the index is then what it was.
     """
     if not isinstance(corpus, ParquetCorpus) or corpus.split is not None:
         raise UsageError("--spark takes a dataset folder of Parquet files, which the workers can read as well")
     folder = folder.absolute()
     check_shards(folder, shards)
-    recipe = Recipe(parse_fields(fields), language)
+    if embedder not in ("", *KEYLESS):
+        known = ", ".join(KEYLESS)
+        raise UsageError(f"--embedder {embedder} does not go with --spark, whose workers have no keys: one of {known}")
+    name = open_embedder(embedder).name if embedder else ""
+    recipe = Recipe(parse_fields(fields), language, name, vectors)
     remote = Remote(read_spark_url(url))
     files = [str(file.absolute()) for file in corpus.files]
     try:
         with alone(folder):
             lengths = _count(remote, files, recipe)
             say(f"{lengths.tables} tables counted")
-            written = _write(remote, files, folder, recipe, lengths.means(), shards)
+            written = _write(remote, files, folder, recipe, lengths.means(), shards, embedder)
             found = sum(shard.tables for shard in written)
             if found != lengths.tables:
                 raise SourceError(f"the corpus changed: {lengths.tables} tables were counted, {found} written")
@@ -74,7 +89,7 @@ def _count(remote: Remote, files: list[str], recipe: Recipe) -> Lengths:
     told = recipe.told()
 
     def count(batches: Batches) -> Batches:
-        found = count_lengths((table for batch in batches for table in _tables(batch)), _recipe(told))
+        found = count_lengths((table for batch in batches for table in _tables(batch)), Recipe.read(told))
         yield _row(asdict(found))
 
     total = Lengths({})
@@ -85,7 +100,13 @@ def _count(remote: Remote, files: list[str], recipe: Recipe) -> Lengths:
 
 
 def _write(
-    remote: Remote, files: list[str], folder: Path, recipe: Recipe, means: Mapping[str, float], shards: int
+    remote: Remote,
+    files: list[str],
+    folder: Path,
+    recipe: Recipe,
+    means: Mapping[str, float],
+    shards: int,
+    embedder: str,
 ) -> list[Shard]:
     told, where, build = recipe.told(), str(folder), uuid.uuid4().hex
 
@@ -94,8 +115,9 @@ def _write(
         for batch in batches:
             for table in _tables(batch):
                 held.setdefault(shard_of(table.id, shards), []).append(table)
+        store = VectorStore(None, open_embedder(embedder)) if embedder else None
         for number, tables in held.items():
-            made = write_shard(tables, number, Path(where), build, _recipe(told), means)
+            made = write_shard(tables, number, Path(where), build, Recipe.read(told), means, store)
             if made is not None:
                 yield _row(asdict(made))
 
@@ -120,10 +142,6 @@ def _tables(batch: pa.RecordBatch) -> Iterator[Any]:
     for row in batch.to_pylist():
         row.pop("_shard", None)
         yield table_of_row(row, Path("corpus.parquet"))
-
-
-def _recipe(told: Mapping[str, Any]) -> Recipe:
-    return Recipe(parse_fields(told["fields"]), told["language"])
 
 
 def _row(value: Mapping[str, Any]) -> pa.RecordBatch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -12,8 +13,13 @@ import pytest
 
 from almanaq.cluster_index import index_on_cluster
 from almanaq.corpus.dataset import DatasetFolder
-from almanaq.errors import AlmanaqError
+from almanaq.errors import AlmanaqError, UsageError
+from almanaq.models.model_names import open_embedder
+from almanaq.models.vector_store import VectorStore
+from almanaq.retrieval.precision import Precision
 from almanaq.retrieval.stored import build_index, open_index
+from almanaq.retrieval.stored_hybrid import StoredHybrid
+from almanaq.retrieval.stored_vectors import recall_of_codes
 
 from .processes import Cluster
 from .sharded import FIELDS, best, questions, same, write_corpus
@@ -34,6 +40,46 @@ def test_eight_shards_find_what_one_index_finds(cluster: Cluster, corpus: Path, 
     assert len(made.segments) == 8
     asked = questions(TABLES, 50)
     assert same(tmp_path / "one", tmp_path / "eight", asked) > len(asked) / 2
+
+
+def test_vectors_and_their_codes_are_made_on_the_cluster(cluster: Cluster, corpus: Path, tmp_path: Path) -> None:
+    tables, embedder = DatasetFolder(corpus).corpus(), open_embedder("lexical")
+    one = build_index(tables, tmp_path / "one", FIELDS.split(","), store=VectorStore(None, embedder))
+    made = index_on_cluster(
+        tables, tmp_path / "four", FIELDS, url=cluster.url, shards=4, embedder="lexical", vectors=Precision.INT8
+    )
+    assert recall_of_codes(made) > 0.95
+    asked = questions(TABLES, 20)
+    found = [[ranking[0].id for ranking in StoredHybrid(index, embedder).search(asked, 1)] for index in (one, made)]
+    assert sum(a == b for a, b in zip(*found, strict=True)) >= 19
+    with pytest.raises(UsageError, match="no keys"):
+        index_on_cluster(tables, tmp_path / "x", FIELDS, url=cluster.url, shards=4, embedder="openai:m")
+
+
+def test_a_worker_that_is_killed_while_it_writes_changes_nothing(
+    cluster: Cluster, corpus: Path, tmp_path: Path
+) -> None:
+    tables, out = DatasetFolder(corpus).corpus(), tmp_path / "worker"
+    build_index(tables, tmp_path / "one", FIELDS.split(","))
+    killed = []
+
+    def kill() -> None:
+        until = time.monotonic() + 240
+        while time.monotonic() < until and not list(out.glob(".writing-*")):
+            time.sleep(0.005)
+        killed.extend(cluster.executors()[:1])
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    made = index_on_cluster(tables, out, FIELDS, url=cluster.url, shards=8)
+    killing.join()
+    assert killed
+    assert len(made) == TABLES
+    assert len(list(out.glob("segment-*"))) == 8
+    assert not list(out.glob(".writing-*"))
+    same(tmp_path / "one", out, questions(TABLES, 20))
 
 
 def test_a_build_that_is_killed_leaves_no_visible_segment(cluster: Cluster, corpus: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from almanaq.models.vector_store import VectorStore
+    from almanaq.retrieval.stored import StoredIndex
 
 
 def register(app: typer.Typer) -> None:
@@ -46,6 +47,14 @@ def index(
             help="Keep a vector of each table too: static (quick), local, openai:MODEL, a path or a hub name.",
         ),
     ] = None,
+    vectors: Annotated[
+        str | None,
+        typer.Option(
+            "--vectors",
+            metavar="KIND",
+            help="Keep them in float16 (default) or float32; int8 and binary add codes, which are compared first.",
+        ),
+    ] = None,
     language: Annotated[
         str | None, typer.Option("--language", help="Stem words by its rules; default english; none: keep them whole.")
     ] = None,
@@ -61,21 +70,33 @@ def index(
     """Index the tables of a corpus on disk, for `almanaq find --index DIR`."""
     from almanaq.corpus.serialize import parse_fields
     from almanaq.models.vector_store import VectorStore, default_cache_folder
+    from almanaq.retrieval.precision import parse_precision
     from almanaq.retrieval.stored import build_index, open_index, update_index
 
-    if update and (fields, language) != (None, None):
-        raise UsageError("--fields and --language do not go with --update: they were chosen at the start")
+    if update and (fields, language, vectors) != (None, None, None):
+        raise UsageError("--fields, --language and --vectors do not go with --update: they were chosen at the start")
+    if vectors is not None and not embedder:
+        raise UsageError("--vectors says in what vectors are kept: name what makes them with --embedder")
+    precision = parse_precision(vectors or "float16")
     tables = read_tables(named_once(corpus, db, command="index"), allow_http=allow_http)
     if spark is not None:
-        if update or embedder:
-            raise UsageError("--spark writes an index of words anew: leave out --update and --embedder")
+        if update:
+            raise UsageError("--spark writes an index anew: leave out --update")
         from almanaq.cluster_index import index_on_cluster
 
         stemmed = None if language == "none" else language or "english"
         made = index_on_cluster(
-            tables, out, fields or DEFAULT_FIELDS, url=spark, shards=shards, language=stemmed, say=say
+            tables,
+            out,
+            fields or DEFAULT_FIELDS,
+            url=spark,
+            shards=shards,
+            language=stemmed,
+            embedder=embedder or "",
+            vectors=precision,
+            say=say,
         )
-        say(f"{len(made)} tables indexed in {out}, in {len(made.segments)} shards")
+        say(f"{len(made)} tables indexed in {out}, in {len(made.segments)} shards{_told_of_codes(made)}")
         return
     if update:
         named = open_index(out).recipe.embedder
@@ -87,9 +108,9 @@ def index(
         chosen = parse_fields(DEFAULT_FIELDS if fields is None else fields)
         stemmed = None if language == "none" else language or "english"
         store = vector_store(embedder or "")
-        made = build_index(tables, out, chosen, _progress(), language=stemmed, store=store)
+        made = build_index(tables, out, chosen, _progress(), language=stemmed, store=store, vectors=precision)
         warn_of_source(getattr(tables, "faults", ()))
-        say(f"{len(made)} tables indexed in {out}")
+        say(f"{len(made)} tables indexed in {out}{_told_of_codes(made)}")
         return
     warn_of_source(getattr(tables, "faults", ()))
     told = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
@@ -101,6 +122,16 @@ def vector_store(embedder: str) -> VectorStore | None:
     from almanaq.models.vector_store import VectorStore, default_cache_folder
 
     return VectorStore(default_cache_folder(), embedder_opener(embedder)()) if embedder else None
+
+
+def _told_of_codes(made: StoredIndex) -> str:
+    """Return what the codes of vectors find of what the vectors themselves do, where there are codes."""
+    from almanaq.retrieval.stored_vectors import recall_of_codes
+
+    if made.recipe.vectors.code_type is None:
+        return ""
+    found = recall_of_codes(made)
+    return f"; {made.recipe.vectors} codes find {found:.1%} of the ten nearest of 100 tables, vectors all of them"
 
 
 def _progress() -> Callable[[int, int], None] | None:

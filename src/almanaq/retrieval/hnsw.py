@@ -1,5 +1,7 @@
 """Vectors in a navigable graph (HNSW) instead of an exact scan: quicker in large corpora, and a little less sure.
 
+Rows of small numbers are scanned here as well.
+
 Malkov, Yashunin: "Efficient and robust approximate nearest neighbor search using HNSW graphs", 2018. The only module
 that imports usearch.
 """
@@ -8,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import MissingExtraError
@@ -79,3 +82,20 @@ def graph_index(ids: Sequence[TableId], vectors: Vectors, store: VectorStore) ->
     )
     graph.add(np.arange(len(vectors), dtype=np.uint64), vectors, threads=1)
     return GraphIndex(ids, graph, store)
+
+
+def nearest_rows(
+    rows: NDArray[Any], row: NDArray[Any], count: int, metric: Literal["cos", "hamming"]
+) -> NDArray[np.intp]:
+    """Return the numbers of the rows of bytes that are nearest to one, all of them compared.
+
+    Raises:
+        MissingExtraError: the extra `hnsw` is not installed.
+    """
+    try:
+        from usearch.index import MetricKind, search
+    except ImportError as problem:
+        raise MissingExtraError("usearch", "hnsw", "an index with codes of vectors") from problem
+    kind = MetricKind.Cos if metric == "cos" else MetricKind.Hamming
+    found = search(rows, row[None], count, kind, exact=True, threads=1)
+    return np.ravel(found.keys).astype(np.intp)

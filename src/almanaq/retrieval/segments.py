@@ -6,7 +6,7 @@ Files: `terms.npy` hashes of terms, sorted; `starts.npy`, `tables.npy`, `weights
 the sums of their weights and of the squares; `names.jsonl` with `offsets.npy` the tables' ids, titles and columns;
 `tokens.npy` with `streams.npy` their streams, in which a term's number is its place in `terms.npy`; `digests.npy` the
 hashes of their contents; `texts.bin` with `blocks.npy` what was indexed of them (`kept_texts.py`); `vectors.npy` their
-vectors in half precision, where the index has any.
+vectors, and `codes.npy` what these are first compared in (`precision.py`), where the index has any.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from almanaq.retrieval.aspects import main_text
 from almanaq.retrieval.bm25 import BM25Options, PostingsWriter
 from almanaq.retrieval.checked import Checked, read_sums, write_sums
 from almanaq.retrieval.kept_texts import TextPacker, unpacked
+from almanaq.retrieval.precision import Precision
 from almanaq.retrieval.pruning import Part
 from almanaq.retrieval.streams import LOWEST_MARK, StreamWriter
 from almanaq.text.index_terms import Analyzer
@@ -86,7 +87,8 @@ class Segment:
     blocks: Checked[np.int64]
     names: Checked[np.uint8]
     texts: Checked[np.uint8]
-    vectors: Checked[np.float16] | None = None
+    vectors: Checked[Any] | None = None
+    codes: Checked[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.digests)
@@ -141,6 +143,7 @@ class SegmentWriter:
     Args:
         means: mean lengths of fields that tables are measured against; None takes those of these tables.
         store: gives the vectors of tables; None: the segment has none.
+        precision: in what they are kept.
     """
 
     def __init__(
@@ -149,13 +152,15 @@ class SegmentWriter:
         options: BM25Options,
         means: Mapping[str, float] | None = None,
         store: VectorStore | None = None,
+        precision: Precision = Precision.FLOAT16,
     ) -> None:
         self.fields = tuple(fields)
         self.options = options
         self.means = means
         self.store = store
+        self.precision = precision
         self._texts: list[str] = []
-        self._vectors: list[NDArray[np.float16]] = []
+        self._vectors: list[NDArray[Any]] = []
         self._postings = PostingsWriter(fields, Analyzer(options.language))
         self._streams = StreamWriter(fields, self._postings.analyzer, self._postings.terms)
         self._kept = TextPacker(fields)
@@ -180,7 +185,7 @@ class SegmentWriter:
 
     def _embed(self) -> None:
         if self._texts and self.store is not None:
-            self._vectors.append(self.store.vectors(self._texts).astype(np.float16))
+            self._vectors.append(self.store.vectors(self._texts).astype(self.precision.dtype))
             self._texts = []
 
     def write(self, folder: Path) -> tuple[Mapping[str, float], str]:
@@ -208,6 +213,8 @@ class SegmentWriter:
         }
         if self._vectors:
             arrays["vectors"] = np.concatenate(self._vectors)
+            if self.precision.code_type is not None:
+                arrays["codes"] = np.concatenate([self.precision.codes(each) for each in self._vectors])
         for name, values in arrays.items():
             with (folder / f"{name}.npy").open("wb") as file:
                 np.save(file, values)
@@ -219,8 +226,8 @@ class SegmentWriter:
         return means, write_sums(folder)
 
 
-def open_segment(folder: Path, sums: str) -> Segment:
-    """Map the files of a segment; `sums` is the hash of their checksums.
+def open_segment(folder: Path, sums: str, precision: Precision = Precision.FLOAT16) -> Segment:
+    """Map the files of a segment; `sums` is the hash of their checksums, `precision` that of its vectors.
 
     Raises:
         OSError, ValueError, SourceError: a file is missing or broken.
@@ -229,7 +236,9 @@ def open_segment(folder: Path, sums: str) -> Segment:
     mapped = {n: told.open(folder / f"{n}.npy", kind, width=width) for n, (kind, width) in _ARRAYS.items()}
     mapped |= {"names": told.open(folder / "names.jsonl", np.uint8), "texts": told.open(folder / "texts.bin", np.uint8)}
     if "vectors.npy" in told.sizes:
-        mapped["vectors"] = told.open(folder / "vectors.npy", np.float16, rows=True)
+        mapped["vectors"] = told.open(folder / "vectors.npy", precision.dtype, rows=True)
+        if precision.code_type is not None:
+            mapped["codes"] = told.open(folder / "codes.npy", precision.code_type, rows=True)
     segment = Segment(folder, **mapped)
     _check_lengths(segment)
     segment.tables.bounded(0, len(segment) - 1)
@@ -253,6 +262,7 @@ def _check_lengths(segment: Segment) -> None:
         "places of names": (len(segment.offsets), tables + 1),
         "places of streams": (len(segment.streams), tables + 1),
         "vectors": (tables if segment.vectors is None else len(segment.vectors), tables),
+        "codes": (tables if segment.codes is None else len(segment.codes), tables),
     }
     for what, (found, expected) in lengths.items():
         if found != expected:

@@ -20,6 +20,7 @@ import numpy as np
 from almanaq.corpus.serialize import field_text
 from almanaq.corpus.table import Table, TableId
 from almanaq.errors import SourceError
+from almanaq.models.vector_store import VectorStore
 from almanaq.retrieval.manifest import NamedSegment, check_folder, write_manifest
 from almanaq.retrieval.segments import SegmentWriter
 from almanaq.retrieval.stored import Recipe, StoredIndex, open_index
@@ -77,14 +78,23 @@ def count_lengths(tables: Iterable[Table], recipe: Recipe) -> Lengths:
 
 
 def write_shard(
-    tables: Iterable[Table], number: int, folder: Path, build: str, recipe: Recipe, means: Mapping[str, float]
+    tables: Iterable[Table],
+    number: int,
+    folder: Path,
+    build: str,
+    recipe: Recipe,
+    means: Mapping[str, float],
+    store: VectorStore | None = None,
 ) -> Shard | None:
     """Write the tables of one shard as a segment of a build; None where there are none.
+
+    Args:
+        store: gives the vectors of tables, where the recipe names an embedder.
 
     Raises:
         SourceError: a table's id is repeated.
     """
-    writer = SegmentWriter(recipe.fields, recipe.options, means)
+    writer = SegmentWriter(recipe.fields, recipe.options, means, store, recipe.vectors)
     seen: set[TableId] = set()
     for table in sorted(tables, key=lambda table: (table.id.database, table.id.table)):
         if table.id in seen:

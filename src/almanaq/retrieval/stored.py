@@ -31,6 +31,7 @@ from almanaq.retrieval.manifest import (
     tidy,
     write_manifest,
 )
+from almanaq.retrieval.precision import Precision
 from almanaq.retrieval.protocols import Hit, Ranking
 from almanaq.retrieval.pruning import Term, best_tables
 from almanaq.retrieval.ranking import check_k
@@ -62,11 +63,13 @@ class Recipe:
     Attributes:
         language: the words are stemmed by its rules; None: kept whole.
         embedder: whose vectors the index holds; "" where it holds none.
+        vectors: in what they are kept.
     """
 
     fields: tuple[Field, ...]
     language: str | None = "english"
     embedder: str = ""
+    vectors: Precision = Precision.FLOAT16
 
     @property
     def options(self) -> BM25Options:
@@ -75,7 +78,16 @@ class Recipe:
 
     def told(self) -> dict[str, Any]:
         """Return it as a manifest holds it."""
-        return {"fields": list(map(str, self.fields)), "language": self.language, "embedder": self.embedder}
+        told = {"fields": list(map(str, self.fields)), "language": self.language, "embedder": self.embedder}
+        return told | ({"vectors": str(self.vectors)} if self.vectors is not Precision.FLOAT16 else {})
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> Recipe:
+        """Return what a manifest holds. Raises ValueError, KeyError, TypeError or UsageError where that is none."""
+        if not isinstance(told["embedder"], str):
+            raise ValueError("its embedder has no name")
+        precision = Precision(told.get("vectors", Precision.FLOAT16))
+        return cls(parse_fields(told["fields"]), told["language"], told["embedder"], precision)
 
 
 @dataclass(frozen=True)
@@ -166,12 +178,14 @@ def build_index(
     *,
     language: str | None = "english",
     store: VectorStore | None = None,
+    vectors: Precision = Precision.FLOAT16,
 ) -> StoredIndex:
     """Index a corpus into a folder, in place of the index that it holds.
 
     Args:
         language: the words are stemmed by its rules; None keeps them whole.
         store: gives a vector for each table; None: words only.
+        vectors: in what they are kept.
 
     Raises:
         UsageError: an unknown field or language.
@@ -179,7 +193,7 @@ def build_index(
         ModelError: the embedder fails.
     """
     check_folder(folder)
-    recipe = Recipe(parse_fields(fields), language, store.embedder.name if store else "")
+    recipe = Recipe(parse_fields(fields), language, store.embedder.name if store else "", vectors)
     with alone(folder):
         return _build(corpus, folder, recipe, progress, store)
 
@@ -187,7 +201,7 @@ def build_index(
 def _build(
     corpus: Corpus, folder: Path, recipe: Recipe, progress: Progress | None, store: VectorStore | None
 ) -> StoredIndex:
-    writer = SegmentWriter(recipe.fields, recipe.options, store=store)
+    writer = SegmentWriter(recipe.fields, recipe.options, store=store, precision=recipe.vectors)
     databases = set[str]()
     for number, table in enumerate(distinct(corpus), 1):
         writer.add(table)
@@ -225,7 +239,7 @@ def _update(
             f"the index {folder} holds vectors of {recipe.embedder or 'no embedder'!r}: update it with that"
         )
     known = _known(index)
-    writer = SegmentWriter(recipe.fields, recipe.options, index.means, store)
+    writer = SegmentWriter(recipe.fields, recipe.options, index.means, store, recipe.vectors)
     added, seen = 0, set[TableId]()
     stale: list[tuple[int, int]] = []
     for number, table in enumerate(distinct(corpus), 1):
@@ -277,11 +291,12 @@ def open_index(folder: Path) -> StoredIndex:
 
 
 def _opened(folder: Path, told: Mapping[str, Any]) -> StoredIndex:
-    segments = [open_segment(folder / segment_name(entry["name"]), str(entry["sums"])) for entry in told["segments"]]
+    recipe, means = Recipe.read(told), dict(told["means"])
+    segments = [
+        open_segment(folder / segment_name(entry["name"]), str(entry["sums"]), recipe.vectors)
+        for entry in told["segments"]
+    ]
     dead = [_dead(entry["dead"], len(segment)) for entry, segment in zip(told["segments"], segments, strict=True)]
-    if not isinstance(told["embedder"], str):
-        raise ValueError("its embedder has no name")
-    recipe, means = Recipe(parse_fields(told["fields"]), told["language"], told["embedder"]), dict(told["means"])
     several = bool(told["several"])
     if recipe.embedder and any(segment.vectors is None for segment in segments):
         raise ValueError("a segment lacks its vectors")

@@ -2,7 +2,8 @@
 
 Both scores are taken in standard deviations above their means and summed. Neither needs a score of every
 table: the mean and spread of the words' scores follow from sums that the index holds, those of the cosines from a
-sample. Up to EXACT tables all cosines are computed, above it those of the best by words.
+sample. Up to EXACT tables all cosines are computed, above it those of the best by words, and of the nearest by codes
+where the index has these.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from almanaq.retrieval.pruning import Term, best_tables, score_tables
 from almanaq.retrieval.ranking import Scores, check_k, top_k
 from almanaq.retrieval.segments import Named
 from almanaq.retrieval.stored import StoredIndex
+from almanaq.retrieval.stored_vectors import StoredVectors
 
 EXACT = 200_000
 """Tables up to which a question is compared with every vector: a fifth of a gigabyte of memory, some 20 ms."""
@@ -28,7 +30,6 @@ EXACT = 200_000
 CANDIDATES = 300
 """Tables that the words propose, up to EXACT the vectors too; above it each costs a look into the disk's cache."""
 _SAMPLE = 2_048
-_CHUNK = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +84,17 @@ class StoredHybrid:
         """
         terms = self.index.terms(question)
         places, _ = best_tables(terms, self.index.size, max(k, CANDIDATES), self.index.gone())
-        if self.index.size <= self.exact or not len(places):
-            cosines = self._all(vector)
+        if self._vectors.coded:
+            places = np.union1d(places, self._vectors.nearest(vector, max(k, CANDIDATES)))
+            cosines = self._vectors.at(places) @ vector
+        elif self.index.size <= self.exact or not len(places):
+            cosines = self._vectors.cosines(vector)
             cosines[self.index.gone()] = -np.inf
             places = np.union1d(places, top_k(cosines, max(k, CANDIDATES)))
             cosines = cosines[places]
         else:
             places = np.sort(places)
-            cosines = self._gathered(places) @ vector
+            cosines = self._vectors.at(places) @ vector
         sample = self._sample @ vector
         dense = (cosines - sample.mean()) / max(float(sample.std()), 1e-6)
         return Candidates(places, standardized_words(terms, places, self.index.size), dense, cosines)
@@ -99,28 +103,11 @@ class StoredHybrid:
     def _sample(self) -> Vectors:
         """The vectors of some tables, spread over all: what cosines are measured against."""
         step = max(1, self.index.size // _SAMPLE)
-        return self._gathered(np.arange(0, self.index.size, step))
+        return self._vectors.at(np.arange(0, self.index.size, step))
 
     @cached_property
-    def _matrix(self) -> Vectors:
-        return self._gathered(np.arange(self.index.size))
-
-    def _all(self, vector: Vectors) -> Scores:
-        """Return the cosine of every table; above `exact` piece by piece, so that memory stays small."""
-        if self.index.size <= self.exact:
-            cosines: Scores = self._matrix @ vector
-            return cosines
-        starts = range(0, self.index.size, _CHUNK)
-        every = np.arange(self.index.size)
-        return np.concatenate([self._gathered(every[start : start + _CHUNK]) @ vector for start in starts])
-
-    def _gathered(self, places: NDArray[np.intp]) -> Vectors:
-        """Return the vectors at some places, given in order, in single precision."""
-        cuts = np.searchsorted(places, self.index.bases()[1:])
-        parts = zip(np.split(places, cuts), self.index.bases(), self.index.segments, strict=True)
-        return np.concatenate([s.vectors.at(part - base) for part, base, s in parts if s.vectors is not None]).astype(
-            np.float32
-        )
+    def _vectors(self) -> StoredVectors:
+        return StoredVectors(self.index, self.exact)
 
 
 def standardized_words(terms: Sequence[Term], places: NDArray[np.intp], size: int) -> Scores:

@@ -1,0 +1,63 @@
+"""In how many bits the vectors of an index are kept, and codes: small copies that all tables are first compared in.
+
+An int8 code holds each component in one byte, in units of the vector's largest; a binary one holds its sign in one bit.
+The nearest by their codes are compared again by the vectors themselves, which are kept in half precision.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from almanaq.errors import UsageError
+from almanaq.models.vector_store import Vectors
+from almanaq.retrieval.hnsw import nearest_rows
+
+_LEAST = 1e-12
+
+
+class Precision(StrEnum):
+    """In what the vectors of tables are kept."""
+
+    FLOAT16 = "float16"
+    FLOAT32 = "float32"
+    INT8 = "int8"
+    BINARY = "binary"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the vectors themselves."""
+        return np.dtype(np.float32 if self is Precision.FLOAT32 else np.float16)
+
+    @property
+    def code_type(self) -> np.dtype[Any] | None:
+        """The type of what a code consists of; None: there are no codes."""
+        return {Precision.INT8: np.dtype(np.int8), Precision.BINARY: np.dtype(np.uint8)}.get(self)
+
+    def codes(self, vectors: Vectors) -> NDArray[Any]:
+        """Return the codes of vectors."""
+        if self is Precision.BINARY:
+            return np.packbits(vectors > 0, axis=1)
+        largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True), _LEAST)
+        return np.rint(vectors * (127 / largest)).astype(np.int8)
+
+    def nearest(self, codes: NDArray[Any], vector: Vectors, count: int) -> NDArray[np.intp]:
+        """Return the numbers of the vectors whose codes are nearest to that of one.
+
+        Raises:
+            MissingExtraError: the extra `hnsw` is not installed.
+        """
+        metric = "hamming" if self is Precision.BINARY else "cos"
+        return nearest_rows(codes, self.codes(vector[None])[0], count, metric)
+
+
+def parse_precision(name: str) -> Precision:
+    """Return the precision of a name. Raises UsageError for an unknown one."""
+    try:
+        return Precision(name)
+    except ValueError:
+        known = ", ".join(Precision)
+        raise UsageError(f"no vectors in {name!r}: choose one of {known}") from None
