@@ -1,6 +1,7 @@
 """Processes of the cluster, and the client, killed at random moments: right rows or an error with a name, never a part.
 
-ALMANAQ_CLUSTER_KILLS says how often each is killed; `tests/cluster/kills.json` is the record of ten times.
+ALMANAQ_CLUSTER_KILLS says how often each is killed. `tests/cluster/kills.json` is the record of ten times, and of kills
+of a worker as well, with which its executor goes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import os
 
 import pytest
 
-from .kills import CONCURRENCY, KINDS, TEXTS, Undisturbed, moments, undisturbed
+from .kills import CONCURRENCY, TEXTS, Undisturbed, moments, undisturbed
 from .processes import Cluster
 
 KILLS = int(os.environ.get("ALMANAQ_CLUSTER_KILLS", "1"))
@@ -20,7 +21,7 @@ def whole(cluster: Cluster) -> Undisturbed:
     return undisturbed(cluster)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["executor", "client", "connect"])
 def test_right_rows_or_an_error_with_a_name(cluster: Cluster, whole: Undisturbed, kind: str) -> None:
     found = moments(cluster, kind, KILLS, whole=whole)
     assert len(found) == KILLS

@@ -83,8 +83,11 @@ class Cluster:
         self._run(f"worker{number}", "spark-class", kind, *sizes, *place, f"spark://127.0.0.1:{self.ports['master']}")
 
     def start_connect(self) -> None:
-        """Start the Connect server and wait until it listens."""
-        port = self.ports.setdefault("connect", _free_port())
+        """Start the Connect server on a port of its own and wait until it listens.
+
+        A client waits longer and longer before it tries again what was not there: a new server has another port.
+        """
+        port = self.ports["connect"] = _free_port()
         settings = _SETTINGS | {
             "spark.connect.grpc.binding.port": str(port),
             "spark.connect.grpc.binding.address": "127.0.0.1",

@@ -93,7 +93,8 @@ def nearest_rows(
         MissingExtraError: the extra `hnsw` is not installed.
     """
     try:
-        from usearch.index import MetricKind, search
+        from usearch.compiled import MetricKind
+        from usearch.index import search
     except ImportError as problem:
         raise MissingExtraError("usearch", "hnsw", "an index with codes of vectors") from problem
     kind = MetricKind.Cos if metric == "cos" else MetricKind.Hamming

@@ -37,12 +37,18 @@ class Precision(StrEnum):
         """The type of what a code consists of; None: there are no codes."""
         return {Precision.INT8: np.dtype(np.int8), Precision.BINARY: np.dtype(np.uint8)}.get(self)
 
+    @property
+    def spare(self) -> int:
+        """How many times as many tables are compared again as are wanted: a sign says little."""
+        return 4 if self is Precision.BINARY else 1
+
     def codes(self, vectors: Vectors) -> NDArray[Any]:
         """Return the codes of vectors."""
         if self is Precision.BINARY:
             return np.packbits(vectors > 0, axis=1)
         largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True), _LEAST)
-        return np.rint(vectors * (127 / largest)).astype(np.int8)
+        codes: NDArray[np.int8] = np.rint(vectors * (127 / largest)).astype(np.int8)
+        return codes
 
     def nearest(self, codes: NDArray[Any], vector: Vectors, count: int) -> NDArray[np.intp]:
         """Return the numbers of the vectors whose codes are nearest to that of one.
@@ -50,8 +56,8 @@ class Precision(StrEnum):
         Raises:
             MissingExtraError: the extra `hnsw` is not installed.
         """
-        metric = "hamming" if self is Precision.BINARY else "cos"
-        return nearest_rows(codes, self.codes(vector[None])[0], count, metric)
+        code = self.codes(vector[None])[0]
+        return nearest_rows(codes, code, count, "hamming" if self is Precision.BINARY else "cos")
 
 
 def parse_precision(name: str) -> Precision:

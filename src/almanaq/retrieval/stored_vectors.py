@@ -56,11 +56,11 @@ class StoredVectors:
 
     def nearest(self, vector: Vectors, count: int) -> NDArray[np.intp]:
         """Return the places, in order, of so many tables that are nearest by codes and then by vectors."""
-        found = []
+        precision, found = self.index.recipe.vectors, []
         for base, segment in zip(self.index.bases(), self.index.segments, strict=True):
             if segment.codes is not None:
                 codes = segment.codes.all()
-                found.append(base + self.index.recipe.vectors.nearest(codes, vector, min(count, len(codes))))
+                found.append(base + precision.nearest(codes, vector, min(count * precision.spare, len(codes))))
         places = np.setdiff1d(np.concatenate(found), self.index.gone())
         return np.sort(places[top_k(self.at(places) @ vector, count)])
 
