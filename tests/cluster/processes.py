@@ -116,9 +116,9 @@ class Cluster:
         groups = {process.pid for name, process in self.processes.items() if name.startswith("worker")}
         return [pid for pid, group, command in _running() if group in groups and "CoarseGrained" in command]
 
-    def cpu_seconds(self) -> float:
-        """Return the seconds of a processor that all have used, with what they started and that still runs."""
-        groups = {process.pid for process in self.processes.values()}
+    def cpu_seconds(self, kind: str = "") -> float:
+        """Return the seconds of a processor that one kind, or all, have used, with what they started and still runs."""
+        groups = {process.pid for name, process in self.processes.items() if name.startswith(kind)}
         return sum(_cpu_seconds(pid) for pid, group, _ in _running() if group in groups)
 
     def stop(self) -> None:
