@@ -15,6 +15,7 @@ import io
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -30,6 +31,20 @@ from tables import MARKED
 ROOT = Path(__file__).parents[1]
 CHEAP = ("none", "random", "oracle", "bm25", "target-bm25", "target-bm25-notitle", "target-tfidf-notitle")
 _TIMES = re.compile(r"seconds|bytes|latency|calls|tokens|money")
+NOT_PRINTED = {
+    "experiments/published.json": "figures of others",
+    "benchmarks/gold/results.json": "a check of gold SQL, which no page prints",
+    **{
+        f"experiments/scripted/{name}.json": "runs against a scripted server, which tests read"
+        for name in ("bird", "fetaqa", "ottqa", "spider", "tabfact")
+    },
+}
+"""Committed results that no page prints, and what they are."""
+_MADE_ELSEWHERE = {
+    "experiments/alike/spider.json": "python benchmarks/retrieval/alike.py DATA_DIR/spider --out experiments/alike/spider.json",
+    "experiments/calls/agreement-replies.json": "python experiments/calls/agreement.py --pairs 126",
+}
+_KEPT = re.compile(r"(benchmarks|experiments|tests/(cluster|laws|security))/.*\.json")
 _SAME = 2e-6  # records have six digits
 
 
@@ -63,13 +78,33 @@ class Record:
 
 
 def records() -> list[Record]:
-    """Return every committed record that a measured table prints."""
+    """Return every committed record that a page prints: in a measured table, or in its text."""
     printed: dict[str, list[str]] = {}
     where = dict(_places())
     for name, read in _read_by_tables():
         for path in read:
             printed.setdefault(path, []).append(f"{where.get(name, 'nowhere')}#{name}")
+    for path in committed():
+        if path not in printed and path not in NOT_PRINTED:
+            printed[path] = list(_pages_that_name(path))
     return [Record(path, command_of(path), tuple(pages)) for path, pages in sorted(printed.items())]
+
+
+def committed() -> list[str]:
+    """Return the results that are kept in the repository."""
+    told = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    files = told.stdout.split() or [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.json")]
+    return [file for file in files if _KEPT.fullmatch(file)]
+
+
+def _pages_that_name(path: str) -> Iterator[str]:
+    """Yield the pages whose text names a record, its folder or the script there, or a script by itself."""
+    file = Path(path)
+    folder = (file.parent.parent if file.parent.name == "results" else file.parent).as_posix()
+    named = re.compile(rf"({re.escape(folder)}|{re.escape(folder.replace('/', '.'))})\b|`{re.escape(file.stem)}\.py`")
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        if page.name != "architecture.md" and named.search(page.read_text(encoding="utf-8")):
+            yield page.relative_to(ROOT).as_posix()
 
 
 def command_of(path: str) -> str:
@@ -82,7 +117,8 @@ def command_of(path: str) -> str:
     if isinstance(told, str):
         return told
     if isinstance(content, dict) and "script" in content and isinstance(content["script"], str):
-        return f"python {content['script']}" if content["script"].endswith(".py") else content["script"]
+        told = content["script"].removeprefix("python ")
+        return f"python {told}" if told.split()[0].endswith(".py") else content["script"]
     beside = file.with_suffix(".py")
     for script in (
         beside,
@@ -94,6 +130,8 @@ def command_of(path: str) -> str:
         if script.exists():
             name = script.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
             return f"python -m {name.removesuffix('.__main__')}"
+    if path in _MADE_ELSEWHERE:
+        return _MADE_ELSEWHERE[path]
     first = re.sub(r"_(first.*|unseen|before|words_only|notes|first_lexicon)$", "", file.stem)
     beside = file.with_name(f"{first}.py")
     if beside.exists():
@@ -147,8 +185,9 @@ def page() -> str:
     """Return the page of the site: what it is about, and the table."""
     told = (
         "# Published numbers\n\n"
-        "Every measured table of these pages is written from records that are kept in the repository. This is the "
-        "list: where a record is printed, and the command that makes it again. `make figures` runs the cheap ones and "
+        "What these pages say was measured comes from records that are kept in the repository. This is the list: the "
+        "page, and the table of it that is written from the record (without one, the page's text gives its figures), "
+        "and the command that makes it again. `make figures` runs the cheap ones and "
         "says whether they agree with their record, within its interval; `make figures FIGURES=--all` runs all "
         "whose data you have.\n\n"
     )

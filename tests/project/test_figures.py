@@ -28,6 +28,14 @@ def test_every_record_that_is_printed_says_how_it_is_made(figures, root) -> None
     assert {each.path for each in listed} <= set(known)
 
 
+def test_every_committed_result_is_printed_or_says_why_it_is_not(figures) -> None:
+    listed = {each.path: each for each in figures.records()}
+    kept = figures.committed()
+    assert len(kept) > 150
+    assert set(kept) - set(listed) == set(figures.NOT_PRINTED)
+    assert [path for path, each in listed.items() if not each.pages] == []
+
+
 def test_a_rerun_outside_of_the_interval_disagrees(figures) -> None:
     kept = {"metrics": {"recall@1": 0.5, "f1": 0.25, "index_seconds": 3.0}, "intervals": {"recall@1": [0.4, 0.6]}}
     same = {"metrics": {"recall@1": 0.59, "f1": 0.25, "index_seconds": 9.0}}
