@@ -21,6 +21,12 @@ holds. `make figures` says whether a re-run agrees. The commit is the one that l
 are named by the first digits of their SHA-256. To add a row, see [the benchmark](../benchmark.md).
 
 """
+UNKNOWN = "not recorded"
+OLD = """Of {unknown} of the {every} records it is not known on which machine they were made: they are older than the
+column, and it cannot be found out any more. Records that are made now say it. No measure on this page is a time. On
+another processor, vectors may differ in the third digit, and with them a figure of a retriever that uses them.
+
+"""
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,9 @@ def page() -> str:
     tables: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows():
         tables.setdefault(row.place, []).append(row)
-    text = HEAD
+    every = [row for found in tables.values() for row in found]
+    unknown = sum(row.cells[4] == UNKNOWN for row in every)
+    text = HEAD + (OLD.format(unknown=unknown, every=len(every)) if unknown else "")
     for place, found in sorted(tables.items()):
         text += f"## {place[0]}: {place[1]}, {place[2]}\n\n"
         text += "| system | measure | 95 % interval | questions | made with | machine | data | commit | record |\n"
@@ -74,7 +82,7 @@ def _row(file: Path, record: dict[str, Any], result: dict[str, Any], commits: di
         f"{low:.3f} to {high:.3f}" if low is not None else "",
         f"{result['queries']:,}",
         ", ".join(f"{each} {versions[each]}" for each in ("almanaq", "python", "numpy") if each in versions),
-        str(record.get("machine") or "not recorded"),
+        str(record.get("machine") or UNKNOWN),
         data,
         commits.get(path, ""),
         f"`{path}`",
