@@ -35,14 +35,15 @@ check: $(VENV)/.installed-test ## style, types, layers, import time, generated f
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest tests/project -m "not slow"
+	$(BIN)/python -m pytest tests/project -m "not slow and not nightly"
 
 .PHONY: test
-test: $(VENV)/.installed-test ## all tests: under ten minutes
+test: $(VENV)/.installed-test ## the tests, with a sample of those that are many of a kind: under eight minutes
 	$(BIN)/python -m pytest --numprocesses $(JOBS) $(TESTS)
 
 .PHONY: nightly
-nightly: $(VENV)/.installed-test ## install into a bare environment; other people's MCP clients; compare 20,000 generated queries with the database itself, and make 20,000 attacks: about an hour
+nightly: $(VENV)/.installed-test ## the tests that `make test` samples; install into a bare environment; other people's MCP clients; compare 20,000 generated queries with the database itself, and make 20,000 attacks: about an hour
+	$(BIN)/python -m pytest --numprocesses $(JOBS) -m nightly
 	$(BIN)/python -m pytest -s --allow-hosts='*' tests/install/bare_environment.py tests/install/fresh_machine.py
 	$(BIN)/python -m pytest --allow-hosts='*' tests/mcp_server/other_clients.py tests/install/contrib_plugins.py tests/install/notebooks_from_wheel.py tests/install/distribution.py tests/install/documentation.py
 	$(BIN)/python scripts/site.py

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterator
 
 import pytest
@@ -35,6 +36,20 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["ALMANAQ_LOCAL_SERVERS"] = "none"
     os.environ.pop("ALMANAQ_CACHE", None)
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the cases of a test with `sampled` to `make nightly`, but for every n-th and at least one."""
+    sampled: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled") is not None:
+            sampled.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in sampled.values():
+        cases.sort(key=lambda case: zlib.crc32(case.nodeid.encode()))
+        every = cases[0].get_closest_marker("sampled").args[0]  # type: ignore[union-attr]
+        for case in cases[-(-len(cases) // every) :]:
+            case.add_marker("nightly")
 
 
 @pytest.fixture(scope="session")

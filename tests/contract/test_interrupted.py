@@ -16,6 +16,7 @@ QUERY = "SELECT id FROM texts WHERE answer(body, 'is it short?') = 'Yes'"
 ANSWERED = 6
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("query", [QUERY, f"{QUERY} LIMIT 15", f"SELECT count(*) FROM ({QUERY}) AS q"])
 def test_rows_that_are_sure_are_printed(environment, tmp_path, query) -> None:
     (tmp_path / "texts.csv").write_text("id,body\n" + "".join(f'{i},"Some words of text {i}."\n' for i in range(30)))
@@ -89,6 +90,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.nightly
 def test_a_similarity_join_ends_at_once_and_leaves_nothing(environment, tmp_path) -> None:
     """It is interrupted while its pairs are looked for, which by itself would take sixteen seconds."""
     words = ["soup", "bread", "rice", "fish", "tea", "salt", "plum", "leek", "beans", "corn"]

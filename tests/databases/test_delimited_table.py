@@ -54,7 +54,7 @@ def reader(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.lists(columns(), min_size=6, max_size=6))
 def test_a_file_reads_as_if_every_cell_were_read_by_our_readers(
     tmp_path_factory: pytest.TempPathFactory, drawn: list[list[str]]

@@ -7,7 +7,7 @@ import pytest
 from engines import PostgresServer
 from laws.check import cases, check, connect_exactly
 
-QUERIES = 20
+QUERIES = 10
 
 
 @pytest.mark.slow

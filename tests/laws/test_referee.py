@@ -91,11 +91,13 @@ def joins_inner(tree: exp.Query) -> exp.Query:
     return tree
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_an_engine_that_is_right_passes() -> None:
     assert list(found(lambda tree: tree)) == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "mutation",

@@ -24,6 +24,7 @@ def deadly(seed: int) -> Outcome:
     return Outcome(seed, None)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_seed_that_ends_or_holds_its_process_is_told_and_the_rest_go_on() -> None:
     with contextlib.closing(outcomes(deadly, 0, 2, patience=2)) as found:

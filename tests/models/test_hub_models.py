@@ -51,6 +51,7 @@ def make(transformers, folder: Path, kind: str, **options: object) -> Path:  # t
     return folder
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_vectors_are_those_of_the_library(transformers, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     import torch

@@ -24,6 +24,7 @@ def test_it_is_kept_without_outputs(path):
     assert path.stat().st_size < 20_000
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_they_run_one_after_another_in_a_kernel(tmp_path, monkeypatch):
     """In one kernel, which takes seconds to start; each begins without the names of the one before."""

@@ -34,6 +34,7 @@ def connect(reply: str, budget: int) -> almanaq.Connection:
     return almanaq.connect({"t": table}, model=model, cache=False, order="table", speculation=1, max_calls=budget)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("reply", ["often", "rarely"])
 @pytest.mark.parametrize("sql", QUERIES)
 def test_each_row_is_in_the_full_result(sql: str, reply: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,11 @@ from engines import sqlite_source
 from .support import Asked
 
 
-@pytest.fixture(scope="module", params=["duckdb", "sqlite", "postgres"], autouse=True)
+@pytest.fixture(
+    scope="module",
+    params=["duckdb", *(pytest.param(other, marks=pytest.mark.sampled(2)) for other in ("sqlite", "postgres"))],
+    autouse=True,
+)
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Make `Asked` put its tables into one of the engines."""
     server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None

@@ -122,6 +122,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.nightly
 def test_a_cross_encoder_is_loaded_and_asked(tiny: Path) -> None:
     encoder = CrossEncoder(str(tiny))
     scores = encoder.scores("films of kurosawa", ["films of kurosawa", "clubs", "rivers of of of"])

@@ -35,6 +35,7 @@ def test_no_clause_skeleton_as_the_generator_records_it_is_common(reviews):
     assert _share(r.skeletons for r in reviews) <= LIMIT
 
 
+@pytest.mark.nightly
 def test_no_skeleton_of_the_published_text_is_common(texts):
     """Without the generator's word for it: blank every known value, number and name in the text and count sentences."""
     words = {w for values in grammar.read_toml("slots.toml").values() for w in values} | {*grammar.CITIES}

@@ -43,6 +43,7 @@ def test_a_users_own_duckdb_connection(tmp_path: Path) -> None:
     assert ended["ran"] > 50  # so that the attacks are more than faulty queries
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("standard", ["on", "off"])
 def test_the_superuser_of_a_postgresql_server(postgres_server: PostgresServer, standard: str) -> None:
     url = postgres_server.new_database()

@@ -14,7 +14,7 @@ from almanaq.testing import FunctionModel
 from .queries_with_private_columns import ALL, CANARY, SCHEMA, TABLES, Writer
 
 PRIVATE = ("ssn", "codes", "grade")
-QUERIES = 80
+QUERIES = 40
 
 
 @pytest.fixture(scope="module")

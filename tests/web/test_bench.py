@@ -82,6 +82,7 @@ def test_there_is_no_other_record(bench, path):
     assert bench("GET", path).status == 404
 
 
+@pytest.mark.nightly
 def test_a_narrow_dark_screen(browser, bench):
     options = {"viewport": {"width": 320, "height": 700}, "color_scheme": "dark"}
     for path in ("/bench", "/bench/3"):

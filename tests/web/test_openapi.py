@@ -15,7 +15,7 @@ from almanaq.errors import ModelCallError, ModelError
 from almanaq.testing import FunctionModel, ScriptedModel
 from almanaq.web.service import Limits
 
-EXAMPLES = 4
+EXAMPLES = 2
 TOKEN = "correct-horse-battery"
 MODES = schemathesis.GenerationMode
 

@@ -131,6 +131,7 @@ def test_by_keyboard_alone(browser, sample):
         assert page.evaluate("document.activeElement.textContent") == "Wrong…"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "options",
     [
