@@ -57,6 +57,9 @@ def not_sure(judged: Judged, held: str) -> str:
     """Say what was not understood, and give the nearest query to edit; where none is near, what there is."""
     words = ", ".join(f"“{word}”" for word in dict.fromkeys(judged.unknown))
     why = f"I do not know what to make of {words}" if words else "I am not sure that I understood the question"
+    if judged.probability:
+        rate = f"{100 * judged.probability:.0f} of 100"
+        why = f"I can use every word, but a reading that rests on such words is right in about {rate} cases"
     if judged.missing:
         why = f"One thing is not clear to me: {judged.missing}"
     if judged.suql is None:

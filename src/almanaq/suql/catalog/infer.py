@@ -12,6 +12,9 @@ PROSE_WORDS = 12
 """Text with at least so many words per value is prose …"""
 SENTENCE_WORDS = 7
 """… and so is text with so many words whose values mostly end as sentences do: addresses and titles rarely do."""
+REMARK_WORDS, _REMARKS, _REMARKS_DISTINCT, _LOWER = 4, 5, 0.9, 0.85
+"""… and so are remarks of so many words, "hates the rain but loves children": at least five of them, nearly all
+different, nearly all in lower case after the first word, with the small words of sentences."""
 DISTINCT_SHARE = 0.5
 """Prose differs from row to row: at least this share of the sampled values is distinct."""
 ENUM_VALUES = 50
@@ -72,9 +75,23 @@ def is_prose(values: Iterable[str]) -> bool:
         return False
     words = sum(map(_count_words, texts)) / len(texts)
     if words < SENTENCE_WORDS:
-        return False
+        return words >= REMARK_WORDS and _are_remarks(texts)
     ended = sum(text.rstrip().endswith(_ENDS) for text in texts) * 2 >= len(texts)
     return (ended or words >= PROSE_WORDS) and (ended or _reads_on(texts))
+
+
+def _are_remarks(texts: Sequence[str]) -> bool:
+    """Tell whether short texts are what somebody says of something: names, titles and codes are capitalized or have
+    digits, labels come again and again.
+    """
+    if len(texts) < _REMARKS or len(set(texts)) < _REMARKS_DISTINCT * len(texts):
+        return False
+    later = [word for text in texts for word in text.split()[1:]]
+    plain = sum(word[:1].islower() for word in later)
+    listed = sum(word.endswith((",", ";", "|")) for word in later)
+    small = sum(word.strip(_MARKS).lower() in _SMALL for text in texts for word in text.split())
+    spoken = small >= _SMALL_SHARE * sum(len(text.split()) for text in texts)
+    return plain >= _LOWER * len(later) and listed < _LOWER * len(texts) / 2 and spoken
 
 
 def _count_words(text: str) -> int:

@@ -16,6 +16,12 @@ def grouped(state: State, match: re.Match[str]) -> bool:
     """ "By region and category", "per year", "for each species"."""
     after = state.spans[match.end()] if match.end() < len(state.spans) else None
     if after is not None and after.kind in "CVNOD" and after.first == state.spans[match.end() - 1].last:
+        if _names_group(state, state.spans[match.end() - 1], after):
+            state.frame.groups.append(Term("", after.data[0][0]))
+            state.mention(state.spans[match.end() - 1].data)
+            state.use(match)
+            state.kinds[match.end()] = "w"
+            return True
         raise NotUnderstood("what “by” means here")  # "posted by user ID 13"
     if state.is_agent(match.start()):
         state.kinds[match.start()] = "w"
@@ -28,6 +34,14 @@ def grouped(state: State, match: re.Match[str]) -> bool:
             state.frame.groups.append(Term(span.data, state.date_column()))
     state.use(match)
     return True
+
+
+def _names_group(state: State, group: Span, after: Span) -> bool:
+    """Return whether a relation and the column that names its rows are grouped by: "per shop name"."""
+    if group.kind != "R" or after.kind != "C" or len(group.data) != 1:
+        return False
+    named = state.vocabulary.row_name(group.data[0])
+    return named is not None and any(place == named for place, _ in after.data)
 
 
 def _group(state: State, span: Span) -> None:
@@ -72,7 +86,7 @@ def ranked(state: State, match: re.Match[str]) -> bool:
     elif (found := _measure(state, told, noun)) is not None:
         up = found[1] if detail == "measured" else down
         state.superlative = Superlative(up, amount, found[0], False, False, function.data if function else "", True)
-    elif noun is not None and detail in ("most", "least"):
+    elif noun is not None and _is_amount(state, match.start("s"), detail):
         state.superlative = Superlative(down, amount, counts=True)
         state.counted_relation = state.one_of(noun.data)
     else:
@@ -83,11 +97,20 @@ def ranked(state: State, match: re.Match[str]) -> bool:
     return True
 
 
+def _is_amount(state: State, at: int, detail: str) -> bool:
+    """Return whether a superlative is of how many rows there are: "the most orders", but not "the largest order"."""
+    said = state.spans[at].said
+    return detail in ("most", "least") and (said.endswith((" of", "most", "fewest", "least")) or not said)
+
+
 def _measure(state: State, told: Span, noun: Span | None) -> tuple[Place, bool] | None:
     """Return the column that an adjective measures; "the largest number of" rows measures none."""
     counts = noun is not None and told.said.endswith((" number of", " amount of"))
     measured = told.data[1]
-    return None if measured is None or counts else state.vocabulary.measured_by(measured, state.names)
+    if measured is None or counts:
+        return None
+    own = state.vocabulary.of_facts({r.name for r in noun.data}) | {r.name for r in noun.data} if noun else state.names
+    return state.vocabulary.measured_by(measured, own)
 
 
 def ranked_by(state: State, match: re.Match[str]) -> bool:

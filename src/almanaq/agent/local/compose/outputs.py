@@ -17,6 +17,22 @@ from almanaq.suql.catalog.relations import Relation
 
 _ASKING = ("what", "when", "where", "how", "why", "whose", "is", "are", "does", "do", "did", "was", "were")
 _EXTREMES = {"highest", "lowest", "greatest", "largest", "biggest", "smallest", "maximal", "minimal"}
+_UNUSED = {
+    "A": "of which column the total, average or other figure is asked for",
+    "B": "by what the rows are grouped",
+    "D": "which column the time belongs to",
+    "H": "what is counted",
+    "M": "what is missing",
+    "N": "which column the number belongs to",
+    "O": "which column is compared with the number",
+    "P": "of what the share is meant",
+    "S": "by what the rows are ranked",
+    "X": "what the negation belongs to",
+    "Y": "by which date the rows are grouped",
+    "Z": "what is compared with the row",
+    "F": "by what the rows are put in order",
+}
+"""What is not clear where no construction took a span of a kind."""
 _BOUND = re.compile(r"\{\} ([<>]=?) '?(-?[\d.]+)'?")
 
 
@@ -31,7 +47,7 @@ def finish(state: State) -> None:
         elif kind == "U":
             state.frame.distinct = True
         elif kind not in "CV":
-            raise NotUnderstood(f"“{span.data}”" if kind in "?v" else "")
+            raise NotUnderstood(f"“{span.data}”" if kind in "?v" else _UNUSED.get(kind, "what some words belong to"))
     if "|" in state.kinds and len(state.frame.tests) > 1:
         _either(state)
     if re.search(r"C[wR]*&w*R", "".join(span.kind for span in state.spans)) and not state.frame.groups:

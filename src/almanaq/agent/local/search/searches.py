@@ -39,8 +39,7 @@ def searched(question: str, vocabulary: Vocabulary) -> Wishes | None:
     if not found or not is_reviewed(found[0].main, vocabulary):
         return None
     wanted = told.relations or told.values or told.bounds or told.days or told.orders or found[0].phrases
-    found[0].suql()
-    return found[0] if wanted and found[0].whole else None  # "list all cities" asks for no rows
+    return found[0] if wanted and found[0].is_whole else None  # "list all cities" asks for no rows
 
 
 def nearest_search(question: str, vocabulary: Vocabulary) -> str | None:

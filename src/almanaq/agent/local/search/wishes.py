@@ -35,11 +35,7 @@ _SUMMARY = re.compile(
 
 
 class Wishes:
-    """One turn, read as a search of the rows of one relation.
-
-    Attributes:
-        whole: nothing that is to be shown had to be left out of the query, as what a row has several of.
-    """
+    """One turn, read as a search of the rows of one relation."""
 
     def __init__(self, said: Said, vocabulary: Vocabulary, main: Relation) -> None:
         self.said, self.vocabulary, self.main = said, vocabulary, main
@@ -47,18 +43,30 @@ class Wishes:
         self.own = vocabulary.index.places[main.name]
         self.columns = Columns(said, vocabulary, main, self.ways)
         self.named = name_place(self.own)
-        self.whole = True
 
     def suql(self, frame: Frame | None = None) -> str:
         """Return the query of what is asked for; of another frame where there is one."""
-        frame = frame or self.frame
+        return self._written[0] if frame is None else self._write(frame)[0]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing that is to be shown had to be left out of the query, as what a row has several of."""
+        return self._written[1]
+
+    @cached_property
+    def _written(self) -> tuple[str, bool]:
+        return self._write(self.frame)
+
+    def _write(self, frame: Frame) -> tuple[str, bool]:
+        """Return the query of a frame, and whether all of it could be kept."""
+        whole = True
         try:
             bring(frame, self.main, self.ways, self.vocabulary)
         except NotUnderstood:
-            self.whole = False
+            whole = False
             self._keep_own(frame)
             bring(frame, self.main, self.ways, self.vocabulary)
-        return write(frame, self.main, self.ways)
+        return write(frame, self.main, self.ways), whole
 
     def _keep_own(self, frame: Frame) -> None:
         """Neither show nor rank by what a row has several of; conditions on it may be fulfilled by any of them."""
