@@ -79,17 +79,17 @@ def index_on_cluster(
     except Exception as error:
         if not is_fault(error):
             raise
-        said = read_spark_url(url).hide(first_line(error))
-        raise SourceError(f"the cluster did not write the index: {said[:400]}") from error
+        message = read_spark_url(url).hide(first_line(error))
+        raise SourceError(f"the cluster did not write the index: {message[:400]}") from error
     finally:
         remote.close()
 
 
 def _count(remote: Remote, files: list[str], recipe: Recipe) -> Lengths:
-    told = recipe.told()
+    settings = recipe.told()
 
     def count(batches: Batches) -> Batches:
-        found = count_lengths((table for batch in batches for table in _tables(batch)), Recipe.read(told))
+        found = count_lengths((table for batch in batches for table in _tables(batch)), Recipe.read(settings))
         yield _row(asdict(found))
 
     total = Lengths({})
@@ -108,7 +108,7 @@ def _write(
     shards: int,
     embedder: str,
 ) -> list[Shard]:
-    told, where, build = recipe.told(), str(folder), uuid.uuid4().hex
+    settings, where, build = recipe.told(), str(folder), uuid.uuid4().hex
 
     def write(batches: Batches) -> Batches:
         held: dict[int, list[Any]] = {}
@@ -117,7 +117,7 @@ def _write(
                 held.setdefault(shard_of(table.id, shards), []).append(table)
         store = VectorStore(None, open_embedder(embedder)) if embedder else None
         for number, tables in held.items():
-            made = write_shard(tables, number, Path(where), build, Recipe.read(told), means, store)
+            made = write_shard(tables, number, Path(where), build, Recipe.read(settings), means, store)
             if made is not None:
                 yield _row(asdict(made))
 

@@ -115,8 +115,8 @@ class Magics:
             # Nothing at all must not look like a result without rows.
             if not (isinstance(stopped.partial, Result) and len(stopped.partial)):
                 raise
-            said = "interrupted" if isinstance(stopped, Interrupted) else str(stopped)
-            print(f"{said}: these rows are in the result, and are not all of it")
+            reason = "interrupted" if isinstance(stopped, Interrupted) else str(stopped)
+            print(f"{reason}: these rows are in the result, and are not all of it")
             return stopped.partial
 
 
@@ -148,12 +148,12 @@ class _Shown:
 def progress() -> Iterator[None]:
     """Show how far queries are in one display, which is empty in the end; Ctrl-C gives the rows that are sure."""
     update = _display()
-    told = 0.0
+    last = 0.0
 
     def tell(done: int, total: int | None, passed: int) -> None:
-        nonlocal told
-        if time.monotonic() - told >= _SECONDS_BETWEEN:
-            told = time.monotonic()
+        nonlocal last
+        if time.monotonic() - last >= _SECONDS_BETWEEN:
+            last = time.monotonic()
             of = "" if total is None else f" of {total:,}"
             update(f"{done:,}{of} rows read, {passed:,} found")
 

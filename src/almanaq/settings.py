@@ -179,13 +179,13 @@ def _is_harmless(name: str, value: object) -> bool:
 
 def _ask(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
     """Have a person allow a file for good; raises UsageError where nobody does."""
-    said = ", ".join(shown_setting(name, value) for name, value in reaching.items())
+    listed = ", ".join(shown_setting(name, value) for name, value in reaching.items())
     place = file.path.resolve()
-    if allowed_on_terminal(f"{place} says where documents and keys go: {said}. Allow this file, as it is, for good?"):
+    if allowed_on_terminal(f"{place} says where documents and keys go: {listed}. Allow this file, as it is, for good?"):
         trust(file.path, file.content)
         return
     raise UsageError(
-        f"{place} may not say where documents and keys go until you allow it: {said}. Read it, then run `almanaq"
+        f"{place} may not say where documents and keys go until you allow it: {listed}. Read it, then run `almanaq"
         f" trust`; or give flags or set the environment; or write it into {config_folder() / FILE.name}"
     )
 

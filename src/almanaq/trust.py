@@ -64,10 +64,10 @@ def _hash(content: bytes) -> str:
 def _remembered() -> dict[str, str]:
     """Return the hashes of the allowed files by place; none where the list cannot be read."""
     try:
-        told = json.loads(_file().read_text(encoding="utf-8"))
+        record = json.loads(_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def _write(known: dict[str, str]) -> None:

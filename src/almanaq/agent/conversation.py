@@ -248,8 +248,11 @@ class Agent:
         """Try the query without one of its conditions, then without another; give the first that finds rows."""
         query = Query(ran.suql, catalog, ran.parsed.keep)
         open_ = self._helpful(query)
-        told = self._kept_out(ran.suql, catalog)
-        query.told, query.before = tuple(map(str, told)), tuple(turn.question for turn in history[-_TURNS_TOLD:])
+        kept_out_parts = self._kept_out(ran.suql, catalog)
+        query.told, query.before = (
+            tuple(map(str, kept_out_parts)),
+            tuple(turn.question for turn in history[-_TURNS_TOLD:]),
+        )
         earlier: tuple[Trace, ...] = ()
         for attempt in range(1, min(TRIES, len(open_)) + 1):
             choice = self._relaxer.relax(question, query, open_)
@@ -270,7 +273,7 @@ class Agent:
                 return other
             earlier = (*earlier, other.result.trace)
             query.tried = (*query.tried, loosened.suql)
-        return replace(ran, earlier=earlier, told=told)
+        return replace(ran, earlier=earlier, told=kept_out_parts)
 
     def _kept_out(self, suql: str, catalog: Catalog) -> tuple[KeptOut, ...]:
         """Return what each condition of a query that found nothing keeps out, private values aside."""
@@ -283,10 +286,10 @@ class Agent:
         if probe is None:
             return []
         try:
-            told = self._engine.run(probe, options=options_of_turn(self._options)).rows[0]
+            counts = self._engine.run(probe, options=options_of_turn(self._options)).rows[0]
         except AlmanaqError:
             return list(query.free)
-        return [i for i, found in zip(query.free, told, strict=True) if found]
+        return [i for i, found in zip(query.free, counts, strict=True) if found]
 
     def _without_query(self, question: str, parsed: Parsed) -> Response:
         answer = parsed.reply or self._responder.no_data(question, self._engine.catalog)
@@ -387,12 +390,12 @@ def _nothing(found: Found, told: Sequence[KeptOut]) -> str:
 
     No model words this: there is nothing to word, and much to invent.
     """
-    said = (
+    message = (
         [f"{str(each)[:1].upper()}{str(each)[1:]}." for each in told]
         if len(told) > 1 or any(each.values for each in told)
         else []
     )
-    return "\n".join([*found.readings, f"I searched for {found.searched}, and found nothing.", *said, *found.notes])
+    return "\n".join([*found.readings, f"I searched for {found.searched}, and found nothing.", *message, *found.notes])
 
 
 def _gave_up(question: str, failures: Sequence[Failure]) -> Response:

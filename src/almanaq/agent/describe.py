@@ -54,9 +54,9 @@ def _query(tree: exp.Expr) -> str | None:
     if isinstance(tree, exp.Select):
         named = tree.args["with_"].expressions if tree.args.get("with_") else []
         parts = [(words(each.alias), _query(each.this)) for each in named]
-        if tree.args.get("from_") is None or not all(said for _, said in parts):
+        if tree.args.get("from_") is None or not all(phrase for _, phrase in parts):
             return None
-        return "; ".join([_select(tree), *(f"{name} here are {said}" for name, said in parts)])
+        return "; ".join([_select(tree), *(f"{name} here are {phrase}" for name, phrase in parts)])
     if isinstance(tree, exp.SetOperation) and not tree.args.get("with_"):
         left, right = _query(tree.this.unnest()), _query(tree.expression.unnest())
         return f"{left}, {_SETS[type(tree)]} {right}" if left and right else None
@@ -181,8 +181,8 @@ def _condition(node: exp.Expr) -> str:
 
 
 def _verdict(node: exp.Expr) -> str:
-    said = node.name.casefold() if isinstance(node, exp.Literal) else ""
-    return {"yes": "say yes to", "no": "say no to"}.get(said, f"say {_literal(node)} to")
+    literal = node.name.casefold() if isinstance(node, exp.Literal) else ""
+    return {"yes": "say yes to", "no": "say no to"}.get(literal, f"say {_literal(node)} to")
 
 
 def _source(call: exp.Anonymous) -> str:

@@ -73,8 +73,8 @@ def kept_out(suql: str, run: RunQuery, private: Collection[str] = ()) -> tuple[K
     except AlmanaqError:
         return ()
     by_part = dict(zip(map(id, structured), found, strict=True))
-    told = [by_part[id(p)] if id(p) in by_part else KeptOut(_text(p), condition_words(p), int(both)) for p in parts]
-    return tuple(each for each in told if each.passing is not None or each.rows)
+    counted = [by_part[id(p)] if id(p) in by_part else KeptOut(_text(p), condition_words(p), int(both)) for p in parts]
+    return tuple(each for each in counted if each.passing is not None or each.rows)
 
 
 def _counting(tree: exp.Select, structured: Sequence[exp.Expr]) -> exp.Select:

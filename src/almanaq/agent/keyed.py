@@ -112,8 +112,8 @@ def _values(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[tupl
     """Return the short cells of each row with their columns, those that come last at any rate."""
     found = []
     for row in rows:
-        told = [(column, " ".join(str(v).split())) for column, v in zip(columns, row, strict=True) if v is not None]
-        found.append(tuple((column, text) for column, text in told if len(text) <= _VALUE)[-_MOST_VALUES:])
+        cells = [(column, " ".join(str(v).split())) for column, v in zip(columns, row, strict=True) if v is not None]
+        found.append(tuple((column, text) for column, text in cells if len(text) <= _VALUE)[-_MOST_VALUES:])
     return tuple(found) if any(found) else ()
 
 

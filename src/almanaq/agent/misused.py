@@ -30,11 +30,11 @@ def check_meant(suql: str, catalog: Catalog) -> None:
 
 
 def _refuse_string(call: exp.Anonymous, catalog: Catalog) -> None:
-    said = call.expressions[0].name
+    written = call.expressions[0].name
     names = [column.name for relation in catalog.relations for column in relation.columns]
-    name = next((each for each in names if each.casefold() == said.casefold()), None)
+    name = next((each for each in names if each.casefold() == written.casefold()), None)
     meant = f'write "{name}" in double quotes to read that column' if name else "give it a column of prose"
-    raise QueryTypeError(f"{call.name}() is given the words '{said[:60]}' themselves to read: {meant}")
+    raise QueryTypeError(f"{call.name}() is given the words '{written[:60]}' themselves to read: {meant}")
 
 
 def _is_prose(column: exp.Column, catalog: Catalog) -> bool:

@@ -138,9 +138,11 @@ def _left_out(reply: dict[str, Any]) -> tuple[str, ...]:
 
     () where it says nothing readable.
     """
-    said = reply.get("left_out")
+    listed = reply.get("left_out")
     words = (
-        [" ".join(each.split())[:_WORDS] for each in said if isinstance(each, str)] if isinstance(said, list) else []
+        [" ".join(each.split())[:_WORDS] for each in listed if isinstance(each, str)]
+        if isinstance(listed, list)
+        else []
     )
     return tuple(each for each in words if each)[:_LEFT_OUT]
 

@@ -184,13 +184,13 @@ def _loosened(query: Query, chosen: int, replacement: object, told: tuple[object
 
     `told` is what the model says of it, and the question: said where it speaks of that condition and of nothing else.
     """
-    said, (sentence, question) = query.words(chosen), told
+    phrase, (sentence, question) = query.words(chosen), told
     if isinstance(replacement, str) and replacement.strip():
         try:
             other = sqlglot.parse_one(f"SELECT 1 WHERE {replacement}", read="postgres").args["where"].this
             now = condition_words(other)
-            told_now = believed(sentence, said, now, question)
-            return Loosened(query.without(chosen, _text(other)), f"{said} (now: {now})", told_now)
+            told_now = believed(sentence, phrase, now, question)
+            return Loosened(query.without(chosen, _text(other)), f"{phrase} (now: {now})", told_now)
         except (sqlglot.errors.SqlglotError, KeyError):
             pass
-    return Loosened(query.without(chosen), said, believed(sentence, said, "", question))
+    return Loosened(query.without(chosen), phrase, believed(sentence, phrase, "", question))

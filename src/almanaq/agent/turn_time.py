@@ -43,8 +43,8 @@ class TurnTime:
 
     def over(self) -> DeadlineExceeded:
         """Return the error that says that the time is over."""
-        said = f"the turn took longer than {self.seconds:g} s and was stopped; give it more with --deadline"
-        return DeadlineExceeded(said)
+        message = f"the turn took longer than {self.seconds:g} s and was stopped; give it more with --deadline"
+        return DeadlineExceeded(message)
 
 
 _time: ContextVar[TurnTime | None] = ContextVar("turn_time", default=None)

@@ -54,7 +54,7 @@ class Card:
     def differs(self, split: str, tables: int, questions: int) -> str:
         """Say how the data at hand differs from what was published; "" where it does not, or that is not known."""
         published = self.splits.get(split, Counts())
-        said = [
+        differences = [
             f"{found} {what} (published: {known})"
             for what, found, known in (
                 ("tables", tables, published.tables),
@@ -62,7 +62,7 @@ class Card:
             )
             if known is not None and known != found
         ]
-        return f"{self.name} {split} here has {' and '.join(said)}" if said else ""
+        return f"{self.name} {split} here has {' and '.join(differences)}" if differences else ""
 
 
 RETRIEVAL = ("table-retrieval", "needle-in-haystack")

@@ -99,7 +99,7 @@ def open_data(request: RunRequest) -> Data:
         dataset.corpus_split(request.split),
         len(corpus) - len(own),
         others.name if others else "",
-        "; ".join(said for said in (card.differs(request.split, len(own), len(every)) if card else "", drawn) if said),
+        "; ".join(note for note in (card.differs(request.split, len(own), len(every)) if card else "", drawn) if note),
         {_name(file, dataset.path): _sha256(file) for file in files},
         read_source(dataset.path).get("revisions", {}) if dataset.path.is_dir() else {},
     )

@@ -257,32 +257,32 @@ def read_timings(file: Path) -> dict[str, float]:
     queries = sum(timing["queries"] for timing in stages["search"])
     seconds = sum(timing["seconds"] for timing in stages["search"])
     index = stages["index"][-1] if stages["index"] else {"seconds": 0.0, "bytes": 0}
-    told = {
+    timings = {
         "seconds_per_query": round(seconds / queries, 7) if queries else 0.0,
         "index_seconds": round(index["seconds"], 4),
         "index_bytes": index["bytes"],
     }
     if stages["latency"]:
         sample = np.array(stages["latency"][-1]["seconds"])
-        told["latency_mean"] = round(float(sample.mean()), 7)
-        told |= {f"latency_p{q}": round(float(np.percentile(sample, q)), 7) for q in (50, 95)}
+        timings["latency_mean"] = round(float(sample.mean()), 7)
+        timings |= {f"latency_p{q}": round(float(np.percentile(sample, q)), 7) for q in (50, 95)}
     if stages["generate"]:
-        told |= _spent(stages["generate"])
-    return told
+        timings |= _spent(stages["generate"])
+    return timings
 
 
 def _spent(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Return what the generator took: per question, and in all."""
     efficiency = [each for batch in batches for each in batch["efficiency"]]
-    told = {
+    spent = {
         "seconds_per_reply": round(sum(b["seconds"] for b in batches) / sum(b["queries"] for b in batches), 6),
         **{name: sum(batch[name] for batch in batches) for name in ("calls", "input_tokens", "output_tokens")},
     }
     if all(batch["money"] is not None for batch in batches):
-        told["money"] = round(sum(batch["money"] for batch in batches), _DIGITS)
+        spent["money"] = round(sum(batch["money"] for batch in batches), _DIGITS)
     if any(efficiency):
-        told["valid_efficiency_score"] = round(sum(efficiency) / len(efficiency), 4)
-    return told
+        spent["valid_efficiency_score"] = round(sum(efficiency) / len(efficiency), 4)
+    return spent
 
 
 def _found(record: Record) -> Found:

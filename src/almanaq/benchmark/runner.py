@@ -54,11 +54,11 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
     with held(request.out):
         _prepare(request, config)
         keep_place(request.out, request.data_dir)
-        with logged(request.out, progress) as told:
-            Search(request.out, config, data.ids, told).run(opened.retriever, data.corpus, data.questions)
+        with logged(request.out, progress) as log:
+            Search(request.out, config, data.ids, log).run(opened.retriever, data.corpus, data.questions)
             if replying is not None:
                 generator, databases = replying.generator, replying.databases
-                generation = Generation(request.out, config, generator, databases, told, foreseen=_foreseen(request))
+                generation = Generation(request.out, config, generator, databases, log, foreseen=_foreseen(request))
                 generation.run(replying.questions, data.corpus)
         return keep_score(request.out)
 

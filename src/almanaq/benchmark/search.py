@@ -140,9 +140,9 @@ class Search:
         except AlmanaqError:
             raise
         except Exception as error:
-            said = " ".join(str(error).split())
+            message = " ".join(str(error).split())
             raise BenchmarkError(
-                f"retriever {self.config.resolved} raised {type(error).__name__} {where}: {said}; records written "
+                f"retriever {self.config.resolved} raised {type(error).__name__} {where}: {message}; records written "
                 f"before are kept in {self.out}: mend it and go on with --resume"
             ) from error
 

@@ -18,13 +18,13 @@ _NOT_READ = ("could not be read", "cannot be read", "not be parsed")
 
 def count_stages(stages: Iterable[str]) -> Mapping[str, float]:
     """Return how many were lost to each stage, as `lost_STAGE`; {} where nothing was told of any."""
-    told = [stage for stage in stages if stage]
-    return {f"lost_{stage.replace(' ', '_')}": told.count(stage) for stage in STAGES[1:]} if told else {}
+    counted = [stage for stage in stages if stage]
+    return {f"lost_{stage.replace(' ', '_')}": counted.count(stage) for stage in STAGES[1:]} if counted else {}
 
 
 def failed_casts(warnings: Iterable[str]) -> bool:
     """Return whether some value or answer could not be read as its type."""
-    return any(said in warning for warning in warnings for said in _NOT_READ)
+    return any(sign in warning for warning in warnings for sign in _NOT_READ)
 
 
 def cell_condition(tree: exp.Expr) -> exp.Expr | None:

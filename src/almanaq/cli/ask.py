@@ -142,8 +142,8 @@ def print_grounds(response: Response, out: Console, amount: Amount) -> None:
         return
     out.print()
     print_query(response.suql, out)
-    told = amount.rows is not None and rows_told(response)
-    if told:
+    shown = amount.rows is not None and rows_told(response)
+    if shown:
         out.print()
     elif len(response.rows) == 1 and len(response.columns) > WIDE:
         print_rows(("column", "value"), list(zip(response.columns, response.rows[0], strict=True)), out, EVERYTHING)

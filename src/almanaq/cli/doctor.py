@@ -135,9 +135,9 @@ def _models() -> dict[str, Any]:
         choice = choose()
     except AlmanaqError as error:
         return {"servers": [], "auto": None, "reason": str(error), "key": False}
-    told = [{"provider": each.provider, "address": each.address, "models": len(each.models)} for each in servers]
+    listed = [{"provider": each.provider, "address": each.address, "models": len(each.models)} for each in servers]
     key = bool(os.environ.get("OPENAI_API_KEY"))
-    return {"servers": told, "auto": choice.name, "reason": choice.reason, "key": key}
+    return {"servers": listed, "auto": choice.name, "reason": choice.reason, "key": key}
 
 
 def _caches() -> list[dict[str, Any]]:

@@ -113,8 +113,8 @@ def index(
         say(f"{len(made)} tables indexed in {out}{_told_of_codes(made)}")
         return
     warn_of_source(getattr(tables, "faults", ()))
-    told = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
-    say(f"{len(made)} tables in {out}: {told}" + ("; built anew" if change.rebuilt else ""))
+    summary = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
+    say(f"{len(made)} tables in {out}: {summary}" + ("; built anew" if change.rebuilt else ""))
 
 
 def vector_store(embedder: str) -> VectorStore | None:

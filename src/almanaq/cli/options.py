@@ -217,12 +217,12 @@ def chosen_model(settings: Settings, *, looks: bool = True) -> str:
         return "local"
     choice = choose()
     if choice.place is None:
-        told = f"{choice.name}: {choice.reason}"
+        message = f"{choice.name}: {choice.reason}"
         if not sys.stderr.isatty():  # nothing was chosen that costs anything or goes anywhere
             return choice.name
     else:
         most = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls
         budget = f"at most {most:,} calls a query (--max-calls)"
-        told = f"{choice.name} at {choice.place} ({choice.reason}); {budget}"
-    print(f"almanaq: model {visible(told)}", file=sys.stderr)
+        message = f"{choice.name} at {choice.place} ({choice.reason}); {budget}"
+    print(f"almanaq: model {visible(message)}", file=sys.stderr)
     return choice.name

@@ -52,8 +52,8 @@ def schema(
         catalog.check_readable()
         warn([f"the view {name!r} is left out: {why}" for name, why in catalog.broken])
         warn([message for report in getattr(database, "reports", ()) for message in report.messages])
-        said = schema_beside([Path(source)]) if schema is None else read_schema(schema)
-        write_text(visible(describe(catalog, said)).rstrip("\n") + "\n", None if target is None else str(target))
+        declared = schema_beside([Path(source)]) if schema is None else read_schema(schema)
+        write_text(visible(describe(catalog, declared)).rstrip("\n") + "\n", None if target is None else str(target))
         if target is not None:
             say(f"written: {target}")
     finally:

@@ -76,8 +76,8 @@ def _column_descriptions(context: Mapping[str, object]) -> Iterable[str]:
     described = context.get("column_descriptions")
     if not isinstance(described, Mapping):
         return
-    for column, told in described.items():
-        parts = told.items() if isinstance(told, Mapping) else [("description", told)]
+    for column, description in described.items():
+        parts = description.items() if isinstance(description, Mapping) else [("description", description)]
         texts = [_said(text) for key, text in parts if key != "data_format"]
         # Publishers repeat a column's name as its description; once is enough.
         new = dict.fromkeys(text for text in texts if text and text.lower() != str(column).lower())

@@ -79,29 +79,29 @@ class LoadReport:
     @property
     def messages(self) -> tuple[str, ...]:
         """All that a user should know: the warnings, and for each column what was decided and what did not fit."""
-        told = [message for column in self.columns for message in _column_messages(self.table, column)]
-        return (*self.warnings, *told)
+        messages = [message for column in self.columns for message in _column_messages(self.table, column)]
+        return (*self.warnings, *messages)
 
 
 def _column_messages(table: str, column: ColumnReport) -> list[str]:
-    said = []
+    messages = []
     if column.order:
-        said.append(f"{table}.{column.name}: days are read as {ORDERS[column.order]}")
+        messages.append(f"{table}.{column.name}: days are read as {ORDERS[column.order]}")
     if column.unsure:
         orders = " or ".join(f'"{order}"' for order in ORDERS)
         fix = f"say `days = {orders}` in the schema file"
-        said.append(f"{table}.{column.name}: kept as text, as nothing says whether day or month comes first: {fix}")
+        messages.append(f"{table}.{column.name}: kept as text, as nothing says whether day or month comes first: {fix}")
     if column.short_years:
-        said.append(f"{table}.{column.name}: years of two digits are read as those from 1969 to 2068")
+        messages.append(f"{table}.{column.name}: years of two digits are read as those from 1969 to 2068")
     if column.decimal:
-        said.append(f"{table}.{column.name}: the comma is the decimal mark")
-    return [*said, *([_failure_message(table, column)] if column.failures else [])]
+        messages.append(f"{table}.{column.name}: the comma is the decimal mark")
+    return [*messages, *([_failure_message(table, column)] if column.failures else [])]
 
 
 def _failure_message(table: str, column: ColumnReport) -> str:
     examples = ", ".join(repr(example) for example in column.examples)
-    said = f"{column.failures:,} of {column.cells:,} cells are not {column.type} and read as NULL: {examples}"
-    return f"{table}.{column.name}: {said}"
+    message = f"{column.failures:,} of {column.cells:,} cells are not {column.type} and read as NULL: {examples}"
+    return f"{table}.{column.name}: {message}"
 
 
 @dataclass(frozen=True, slots=True)

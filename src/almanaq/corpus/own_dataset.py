@@ -122,9 +122,9 @@ class OwnDataset:
         return named
 
     def _check(self, split: str | None, what: str, found: int) -> None:
-        said = self.counts.get(split or "", {}).get(what)
-        if said is not None and said != found:
-            raise SourceError(f"{self.path}: {split!r} has {found} {what}, not the {said} that the card says")
+        expected = self.counts.get(split or "", {}).get(what)
+        if expected is not None and expected != found:
+            raise SourceError(f"{self.path}: {split!r} has {found} {what}, not the {expected} that the card says")
 
 
 def open_card(path: Path, within: Path | None = None) -> OwnDataset:
@@ -160,12 +160,12 @@ def open_card(path: Path, within: Path | None = None) -> OwnDataset:
 
 def _check_counts(path: Path, counts: Mapping[str, object], splits: Mapping[str, object]) -> None:
     """Raise SourceError for counts of no split, or of what is not counted: they would never be checked."""
-    for split, said in counts.items():
+    for split, expected in counts.items():
         if split not in splits:
             raise SourceError(f"{path}: 'counts' has a split {split!r} that 'queries' lacks{suggest(split, splits)}")
-        if not isinstance(said, dict) or not all(isinstance(number, int) for number in said.values()):
+        if not isinstance(expected, dict) or not all(isinstance(number, int) for number in expected.values()):
             raise SourceError(f"{path}: 'counts' of {split!r} must be numbers: {{questions: 12, tables: 3}}")
-        wrong = next((name for name in said if name not in _COUNTED), None)
+        wrong = next((name for name in expected if name not in _COUNTED), None)
         if wrong is not None:
             raise SourceError(f"{path}: 'counts' knows no {wrong!r}{suggest(str(wrong), _COUNTED)}")
 

@@ -171,8 +171,10 @@ def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
         rows, notes = LARGE_ROWS, (f"{table_id}: only its first {LARGE_ROWS:,} rows are searched, as it is large",)
     header, read = read_parts(found, rows) if found.root is not None else read_rows(found.path, rows)
     cells = tuple(tuple(map(cell_text, row)) for row in read)
-    said = header.warnings + notes
-    return Table(table_id, header.names, cells, title=table_id.table, context={"warnings": said} if said else {})
+    warnings = header.warnings + notes
+    return Table(
+        table_id, header.names, cells, title=table_id.table, context={"warnings": warnings} if warnings else {}
+    )
 
 
 def _sheets(found: FoundFile, database: str, rows: int | None) -> dict[TableId, Callable[[TableId], Table]]:
@@ -192,8 +194,10 @@ def sheet_names(stem: str, sheets: Sequence[Sheet]) -> list[str]:
 def _sheet_table(sheet: Sheet, file: str, rows: int | None, table_id: TableId) -> Table:
     header = clean_header(list(sheet.names), f"{file}, sheet {sheet.name!r}")
     cells = tuple(tuple(map(cell_text, row)) for row in sheet.rows[:rows])
-    said = sheet.notes + header.warnings
-    return Table(table_id, header.names, cells, title=table_id.table, context={"warnings": said} if said else {})
+    warnings = sheet.notes + header.warnings
+    return Table(
+        table_id, header.names, cells, title=table_id.table, context={"warnings": warnings} if warnings else {}
+    )
 
 
 # --- SQLite ----------------------------------------------------------------------------------------------------------

@@ -44,8 +44,8 @@ def clean_header(written: list[str], where: str) -> Header:
         name = raw.strip()
         if not name or name.casefold() in seen:
             name = _free_name(name or f"column_{position}", seen | (taken if name or raw else set()), bool(name))
-            said = f"column {position} has no name" if not raw.strip() else f"column name {raw.strip()!r} is repeated"
-            warnings.append(f"{where}: {said}; it is called {name!r}")
+            fault = f"column {position} has no name" if not raw.strip() else f"column name {raw.strip()!r} is repeated"
+            warnings.append(f"{where}: {fault}; it is called {name!r}")
         seen.add(name.casefold())
         names.append(name)
     return Header(tuple(names), tuple(warnings))
@@ -106,10 +106,10 @@ def read_parts(found: FoundFile, limit: int | None = None) -> tuple[Header, list
     read = []
     count = 0
     for path in found.paths:
-        told = dict(part.split("=", 1) for part in path.parent.relative_to(found.root).parts)
+        partition = dict(part.split("=", 1) for part in path.parent.relative_to(found.root).parts)
         header, rows = _parquet_rows(path, None if limit is None else limit - count)
-        names |= dict.fromkeys((*header.names, *told))
-        read += [dict(zip(header.names, row, strict=True)) | told for row in rows]
+        names |= dict.fromkeys((*header.names, *partition))
+        read += [dict(zip(header.names, row, strict=True)) | partition for row in rows]
         count += len(rows)
         if limit is not None and count >= limit:
             break

@@ -55,14 +55,14 @@ def verdict_counts(pairs: Sequence[tuple[str, str]]) -> Values:
 def verification_measures(sums: Values) -> Values:
     """Return the fields of VerificationScores in their order, shape (samples, 5), of summed `verdict_counts`."""
     table = sums.reshape(len(sums), len(_VERDICTS), len(LABELS))
-    said, held = table.sum(axis=2)[:, : len(LABELS)], table.sum(axis=1)
+    predicted, held = table.sum(axis=2)[:, : len(LABELS)], table.sum(axis=1)
     right = np.stack([table[:, place, place] for place in range(len(LABELS))], axis=1)
-    total, answered = held.sum(axis=1), said.sum(axis=1)
+    total, answered = held.sum(axis=1), predicted.sum(axis=1)
     share = _ratio(held, np.broadcast_to(total[:, None], held.shape))
     columns = [
-        (share * _ratio(right, said)).sum(axis=1),
+        (share * _ratio(right, predicted)).sum(axis=1),
         (share * _ratio(right, held)).sum(axis=1),
-        (share * _ratio(2 * right, said + held)).sum(axis=1),
+        (share * _ratio(2 * right, predicted + held)).sum(axis=1),
         _ratio(right.sum(axis=1), answered),
         _ratio(answered, total),
     ]

@@ -172,13 +172,13 @@ class Tools:
             {"condition": caps.clip(each.text, 1_000), "truth": each.truth, "quotes": caps.quotes(each.evidence)}
             for each in found.conditions
         ]
-        said = "No row has that key."
+        message = "No row has that key."
         if found.conditions:
             failing = len(found.rejected)
-            said = f"{failing} of {len(found.conditions)} conditions keep it out." if failing else _MEETS
+            message = f"{failing} of {len(found.conditions)} conditions keep it out." if failing else _MEETS
         return {
             "status": "found" if found.conditions else "no_such_row",
-            "answer": said,
+            "answer": message,
             "conditions": caps.listed(conditions, caps.RESULT - 1_000),
             "notice": NOTICE,
         }

@@ -65,5 +65,5 @@ def _of_environment(address: str) -> Choice:
     writers = Server("openai", address, names or ()).writers
     if len(writers) == 1:
         return Choice(f"openai:{writers[0]}", shown, "OPENAI_BASE_URL; the only model there")
-    said = "does not say which models it has" if names is None else f"has {len(writers):,} models"
-    return Choice("local", None, f"{shown} {said}: set OPENAI_MODEL, or give --model openai:NAME")
+    state = "does not say which models it has" if names is None else f"has {len(writers):,} models"
+    return Choice("local", None, f"{shown} {state}: set OPENAI_MODEL, or give --model openai:NAME")

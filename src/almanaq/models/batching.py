@@ -267,8 +267,8 @@ def _settle(reply: asyncio.Future[TextReply], outcome: TextReply | BaseException
 
 def _item_key(model: LanguageModel, call: TextCall) -> bytes:
     versions = [prompt_file(name).version for name in _PROMPTS]
-    said = call.function, call.passages, call.question, call.type, call.options, call.compared, call.from_rows
-    identity = json.dumps(["item", str(getattr(model, "identity", model.name)), versions, [*said, call.about]])
+    key = call.function, call.passages, call.question, call.type, call.options, call.compared, call.from_rows
+    identity = json.dumps(["item", str(getattr(model, "identity", model.name)), versions, [*key, call.about]])
     return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()
 
 

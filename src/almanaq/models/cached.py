@@ -33,8 +33,8 @@ def request_key(model: str, prompt: Prompt) -> bytes:
         digest, more = _begun(model, prompt.name, prompt.version, first.role, first.content).copy(), messages[1:]
     else:
         digest, more = hashlib.sha256(_head(model, prompt.name, prompt.version).encode("ascii")), messages
-    said = [f"[{quoted(m.role)}, {quoted(m.content.replace(fence, '') if fence else m.content)}]" for m in more]
-    joined = f"{', ' if more and len(more) < len(messages) else ''}{', '.join(said)}"
+    parts = [f"[{quoted(m.role)}, {quoted(m.content.replace(fence, '') if fence else m.content)}]" for m in more]
+    joined = f"{', ' if more and len(more) < len(messages) else ''}{', '.join(parts)}"
     schema = "null" if prompt.schema is None else quoted_once(written(prompt.schema, sort_keys=True))
     chances = ', "chances"' if prompt.verdict else ""
     digest.update(f"{joined}], {schema}, {prompt.max_output_tokens}{chances}]".encode("ascii"))
@@ -43,8 +43,8 @@ def request_key(model: str, prompt: Prompt) -> bytes:
 
 @lru_cache(maxsize=64)
 def _begun(model: str, name: str, version: str, role: str, content: str) -> hashlib._Hash:
-    said = f"{_head(model, name, version)}[{quoted(role)}, {quoted(content)}]"
-    return hashlib.sha256(said.encode("ascii"))
+    text = f"{_head(model, name, version)}[{quoted(role)}, {quoted(content)}]"
+    return hashlib.sha256(text.encode("ascii"))
 
 
 def _head(model: str, name: str, version: str) -> str:

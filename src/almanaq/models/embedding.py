@@ -92,8 +92,8 @@ _PREFIXES: tuple[tuple[str, Prefixes], ...] = (
 
 def prefixes_of(model: str) -> Prefixes:
     """Return what a model of this name wants to see before its texts; empty for one that is not known to want any."""
-    said = model.casefold()
-    return next((prefixes for pattern, prefixes in _PREFIXES if re.search(pattern, said)), Prefixes())
+    name = model.casefold()
+    return next((prefixes for pattern, prefixes in _PREFIXES if re.search(pattern, name)), Prefixes())
 
 
 _INPUT_TYPES: tuple[tuple[str, tuple[str, str]], ...] = (
@@ -105,5 +105,5 @@ _INPUT_TYPES: tuple[tuple[str, tuple[str, str]], ...] = (
 
 def input_types_of(model: str) -> tuple[str, str] | None:
     """Return the `input_type` of questions and documents that servers of such a model ask for, else None."""
-    said = model.casefold()
-    return next((types for pattern, types in _INPUT_TYPES if re.search(pattern, said)), None)
+    name = model.casefold()
+    return next((types for pattern, types in _INPUT_TYPES if re.search(pattern, name)), None)

@@ -142,8 +142,8 @@ class JsonServer:
 
     def _said(self, problem: Exception) -> str:
         # It may hold whatever the server has sent.
-        said = " ".join(str(problem).split())[:300]
-        return without(said or type(problem).__name__, self._secrets)
+        message = " ".join(str(problem).split())[:300]
+        return without(message or type(problem).__name__, self._secrets)
 
     def _open(self) -> ClientSession:
         import aiohttp

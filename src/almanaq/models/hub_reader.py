@@ -170,7 +170,7 @@ def _entailment(loaded: _Loaded, call: TextCall) -> TextReply:
     """Let each passage have one voice: whether one of its clauses entails the statement, or contradicts it."""
     import torch
 
-    said = statement(call.question)
+    hypothesis = statement(call.question)
     labels = {str(label).lower(): int(place) for place, label in loaded.model.config.id2label.items()}
     voices, quotes = 0.0, []
     for number, passage in enumerate(call.passages):
@@ -179,7 +179,7 @@ def _entailment(loaded: _Loaded, call: TextCall) -> TextReply:
             continue
         encoded = loaded.tokenizer(
             [part.text for part in parts],
-            [said] * len(parts),
+            [hypothesis] * len(parts),
             truncation=True,
             max_length=min(_MOST_TOKENS, loaded.model.config.max_position_embeddings),
             padding=True,

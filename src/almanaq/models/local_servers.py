@@ -89,9 +89,9 @@ async def _answering(places: Mapping[str, str]) -> tuple[Server, ...]:
     there = [place for place, listens in zip(places.items(), open_, strict=True) if listens]
     if there:
         import aiohttp  # noqa: F401 - loaded before the clock runs
-    told = await asyncio.gather(*(_models(address, NO_KEY, _SECONDS - _CONNECT_SECONDS) for _, address in there))
+    listings = await asyncio.gather(*(_models(address, NO_KEY, _SECONDS - _CONNECT_SECONDS) for _, address in there))
     return tuple(
-        Server(provider, address, names) for (provider, address), names in zip(there, told, strict=True) if names
+        Server(provider, address, names) for (provider, address), names in zip(there, listings, strict=True) if names
     )
 
 

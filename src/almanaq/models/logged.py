@@ -58,8 +58,8 @@ class LoggedModel:
             raise
         except Exception as problem:
             # A failure may repeat what the model said, and with it what stood in a row.
-            said = str(problem) if self._log.texts else ""
-            self._write(prompt, started, getattr(problem, "usage", Usage()), error=type(problem).__name__, said=said)
+            message = str(problem) if self._log.texts else ""
+            self._write(prompt, started, getattr(problem, "usage", Usage()), error=type(problem).__name__, said=message)
             raise
         self._write(prompt, started, completion.usage, reply=completion.text)
         return completion

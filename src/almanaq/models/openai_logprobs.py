@@ -38,8 +38,8 @@ def verdict_chances(content: Mapping[str, Any]) -> Mapping[str, float] | None:
                 break
             mass *= alternatives[token]
         written += token
-    told = sum(found.values())
-    return {verdict: chance / told for verdict, chance in found.items()} if told >= _TOLD else None
+    total = sum(found.values())
+    return {verdict: chance / total for verdict, chance in found.items()} if total >= _TOLD else None
 
 
 def _token(told: Mapping[str, Any]) -> tuple[str, dict[str, float]]:

@@ -60,5 +60,5 @@ def known_tokens(content: Mapping[str, Any]) -> int:
     if not isinstance(usage, dict):
         return 0
     details = usage.get("prompt_tokens_details")
-    told = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    return told if isinstance(told, int) and 0 < told <= _MOST_STATED else 0
+    cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
+    return cached if isinstance(cached, int) and 0 < cached <= _MOST_STATED else 0

@@ -178,19 +178,19 @@ def _frame(
 def _parsed(completion: Completion, call: TextCall) -> ParsedReply:
     """Return what a reply says, with how likely each literal is where the model's server told."""
     parsed = parse_reply(completion.text, call)
-    told = completion.chances
-    if told is None or not call.yes_or_no:
+    chances = completion.chances
+    if chances is None or not call.yes_or_no:
         return parsed
     yes = canonical("Yes")
-    return replace(parsed, chances={c: told["Yes" if canonical(c) == yes else "No"] for c in call.compared})
+    return replace(parsed, chances={c: chances["Yes" if canonical(c) == yes else "No"] for c in call.compared})
 
 
 def asked_values(call: TextCall) -> dict[str, object]:
     """Return what a prompt says of a call, its document apart."""
     form = FORMS[call.type]
-    said: dict[str, object] = {"question": call.question, "from_rows": call.from_rows, "about": call.about}
-    said |= {"options": call.options, "compared": call.compared, "form": form}
-    return said | {"yes_or_no": _wanted(call) if call.yes_or_no else ""}
+    values: dict[str, object] = {"question": call.question, "from_rows": call.from_rows, "about": call.about}
+    values |= {"options": call.options, "compared": call.compared, "form": form}
+    return values | {"yes_or_no": _wanted(call) if call.yes_or_no else ""}
 
 
 def _wanted(call: TextCall) -> str:
@@ -248,8 +248,8 @@ async def _asked_whole(model: LanguageModel, prompt: Prompt, parse: Callable[[Co
     except MalformedReply as problem:
         fault = problem
     repair = Message("user", prompt_file("repair").render_user(fault=str(fault)).strip())
-    said = Message("assistant", completion.text[:4000])
-    second = replace(prompt, messages=(*prompt.messages, said, repair))
+    reply = Message("assistant", completion.text[:4000])
+    second = replace(prompt, messages=(*prompt.messages, reply, repair))
     again = await model.complete(second)
     usage = completion.usage + again.usage
     try:

@@ -38,15 +38,15 @@ def place_of(provider: str, base_url: str | None = None, api_key: str | None = N
 
 def call_timeout(usual: float) -> float:
     """Return the seconds after which a call is given up: ALMANAQ_TIMEOUT, else what is usual."""
-    said = os.environ.get("ALMANAQ_TIMEOUT")
-    if not said:
+    written = os.environ.get("ALMANAQ_TIMEOUT")
+    if not written:
         return usual
     try:
-        seconds = float(said)
+        seconds = float(written)
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ModelError(f"ALMANAQ_TIMEOUT: {said!r} is no number of seconds above 0: set it to one such as 300")
+        raise ModelError(f"ALMANAQ_TIMEOUT: {written!r} is no number of seconds above 0: set it to one such as 300")
     return seconds
 
 

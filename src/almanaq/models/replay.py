@@ -118,9 +118,9 @@ class Recording:
     def bundle(self, query: str, *, snapshot: str = "", plan: str = "", parameters: Sequence[object] = ()) -> Bundle:
         """Return what was said so far."""
         reader = self._inner.reader
-        said = tuple(self._replies), tuple(self._links)
+        content = tuple(self._replies), tuple(self._links)
         values = tuple(str(value) for value in parameters)
-        return Bundle(query, snapshot, plan, values, self._inner.name, reader.remote, reader.paid, *said)
+        return Bundle(query, snapshot, plan, values, self._inner.name, reader.remote, reader.paid, *content)
 
 
 class _RecordingReader:
@@ -221,5 +221,5 @@ class _ReplayLinker:
 
 def call_hash(call: TextCall) -> str:
     """Return the identity of a text call, without its text: a bundle holds none of the documents."""
-    told = astuple(call)[:-2]  # where the question and the document come from makes no other reply of it
-    return hashlib.sha256(json.dumps(told).encode("utf-8", "surrogatepass")).hexdigest()
+    fields = astuple(call)[:-2]  # where the question and the document come from makes no other reply of it
+    return hashlib.sha256(json.dumps(fields).encode("utf-8", "surrogatepass")).hexdigest()

@@ -140,10 +140,10 @@ def _list(value: object, options: Sequence[str]) -> str | None:
             raise MalformedReply('"value" must be an array of strings, or null')
         texts = parse_list(json.dumps(value))
     else:
-        said = _value(value, ())
-        if said is None:
+        items = _value(value, ())
+        if items is None:
             return None
-        texts = parse_list(said)
+        texts = parse_list(items)
     chosen = only_options(texts, options) if options else texts
     if len(chosen) < len(texts):
         raise MalformedReply(f'"value" is {list(texts)!r}, not all of which are among the allowed values')
@@ -155,10 +155,10 @@ def _verdicts(verdicts: object, compared: Sequence[str]) -> dict[str, bool | Non
         return {}
     if not isinstance(verdicts, dict):
         raise MalformedReply('"verdicts" must be an object with one verdict for each literal')
-    said = {canonical(key): verdict for key, verdict in verdicts.items()}
+    by_canonical = {canonical(key): verdict for key, verdict in verdicts.items()}
     found: dict[str, bool | None] = {}
     for literal in compared:
-        verdict = said.get(canonical(literal))
+        verdict = by_canonical.get(canonical(literal))
         if not isinstance(verdict, str) or canonical(verdict) not in _VERDICTS:
             raise MalformedReply(f'the verdict on {literal!r} must be "yes", "no" or "unknown"')
         found[literal] = _VERDICTS[canonical(verdict)]

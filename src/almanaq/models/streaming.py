@@ -79,12 +79,12 @@ class ChatStream:
     def _line(self, line: bytes) -> None:
         if not line.startswith(b"data:"):
             return
-        said = line.removeprefix(b"data:").strip()
-        if said == b"[DONE]":
+        data = line.removeprefix(b"data:").strip()
+        if data == b"[DONE]":
             self.ended = True
             return
         try:
-            event = json.loads(said)
+            event = json.loads(data)
             self._usage = event.get("usage") or self._usage
             self._error = event.get("error") or self._error
             for choice in (event.get("choices") or ())[:1]:

@@ -94,8 +94,8 @@ class VectorStore:
         return list({key: text for key, text in zip(keys, texts, strict=True) if key not in found}.values())
 
     def _keys(self, texts: Sequence[str], kind: Kind) -> list[bytes]:
-        told = "" if getattr(self.embedder, "symmetric", False) else kind + "\0"
-        return [hashlib.sha256((told + text).encode("utf-8", "surrogatepass")).digest() for text in texts]
+        prefix = "" if getattr(self.embedder, "symmetric", False) else kind + "\0"
+        return [hashlib.sha256((prefix + text).encode("utf-8", "surrogatepass")).digest() for text in texts]
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         if self.file is None:
@@ -106,7 +106,9 @@ class VectorStore:
                 marks = ",".join("?" * len(chunk))
                 kept = connection.execute(f"SELECT key, vector, sum FROM vectors WHERE key IN ({marks})", chunk)
                 # Vectors that an earlier version kept have no sum.
-                found.update({k: v for k, v, told in kept if isinstance(v, bytes) and told in (None, _sum(k, v))})
+                found.update(
+                    {k: v for k, v, checksum in kept if isinstance(v, bytes) and checksum in (None, _sum(k, v))}
+                )
         return found
 
     def _write(self, new: Mapping[bytes, bytes]) -> None:

@@ -308,6 +308,6 @@ def _content_name(tables: Sequence[Table]) -> str:
     """Return a name that two corpora share only if they are the same."""
     digest = hashlib.sha256()
     for table in tables:
-        told = json.dumps([table.id, table.title, table.section, table.header, table.rows], ensure_ascii=False)
-        digest.update(told.encode("utf-8", "surrogatepass") + b"\n")
+        content = json.dumps([table.id, table.title, table.section, table.header, table.rows], ensure_ascii=False)
+        digest.update(content.encode("utf-8", "surrogatepass") + b"\n")
     return f"corpus-{digest.hexdigest()[:16]}"

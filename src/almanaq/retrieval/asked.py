@@ -53,11 +53,11 @@ class AskedTogether:
         """Return the rankings. Raises BenchmarkError as `Asked`, and where not every question has its result."""
         check_k(k)
         blank: list[Any] = [[] for _ in questions]
-        told = {
+        record = {
             "query_id": list(range(len(questions))), "query": list(questions),
             "database_id": blank, "table_id": blank, "answer": [""] * len(questions),
         }  # fmt: skip
-        results = list(self.ask(queries=told, top_k=k))
+        results = list(self.ask(queries=record, top_k=k))
         if len(results) != len(questions):
             raise BenchmarkError(
                 f"retriever {self.name!r}: retrieve_batch gave {len(results)} results for {len(questions)} questions"

@@ -126,9 +126,9 @@ def column_texts(table: Table, fields: Sequence[Field]) -> list[str]:
     texts = []
     for name, cells in zip_longest(names, columns):
         values = ", ".join(cell for cell in dict.fromkeys(cells or ()) if cell)
-        told = ": ".join(part for part in (name, values) if part)
-        if told:
-            texts.append("\n".join([*titles, told])[:_PART_CHARS])
+        text = ": ".join(part for part in (name, values) if part)
+        if text:
+            texts.append("\n".join([*titles, text])[:_PART_CHARS])
     return texts
 
 

@@ -52,19 +52,19 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not file.is_file():
         raise SourceError(f"{folder} holds no index: make one with `almanaq index CORPUS --out {folder}`")
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
+        record = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SourceError(f"cannot read {file}: {error}; build the index again with `almanaq index`") from error
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise SourceError(f"{file} is not an index of tables: name another folder")
-    if told.get("version") != VERSION:
+    if record.get("version") != VERSION:
         raise SourceError(
-            f"the index {folder} has format version {told.get('version')}, this almanaq reads {VERSION}: "
+            f"the index {folder} has format version {record.get('version')}, this almanaq reads {VERSION}: "
             "build it again with `almanaq index`"
         )
-    if told.pop("sum", None) != _sum(told):
+    if record.pop("sum", None) != _sum(record):
         raise damaged(folder, ValueError(f"{MANIFEST} does not hold what was written"))
-    return told
+    return record
 
 
 def check_folder(folder: Path) -> None:
@@ -89,10 +89,10 @@ def _is_ours(manifest: Path, *, unreadable: bool) -> bool:
     `unreadable` answers where it cannot be read.
     """
     try:
-        told = json.loads(manifest.read_text(encoding="utf-8"))
+        record = json.loads(manifest.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return unreadable
-    return isinstance(told, dict) and told.get("format") == FORMAT
+    return isinstance(record, dict) and record.get("format") == FORMAT
 
 
 def write_manifest(
@@ -104,7 +104,7 @@ def write_manifest(
     dead: Sequence[NDArray[np.int64]],
 ) -> None:
     """Put a new manifest in the old one's place, then remove what no manifest names."""
-    told = {
+    record = {
         "format": FORMAT,
         "version": VERSION,
         **recipe,
@@ -115,7 +115,7 @@ def write_manifest(
             for each, gone in zip(named, dead, strict=True)
         ],
     }
-    replace_file(folder / MANIFEST, json.dumps({**told, "sum": _sum(told)}))
+    replace_file(folder / MANIFEST, json.dumps({**record, "sum": _sum(record)}))
     tidy(folder, [each.name for each in named])
 
 

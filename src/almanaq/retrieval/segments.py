@@ -232,13 +232,16 @@ def open_segment(folder: Path, sums: str, precision: Precision = Precision.FLOAT
     Raises:
         OSError, ValueError, SourceError: a file is missing or broken.
     """
-    told = read_sums(folder, sums)
-    mapped = {n: told.open(folder / f"{n}.npy", kind, width=width) for n, (kind, width) in _ARRAYS.items()}
-    mapped |= {"names": told.open(folder / "names.jsonl", np.uint8), "texts": told.open(folder / "texts.bin", np.uint8)}
-    if "vectors.npy" in told.sizes:
-        mapped["vectors"] = told.open(folder / "vectors.npy", precision.dtype, rows=True)
+    checksums = read_sums(folder, sums)
+    mapped = {n: checksums.open(folder / f"{n}.npy", kind, width=width) for n, (kind, width) in _ARRAYS.items()}
+    mapped |= {
+        "names": checksums.open(folder / "names.jsonl", np.uint8),
+        "texts": checksums.open(folder / "texts.bin", np.uint8),
+    }
+    if "vectors.npy" in checksums.sizes:
+        mapped["vectors"] = checksums.open(folder / "vectors.npy", precision.dtype, rows=True)
         if precision.code_type is not None:
-            mapped["codes"] = told.open(folder / "codes.npy", precision.code_type, rows=True)
+            mapped["codes"] = checksums.open(folder / "codes.npy", precision.code_type, rows=True)
     segment = Segment(folder, **mapped)
     _check_lengths(segment)
     segment.tables.bounded(0, len(segment) - 1)
@@ -288,8 +291,8 @@ def digest(table: Table, fields: Sequence[Field]) -> bytes:
     # Cells one by one: a value that moves to another column is a change.
     held = [table.rows if name is Field.CELLS else field_text(table, name) for name in fields]
     shown = [table.title, table.section, table.header, held]
-    told = json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(told, digest_size=DIGEST_BYTES).digest()
+    content = json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
 
 
 def count_terms(question: str, analyzer: Analyzer) -> Counter[int]:

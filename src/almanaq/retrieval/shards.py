@@ -59,8 +59,8 @@ class Shard:
 
 def shard_of(table: TableId, shards: int) -> int:
     """Return the number of the shard that a table belongs to."""
-    told = f"{table.database}\0{table.table}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "little") % shards
+    key = f"{table.database}\0{table.table}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little") % shards
 
 
 def count_lengths(tables: Iterable[Table], recipe: Recipe) -> Lengths:

@@ -78,8 +78,8 @@ class Recipe:
 
     def told(self) -> dict[str, Any]:
         """Return it as a manifest holds it."""
-        told = {"fields": list(map(str, self.fields)), "language": self.language, "embedder": self.embedder}
-        return told | ({"vectors": str(self.vectors)} if self.vectors is not Precision.FLOAT16 else {})
+        settings = {"fields": list(map(str, self.fields)), "language": self.language, "embedder": self.embedder}
+        return settings | ({"vectors": str(self.vectors)} if self.vectors is not Precision.FLOAT16 else {})
 
     @classmethod
     def read(cls, told: Mapping[str, Any]) -> Recipe:
@@ -279,14 +279,14 @@ def open_index(folder: Path) -> StoredIndex:
     Raises:
         SourceError: there is none, it is damaged, or another version of almanaq wrote it.
     """
-    told = read_manifest(folder)
+    manifest = read_manifest(folder)
     while True:
         try:
-            return _opened(folder, told)
+            return _opened(folder, manifest)
         except (OSError, ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
             # An update that ended meanwhile removed what the manifest before it named.
-            before, told = told, read_manifest(folder)
-            if told == before:
+            before, manifest = manifest, read_manifest(folder)
+            if manifest == before:
                 raise damaged(folder, error) from error
 
 

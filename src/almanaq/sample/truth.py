@@ -81,16 +81,16 @@ def truth_function() -> Callable[[str, str], str | None]:
     restaurant's, some, or one) is answered by the majority of their mentions; any other text is read as a list of
     dishes. "summary" gives the first sentences of the first reviews. What it does not know is None.
     """
-    said = _mentions_by_text()
+    mentions = _mentions_by_text()
 
     def answer(text: str, question: str) -> str | None:
         passages = [p for p in text.split("\n\n") if p.strip()]
         if question.strip().lower() == "summary":
             return " ".join(_first_sentence(p) for p in passages[:SUMMARY_REVIEWS]) or None
-        if not all(p in said for p in passages):
+        if not all(p in mentions for p in passages):
             return serves(text, question)
         wanted = asked(question)
-        return _reply(wanted, [m for p in passages for m in said[p]]) if wanted else None
+        return _reply(wanted, [m for p in passages for m in mentions[p]]) if wanted else None
 
     return answer
 

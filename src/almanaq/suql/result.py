@@ -252,8 +252,8 @@ class Result:
     def _notes(self) -> tuple[str, ...]:
         """What has to be said on top of the rows."""
         calls = self.trace.text_calls + self.trace.cached_calls
-        said = (f"{calls:,} text calls" if calls else "", "not all of the result" if self.trace.partial else "")
-        return (*said, "" if self.trace.exact else "approximate")
+        notes = (f"{calls:,} text calls" if calls else "", "not all of the result" if self.trace.partial else "")
+        return (*notes, "" if self.trace.exact else "approximate")
 
 
 def shown(result: Result) -> str:

@@ -276,8 +276,8 @@ def make_loader(config: DatasetConfigDataModel, split: str, data_dir: Path) -> A
         (DatasetConfigDataModel, GenericDatasetLoader),
     ]
     kind = next(loader for model, loader in kinds if isinstance(config, model))
-    told = config.model_dump(include={"dataset_name", "data_directory", "query_type"})
-    return kind(**told, split=split, path=dataset_path(config, data_dir), **(config.aux or {}))
+    settings = config.model_dump(include={"dataset_name", "data_directory", "query_type"})
+    return kind(**settings, split=split, path=dataset_path(config, data_dir), **(config.aux or {}))
 
 
 def _in_form(rows: list[list[str]], form: str) -> Any:

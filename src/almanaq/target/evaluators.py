@@ -144,8 +144,8 @@ class TARGET:
     def _warn(self, task: str, measured: Mapping[str, Measured]) -> None:
         """Say what lowers a score and is no wrong answer: in the log, and of replies that failed as a warning, too."""
         for dataset, each in measured.items():
-            for told in each.scores.warnings:
-                self.logger.warning("%s, %s: %s", task, dataset, told)
+            for warning in each.scores.warnings:
+                self.logger.warning("%s, %s: %s", task, dataset, warning)
             if each.scores.outcomes.get("fault"):
                 failed = f"{each.scores.outcomes['fault']} of {sum(each.scores.outcomes.values())} replies failed"
                 warnings.warn(f"{task}, {dataset}: {failed} and count 0; the log tells why", stacklevel=3)
@@ -207,10 +207,10 @@ class TARGET:
         found = {str(each["query_id"]): RetrievalResultDataModel(**json.loads(_found_line(each))) for each in records}
         for batch in loader.get_queries_for_task(_BATCH):
             asked = [at for at, query in enumerate(batch["query_id"]) if str(query) in found]
-            told = {name: [values[at] for at in asked] for name, values in batch.items()}
-            results = [found[str(query)] for query in told["query_id"]]
+            chosen = {name: [values[at] for at in asked] for name, values in batch.items()}
+            results = [found[str(query)] for query in chosen["query_id"]]
             task._update_downstream_task_metrics(
-                told, task._get_downstream_task_results(told, results, dataset, tables)
+                chosen, task._get_downstream_task_results(chosen, results, dataset, tables)
             )
         return task._calculate_downstream_task_performance()
 
@@ -270,13 +270,13 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 def _found_line(record: Mapping[str, Any]) -> str:
     found = [hit[:2] for hit in record["hits"]]
-    told = {"dataset_name": record["dataset"], "query_id": record["query_id"], "retrieval_results": found}
-    return json.dumps(told, ensure_ascii=False)
+    line = {"dataset_name": record["dataset"], "query_id": record["query_id"], "retrieval_results": found}
+    return json.dumps(line, ensure_ascii=False)
 
 
 def _replied_line(reply: Mapping[str, Any]) -> str:
-    told = {"dataset_name": reply["dataset"], "query_id": reply["query_id"], "generated_results": reply["text"]}
-    return json.dumps(told, ensure_ascii=False)
+    line = {"dataset_name": reply["dataset"], "query_id": reply["query_id"], "generated_results": reply["text"]}
+    return json.dumps(line, ensure_ascii=False)
 
 
 def _write(lines: Iterable[str], file: str | Path | None, folder: str | Path | None, k: int) -> None:

@@ -108,9 +108,11 @@ class AbsTask:
             tables = [table_id_to_table[str(table[0]), str(table[1])] for table in found.retrieval_results]
             text = "\n\n".join("\n".join(f"| {' | '.join(row)} |" for row in rows) for rows in tables)
             reply = self.task_generator.generate(text, query) if self.task_generator is not None else ""
-            said = reply.get("content", reply.get("sql_query")) if isinstance(reply, dict) else reply
+            content = reply.get("content", reply.get("sql_query")) if isinstance(reply, dict) else reply
             made.append(
-                DownstreamGeneratedResultDataModel(dataset_name=dataset_name, query_id=query_id, generated_results=said)
+                DownstreamGeneratedResultDataModel(
+                    dataset_name=dataset_name, query_id=query_id, generated_results=content
+                )
             )
         return made
 
@@ -235,16 +237,16 @@ def _config(name: str, value: Any) -> DatasetConfigDataModel:
         return value.model_copy()
     if not isinstance(value, Mapping):
         raise UsageError(f"dataset {name!r}: {value!r} is neither a configuration nor a dictionary of one")
-    told = {"dataset_name": name, **value}
+    settings = {"dataset_name": name, **value}
     kinds: dict[str, type[DatasetConfigDataModel]] = {
         "text to sql": Text2SQLDatasetConfigDataModel,
         "needle in haystack": NeedleInHaystackDatasetConfigDataModel,
     }
-    kind = kinds.get(str(told.get("query_type", "")).lower())
-    if kind is None or "hf_corpus_dataset_path" not in told:
-        hub = "hf_corpus_dataset_path" in told
+    kind = kinds.get(str(settings.get("query_type", "")).lower())
+    if kind is None or "hf_corpus_dataset_path" not in settings:
+        hub = "hf_corpus_dataset_path" in settings
         kind = HFDatasetConfigDataModel if hub else GenericDatasetConfigDataModel
     try:
-        return kind(**told)
+        return kind(**settings)
     except ValueError as error:
         raise UsageError(f"dataset {name!r}: {error}") from error

@@ -38,7 +38,7 @@ def rouge(pairs: Pairs, language: str) -> dict[str, float]:  # noqa: ARG001
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer(list(_ROUGE))
-    found = [scorer.score(gold, said) for said, gold in pairs]
+    found = [scorer.score(gold, reply) for reply, gold in pairs]
     return {name: _mean([each[name].fmeasure for each in found]) for name in _ROUGE}
 
 
@@ -47,7 +47,7 @@ def meteor(pairs: Pairs, language: str) -> dict[str, Any]:  # noqa: ARG001
     from nltk.translate.meteor_score import meteor_score
 
     words = _wordnet()
-    values = [meteor_score([gold.split()], said.split(), wordnet=words) for said, gold in pairs]
+    values = [meteor_score([gold.split()], reply.split(), wordnet=words) for reply, gold in pairs]
     return {"meteor": _mean(values), "synonyms": not isinstance(words, _NoSynonyms)}
 
 
@@ -62,7 +62,7 @@ def bertscore(pairs: Pairs, language: str) -> dict[str, Any]:
     from bert_score import score
 
     folder = os.environ.get("ALMANAQ_BERTSCORE_MODEL", "")
-    replies, golds = [said for said, _ in pairs], [gold for _, gold in pairs]
+    replies, golds = [reply for reply, _ in pairs], [gold for _, gold in pairs]
     try:
         chosen = {"model_type": folder, "num_layers": _layers(Path(folder))} if folder else {"lang": language}
         (precision, recall, f1), signature = score(replies, golds, return_hash=True, **chosen)

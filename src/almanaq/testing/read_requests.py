@@ -40,8 +40,8 @@ def replies_from(function: Callable[[str, str], str | None]) -> Callable[[Mappin
             return json.dumps(_answer(found[0] if found else None, user))
         if name == "answer_texts":
             texts = {number: _document(text) for number, _, text in _ITEM.findall(user)}
-            said = {f"item{n}": _answer(function(text, _question(user)), user) for n, text in texts.items()}
-            return json.dumps(said)
+            replies = {f"item{n}": _answer(function(text, _question(user)), user) for n, text in texts.items()}
+            return json.dumps(replies)
         if name == "answer_many":
             items = re.split(r"^item(\d+)$", user[body.end() :] if body else "", flags=re.MULTILINE)[1:]
             asked = zip(items[::2], items[1::2], strict=True)

@@ -22,15 +22,15 @@ def _tokens(text: str, chances: Mapping[str, float]) -> Iterator[tuple[str, Alte
     if begun is None:
         yield text, {text: 1.0}
         return
-    said = sum(chance for verdict, chance in chances.items() if verdict != "null")
+    total = sum(chance for verdict, chance in chances.items() if verdict != "null")
     yield text[: begun.end()], {text[: begun.end()]: 1.0}
     rest = text[begun.end() :]
     first = '"' if rest.startswith('"') else "null"
-    yield first, {'"': said, "null": chances.get("null", 0.0)}
+    yield first, {'"': total, "null": chances.get("null", 0.0)}
     rest = rest.removeprefix(first)
     if first == '"':
         word = rest.partition('"')[0]
-        yield word, {verdict: chance / said for verdict, chance in chances.items() if verdict != "null"}
+        yield word, {verdict: chance / total for verdict, chance in chances.items() if verdict != "null"}
         rest = rest.removeprefix(word)
     yield rest, {rest: 1.0}
 

@@ -87,8 +87,8 @@ async def _invalid(_: Request, error: Exception) -> Response:
         {"where": ".".join(str(part) for part in fault["loc"]), "message": str(fault["msg"])}
         for fault in error.errors()
     ]
-    said = "; ".join(f"{fault['where']}: {fault['message']}" for fault in faults[:3])
-    return problem(Problem(422, "RequestError", said, {"errors": faults}).record())
+    message = "; ".join(f"{fault['where']}: {fault['message']}" for fault in faults[:3])
+    return problem(Problem(422, "RequestError", message, {"errors": faults}).record())
 
 
 async def _known(_: Request, error: Exception) -> Response:

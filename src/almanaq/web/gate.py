@@ -133,14 +133,16 @@ class Gate:
         """Return what is wrong with a request that may not come in."""
         access, host = self._access, request.header("host")
         if not access.knows(host):
-            said = f"this server is not {host[:100]!r}: open it by its own address, or start it with --allow-host NAME"
-            return Problem(421, "HostError", said)
+            message = (
+                f"this server is not {host[:100]!r}: open it by its own address, or start it with --allow-host NAME"
+            )
+            return Problem(421, "HostError", message)
         if request.method not in _READS and (foreign := request.foreign()) is not None:
-            said = f"a request from {foreign[:100]!r} is refused: only this server's own page may ask"
-            return Problem(403, "OriginError", said)
+            message = f"a request from {foreign[:100]!r} is refused: only this server's own page may ask"
+            return Problem(403, "OriginError", message)
         if access.token and request.path not in _OPEN and not self._allowed(request) and not self._shown(request):
-            said = "open the address that `almanaq serve` printed, or send the header `Authorization: Bearer TOKEN`"
-            return Problem(401, "TokenError", said)
+            message = "open the address that `almanaq serve` printed, or send the header `Authorization: Bearer TOKEN`"
+            return Problem(401, "TokenError", message)
         length = request.header("content-length")
         if length and (not length.isdigit() or int(length) > access.most_body):
             return _too_large(access)

@@ -74,7 +74,8 @@ class Verdicts:
             values,
         )
         return [
-            Verdict(answer, json.loads(about), said, json.loads(body), made) for answer, about, said, body, made in rows
+            Verdict(answer, json.loads(about), verdict, json.loads(body), made)
+            for answer, about, verdict, body, made in rows
         ]
 
 
@@ -115,4 +116,4 @@ def accuracy(verdicts: list[Verdict], *, sampled: bool) -> Accuracy:
     for each in verdicts:
         if not sampled or each.body.get("sampled"):
             turns.setdefault(each.answer, []).append(each.verdict)
-    return Accuracy(len(turns), sum("wrong" not in said for said in turns.values()))
+    return Accuracy(len(turns), sum("wrong" not in marks for marks in turns.values()))

@@ -66,12 +66,12 @@ class Desk:
         except AlmanaqError as error:
             yield "error", problem_of(error).record()
             return
-        stop, told = Stop(), asyncio.Queue[Event]()
-        self._start(job, stop, told)
-        timer = asyncio.get_running_loop().call_later(job.deadline, self._out_of_time, job, stop, told)
+        stop, queue = Stop(), asyncio.Queue[Event]()
+        self._start(job, stop, queue)
+        timer = asyncio.get_running_loop().call_later(job.deadline, self._out_of_time, job, stop, queue)
         try:
             while True:
-                event = await told.get()
+                event = await queue.get()
                 yield event
                 if event[0] in _LAST:
                     return
@@ -82,9 +82,9 @@ class Desk:
     async def close(self) -> None:
         """End all jobs, tell whoever waits for one, and give their threads a moment."""
         going = problem_of(Refused(503, "the server is going down: ask again later")).record()
-        for stop, (_, told) in list(self._under_way.items()):
+        for stop, (_, queue) in list(self._under_way.items()):
             stop.now()
-            told.put_nowait(("error", going))
+            queue.put_nowait(("error", going))
         if self._under_way:
             await asyncio.wait([future for future, _ in self._under_way.values()], timeout=_SECONDS_TO_END)
         self._threads.shutdown(wait=False, cancel_futures=True)

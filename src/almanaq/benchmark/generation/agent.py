@@ -79,9 +79,9 @@ class AgentGenerator:
     async def _verdict(self, asked: Asked) -> Reply:
         for text in asked.texts:
             question = f"Is it true that {asked.question}?"
-            said = await self.models.reader.read(TextCall("answer", (text,), question, options=("Yes", "No")))
-            if said.value is not None:
-                return Reply("true" if said.value == "Yes" else "false")
+            reply = await self.models.reader.read(TextCall("answer", (text,), question, options=("Yes", "No")))
+            if reply.value is not None:
+                return Reply("true" if reply.value == "Yes" else "false")
         return Reply("not enough")
 
     def _answer(self, asked: Asked) -> Reply:
@@ -93,11 +93,11 @@ class AgentGenerator:
             for place, table in enumerate(asked.tables):
                 _write(table, Path(folder), place)
             with connect(folder, model=self.models) as connection:
-                said = connection.ask(asked.question)
-        if said.status == "failed":
-            return Reply("", said.answer, said.suql or "")
-        values = dict.fromkeys(str(row[0]) for row in said.rows[:_ANSWERS] if row and row[0] is not None)
-        return Reply(said.answer if asked.sentence else ", ".join(values), "", said.suql or "")
+                response = connection.ask(asked.question)
+        if response.status == "failed":
+            return Reply("", response.answer, response.suql or "")
+        values = dict.fromkeys(str(row[0]) for row in response.rows[:_ANSWERS] if row and row[0] is not None)
+        return Reply(response.answer if asked.sentence else ", ".join(values), "", response.suql or "")
 
     def _query(self, asked: Asked) -> Reply:
         from almanaq import connect
@@ -108,10 +108,10 @@ class AgentGenerator:
         with connect(str(asked.database), model=self.models) as connection:
             if language is not None:
                 return Reply(sqlite_dialect(exact_query(asked.question, connection.engine, language, hint=asked.hint)))
-            said = connection.ask(asked.question)
-        if not said.suql:
-            return Reply("", fault=said.answer)
-        return Reply(sqlite_dialect(said.suql))
+            response = connection.ask(asked.question)
+        if not response.suql:
+            return Reply("", fault=response.answer)
+        return Reply(sqlite_dialect(response.suql))
 
 
 def _expected(asked: Asked) -> Usage:

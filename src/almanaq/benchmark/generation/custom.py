@@ -30,23 +30,23 @@ class PaperGenerator:
         """Return what the object says; anything it raises is this reply's fault."""
         tables = "\n\n".join(asked.texts)
         try:
-            said = await in_thread(self._made.generate, tables, asked.question)
-            if inspect.isawaitable(said):
-                said = await said
+            reply = await in_thread(self._made.generate, tables, asked.question)
+            if inspect.isawaitable(reply):
+                reply = await reply
         except ModelError:
             raise
         except Exception as error:
             return failure(error)
-        if said is None:
+        if reply is None:
             return Reply("")
-        if isinstance(said, dict):  # the paper's own generators give an object
-            keys = ", ".join(map(str, said)) or "no keys"
-            said = said.get("sql_query", said.get("sql", said.get("content")))
-            if said is None:
+        if isinstance(reply, dict):  # the paper's own generators give an object
+            keys = ", ".join(map(str, reply)) or "no keys"
+            reply = reply.get("sql_query", reply.get("sql", reply.get("content")))
+            if reply is None:
                 return Reply("", fault=f"it gave an object without sql_query or content: {keys}", broken=True)
-        if not isinstance(said, str):
-            return Reply("", fault=f"it gave {type(said).__name__}, not text", broken=True)
-        return Reply(verdict_in(said)) if asked.role == "verify" else Reply(said.strip())
+        if not isinstance(reply, str):
+            return Reply("", fault=f"it gave {type(reply).__name__}, not text", broken=True)
+        return Reply(verdict_in(reply)) if asked.role == "verify" else Reply(reply.strip())
 
 
 def verdict_in(text: str) -> str:

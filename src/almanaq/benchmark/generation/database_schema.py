@@ -26,8 +26,8 @@ def database_schema(file: Path, tables: Sequence[Table]) -> list[str]:
         return schema_texts(tables)
     return [
         text
-        for table, said in read
-        for text in ([f"{said}\n{comments(table)}".rstrip()] if said else schema_texts([table]))
+        for table, description in read
+        for text in ([f"{description}\n{comments(table)}".rstrip()] if description else schema_texts([table]))
     ]
 
 

@@ -40,8 +40,8 @@ class PromptedGenerator:
             content, usage, _ = await ask_model(self._model, prompt, _parser(key))
         except FailedCall as failure:
             return Reply("", fault=str(failure), usage=failure.usage)
-        said = content[key]
-        return Reply("" if said is None else str(said).strip(), "", str(content.get("reasoning", "")), usage)
+        text = content[key]
+        return Reply("" if text is None else str(text).strip(), "", str(content.get("reasoning", "")), usage)
 
 
 def _prompt(asked: Asked) -> tuple[Prompt, str]:
@@ -70,10 +70,10 @@ def _parser(key: str) -> Callable[[str], Mapping[str, object]]:
         content = parse_object(text)
         if key not in content:
             raise MalformedReply(f"it has no key {key!r}")
-        said = content[key]
-        if said is not None and not isinstance(said, str | int | float):
+        written = content[key]
+        if written is not None and not isinstance(written, str | int | float):
             raise MalformedReply(f"{key!r} must be a string")
-        if key == "verdict" and str(said).strip().lower() not in VERDICTS:
+        if key == "verdict" and str(written).strip().lower() not in VERDICTS:
             raise MalformedReply(f"'verdict' must be one of {', '.join(VERDICTS)}")
         return content
 

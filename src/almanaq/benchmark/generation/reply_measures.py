@@ -155,11 +155,11 @@ def _entities(replies: Sequence[ReplyRecord]) -> _Measured:
 
 def _rows(replies: Sequence[ReplyRecord]) -> _Measured:
     """Return the mean quality, that of each query, and what they took together; a query that failed has none."""
-    told = [json.loads(reply.text) if reply.text else {"measures": {}} for reply in replies]
-    quality = [float(each["measures"].get("quality", 0.0)) for each in told]
+    records = [json.loads(reply.text) if reply.text else {"measures": {}} for reply in replies]
+    quality = [float(each["measures"].get("quality", 0.0)) for each in records]
     parts = _by_part([reply.slice for reply in replies], {"quality": quality})
-    parts |= _by_part([reply.slice for reply in replies], {"calls": [float(each.get("calls", 0)) for each in told]})
-    pooled = {name: float(sum(each.get(name, 0) for each in told)) for name in ("calls", "tokens", "seconds")}
+    parts |= _by_part([reply.slice for reply in replies], {"calls": [float(each.get("calls", 0)) for each in records]})
+    pooled = {name: float(sum(each.get(name, 0) for each in records)) for name in ("calls", "tokens", "seconds")}
     note = "quality: F1, against the limit where there is one; 1 / (1 + relative error); Spearman's correlation"
     return _Measured({"quality": quality}, parts, pooled, note=note)
 

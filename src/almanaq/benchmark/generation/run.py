@@ -169,13 +169,13 @@ class Generation:
             batch = todo[start : start + BATCH]
             asked = [context(question) for question in batch]
             started = time.perf_counter()
-            said = await asyncio.gather(*(self._one(each, gate) for each in asked))
+            outcomes = await asyncio.gather(*(self._one(each, gate) for each in asked))
             seconds = time.perf_counter() - started
             if not start:
-                _check_works(said, self.generator.name)
-            records, efficiency = self._records(batch, asked, said)
+                _check_works(outcomes, self.generator.name)
+            records, efficiency = self._records(batch, asked, outcomes)
             replies.add(record.to_json() for record in records)
-            usage = sum((reply.usage for reply in said), Usage())
+            usage = sum((reply.usage for reply in outcomes), Usage())
             timing = {"stage": "generate", "queries": len(batch), "seconds": seconds, "efficiency": efficiency}
             spent = {name: getattr(usage, name) for name in ("calls", "input_tokens", "output_tokens", "money")}
             timings.add([json.dumps(timing | spent)])

@@ -161,10 +161,10 @@ def _rows(result: Result, relation: HybridRelation) -> tuple[FoundRow, ...]:
     rows = []
     for row, evidence in zip(result.rows, result.evidence, strict=True):
         values = dict(zip(result.columns, row, strict=True))
-        said = next((text for name in own if (text := written(name, values[name], relation))), "")
-        if said:
+        shown = next((text for name in own if (text := written(name, values[name], relation))), "")
+        if shown:
             cells = {n: text[:_CELL] for alias, n in beside.items() if (text := written(n, values[alias], relation))}
-            rows.append(FoundRow(said, cells, tuple(e.quote[:_QUOTE] for e in evidence)))
+            rows.append(FoundRow(shown, cells, tuple(e.quote[:_QUOTE] for e in evidence)))
         if len(rows) == MOST:
             break
     return tuple(rows)

@@ -100,13 +100,13 @@ class AskedFor:
 
 def read_question(question: str) -> AskedFor:
     """Return what a question asks for."""
-    said = [word for word in words(question) if word not in STOPWORDS]
+    content_words = [word for word in words(question) if word not in STOPWORDS]
     capital = {stem(w.casefold()) for w in re.findall(r"(?<=\s)[A-Z][\w'’-]*|[0-9][0-9,.]*[0-9]|[0-9]", question)}
     found = _OF.search(question) or _ASKED.search(question)
     asked = frozenset(stem(w) for w in words(found[1] or "") if w not in STOPWORDS) if found else frozenset()
     kind = next((name for name, pattern in _KINDS if pattern.search(question)), "what")
     extremes = tuple(1 if w in _HIGH else -1 for w in words(question) if w in _HIGH | _LOW)
-    return AskedFor(tuple(dict.fromkeys(map(stem, said))), frozenset(capital), asked, kind, extremes)
+    return AskedFor(tuple(dict.fromkeys(map(stem, content_words))), frozenset(capital), asked, kind, extremes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +220,8 @@ class Evidence:
 
     def _runs(self, text: str, length: int) -> float:
         """Return the share of the question's runs of so many words that stand in a text of stems."""
-        said = self._said.split()
-        runs = [" ".join(said[i : i + length]) for i in range(len(said) - length + 1)]
+        question_words = self._said.split()
+        runs = [" ".join(question_words[i : i + length]) for i in range(len(question_words) - length + 1)]
         return sum(run in text for run in runs) / len(runs) if runs else 0.0
 
     def _best_sentence(self, texts: Sequence[str], wanted: Sequence[str]) -> float:
@@ -232,7 +232,7 @@ class Evidence:
         sentences = [frozenset(_stems(part)) for text in texts for part in _SENTENCE.split(text)]
         return (
             max(
-                (sum(max(0.0, self._passage_weights[w]) for w in wanted if w in said) for said in sentences),
+                (sum(max(0.0, self._passage_weights[w]) for w in wanted if w in sentence) for sentence in sentences),
                 default=0.0,
             )
             / total
@@ -240,8 +240,8 @@ class Evidence:
 
     def _mention(self, column: int, row: int) -> float:
         """Say how much a question says a whole cell: the weight of its words, or 0 where it says only some."""
-        said = " ".join(_stems(self.fields[column].cells[row]))
-        return self._share(self._cells[column][row]) if said and f" {said} " in self._said else 0.0
+        cell_stems = " ".join(_stems(self.fields[column].cells[row]))
+        return self._share(self._cells[column][row]) if cell_stems and f" {cell_stems} " in self._said else 0.0
 
     def _extreme(self, row: int) -> float:
         """Return whether a row is the first or last by a column of numbers, as a superlative asks for."""
@@ -297,7 +297,7 @@ class Evidence:
         header, held = self._headers[spot.column], self._infos[spot.column][spot.row]
         cells = frozenset().union(*(column[spot.row] for column in self._cells))
         texts = self.fields[spot.column].passages[spot.row]
-        said = " ".join(" ".join(_stems(text)) for text in texts)
+        stems = " ".join(" ".join(_stems(text)) for text in texts)
         left = [w for w in self.asked.stems if w not in cells]
         kind, row = self._kinds[spot.column], self._row_features[spot.row]
         return {
@@ -307,8 +307,8 @@ class Evidence:
             "info_other_passages": max(
                 (self._share(column[spot.row]) for i, column in enumerate(self._infos) if i != spot.column), default=0.0
             ),
-            "info_pairs": self._runs(said, 2),
-            "info_triples": self._runs(said, 3),
+            "info_pairs": self._runs(stems, 2),
+            "info_triples": self._runs(stems, 3),
             "info_sentence": self._best_sentence(texts, left),
             "info_rare": sum(self._passage_weights[w] for w in left if w in held) / 10,
             "info_header_who": float(kind == "who"),

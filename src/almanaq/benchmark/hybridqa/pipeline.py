@@ -188,9 +188,9 @@ def _why_empty(suql: str, found: Found, connection: Connection) -> str:
     """Say what kept the rows out, or that those found hold no answer."""
     if found.rows:
         return "rows were found, and no answer in them: " + "; ".join(row.value for row in found.rows)[:_TOLD]
-    told = "; ".join(map(str, kept_out(suql, connection.sql)))
+    reasons = "; ".join(map(str, kept_out(suql, connection.sql)))
     silent = "the texts of the rows that were found give no answer to what is selected"
-    return told or (silent if reads_texts(sqlglot.parse_one(suql, read="postgres")) else "")
+    return reasons or (silent if reads_texts(sqlglot.parse_one(suql, read="postgres")) else "")
 
 
 class SureReader:

@@ -99,9 +99,9 @@ def shorten_prompt(question: str, rows: Sequence[FoundRow]) -> Prompt:
     """Return the request that chooses among rows, and cuts the value of one to a short answer."""
     shown: list[Mapping[str, object]] = []
     for row in rows:
-        told: dict[str, object] = {"value": row.value[:_LONGEST]}
-        told |= {"cells": row.cells} if row.cells else {}
-        shown.append(told | ({"quotes": row.quotes} if row.quotes else {}))
+        inputs: dict[str, object] = {"value": row.value[:_LONGEST]}
+        inputs |= {"cells": row.cells} if row.cells else {}
+        shown.append(inputs | ({"quotes": row.quotes} if row.quotes else {}))
     return task_prompt("short_answer", {"question": question[:_LONGEST], "rows": shown})
 
 

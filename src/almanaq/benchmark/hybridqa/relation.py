@@ -126,12 +126,12 @@ def table_faults(tables: Iterable[LinkedTable]) -> str:
         examples = (examples[0] or (missing or [""])[0], examples[1] or (renamed or ("",))[0])
         lost, unnamed = lost + len(missing), unnamed + bool(renamed)
     return "; ".join(
-        said
-        for said in (
+        fault
+        for fault in (
             f"{lost:,} links have no passage, first {examples[0]!r}" if lost else "",
             f"{unnamed:,} tables have columns without a name of their own, first {examples[1]}" if unnamed else "",
         )
-        if said
+        if fault
     )
 
 

@@ -41,8 +41,10 @@ def lines_figure(lines: Sequence[Line], *, x_label: str, y_label: str) -> str:
         points = " ".join(f"{across.place(x):.1f},{_up(y):.1f}" for x, y in zip(line.x, line.y, strict=True))
         parts.append(f'<polyline points="{points}" fill="none" {_stroke(number)} stroke-width="2"/>')
     parts += _names([(line.name, _up(line.y[-1])) for line in lines])
-    said = [f"{line.name}: {line.y[0]:.3f} at {line.x[0]:g}, {line.y[-1]:.3f} at {line.x[-1]:g}" for line in lines]
-    return _svg(parts, f"{y_label} over {x_label}", said)
+    descriptions = [
+        f"{line.name}: {line.y[0]:.3f} at {line.x[0]:g}, {line.y[-1]:.3f} at {line.x[-1]:g}" for line in lines
+    ]
+    return _svg(parts, f"{y_label} over {x_label}", descriptions)
 
 
 def points_figure(points: Sequence[Point], *, x_label: str, y_label: str, log: bool = True) -> str:
@@ -60,8 +62,8 @@ def points_figure(points: Sequence[Point], *, x_label: str, y_label: str, log: b
             f"{point.x:.4g}, {point.y:.3f}</title></circle>"
         )
     parts += _names([(point.name, _up(point.y)) for point in points])
-    said = [f"{point.name}: {point.y:.3f} at {point.x:.4g}" for point in points]
-    return _svg(parts, f"{y_label} against {x_label}", said)
+    descriptions = [f"{point.name}: {point.y:.3f} at {point.x:.4g}" for point in points]
+    return _svg(parts, f"{y_label} against {x_label}", descriptions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,8 +59,8 @@ def record_body(run: Run, first: int, count: int) -> str:
     questions = [_question(run, record) for record in run.records[first : first + count]]
     measures = list(zip(run.scores.metrics, _measures(run, list(run.scores.metrics)), strict=True))
     took = {name: f"{value:,.6g}" for name, value in run.scores.timings.items()}
-    told = {"run": run.name, "measures": measures, "took": took, "provenance": _provenance(run)}
-    return _rendered_from("record.html.jinja", **told, questions=questions, replied=bool(run.replies))
+    fields = {"run": run.name, "measures": measures, "took": took, "provenance": _provenance(run)}
+    return _rendered_from("record.html.jinja", **fields, questions=questions, replied=bool(run.replies))
 
 
 def _question(run: Run, record: Record) -> dict[str, Any]:

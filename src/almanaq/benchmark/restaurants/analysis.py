@@ -136,5 +136,5 @@ def _same_columns(turn: Wanted, tree: exp.Expr) -> Stage:
     meant = _parsed(f"SELECT 1 FROM restaurants WHERE {turn.where or 'TRUE'}")
     if turn.where is None or condition is None or meant is None:
         return "parse"
-    said = {column.name for column in condition.find_all(exp.Column)}
-    return "link" if {column.name for column in meant.find_all(exp.Column)} <= said else "parse"
+    columns = {column.name for column in condition.find_all(exp.Column)}
+    return "link" if {column.name for column in meant.find_all(exp.Column)} <= columns else "parse"

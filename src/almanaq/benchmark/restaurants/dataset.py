@@ -112,8 +112,8 @@ class RestaurantsData:
         if self.sample:
             from almanaq.sample.truth import load_truth
 
-            told: Attributes = dict(load_truth().values.items())
-            return Restaurants(self.restaurants_file, told)
+            attributes: Attributes = dict(load_truth().values.items())
+            return Restaurants(self.restaurants_file, attributes)
         return Restaurants(self.restaurants_file, read_attributes(self.truth_file))
 
     @property

@@ -51,11 +51,11 @@ def expected_of_agent(data: RestaurantsData, language: LanguageModel, batching: 
     (one, several), reply = _reading(data, texts, batching), _reply(data)
 
     def expected(conversation: Conversation) -> Usage:
-        said = [turn.say for turn in conversation.turns if turn.say]
-        parsing = (of_prompt(parser.prompt(words, catalog), WRITTEN_QUERY) for words in said)
+        utterances = [turn.say for turn in conversation.turns if turn.say]
+        parsing = (of_prompt(parser.prompt(words, catalog), WRITTEN_QUERY) for words in utterances)
         searches = list(_searches(turn for turn in conversation.turns if turn.say))
         read = times(one, searches.count(False)) + times(several, searches.count(True))
-        return sum(parsing, Usage()) + _history(len(said)) + times(reply, len(said)) + read
+        return sum(parsing, Usage()) + _history(len(utterances)) + times(reply, len(utterances)) + read
 
     return expected
 
@@ -78,9 +78,9 @@ def expected_of_baseline(data: RestaurantsData) -> Expected:
     reply = _reply(data)
 
     def expected(conversation: Conversation) -> Usage:
-        said = [turn.say for turn in conversation.turns if turn.say]
-        queries = (of_prompt(search_prompt(words, ()), WRITTEN_ANSWER) for words in said)
-        return sum(queries, Usage()) + _history(len(said)) + times(reply, len(said))
+        utterances = [turn.say for turn in conversation.turns if turn.say]
+        queries = (of_prompt(search_prompt(words, ()), WRITTEN_ANSWER) for words in utterances)
+        return sum(queries, Usage()) + _history(len(utterances)) + times(reply, len(utterances))
 
     return expected
 

@@ -42,8 +42,8 @@ class LocalQueryWriter:
         """Return what was said, as it was said."""
         if small_talk(words) is not None:
             return ""
-        said = [said for said, _ in before if small_talk(said) is None]
-        return " ".join([*said, words])
+        utterances = [utterance for utterance, _ in before if small_talk(utterance) is None]
+        return " ".join([*utterances, words])
 
 
 class PromptedQueryWriter:
@@ -63,7 +63,7 @@ class PromptedQueryWriter:
 
 def search_prompt(words: str, before: Exchanges) -> Prompt:
     """Return the request for a search query."""
-    history = [{"question": said[:_LONGEST], "answer": answer[:_LONGEST]} for said, answer in before]
+    history = [{"question": utterance[:_LONGEST], "answer": answer[:_LONGEST]} for utterance, answer in before]
     return task_prompt("linearize", {"history": history, "question": words[:_LONGEST]})
 
 
@@ -103,9 +103,9 @@ class LinearizedDialogue:
     def say(self, words: str) -> Said:
         """Return the nearest rows; a call that fails is this turn's fault."""
         with spending() as spent:
-            said = self._say(words)
-        self._before.append((words, said.answer))
-        return replace(said, usage=spent.usage)
+            turn = self._say(words)
+        self._before.append((words, turn.answer))
+        return replace(turn, usage=spent.usage)
 
     def _say(self, words: str) -> Said:
         try:

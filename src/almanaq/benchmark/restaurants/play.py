@@ -102,18 +102,18 @@ def play(
         if not turn.say or _impossible(turn, shown):
             records.append(_record(turn, "skipped" if turn.say else "broken", fault=turn.fault))
             continue
-        said = dialogue.say(turn.say)
-        usage += said.usage
+        turn_record = dialogue.say(turn.say)
+        usage += turn_record.usage
         if turn.kind not in ("talk", "world", "count") and (turn.where is not None or turn.right is not None):
             search, since = turn, len(shown)
         elif turn.fault or not turn.judged:
             search = None  # what was meant is not known, nor what later turns go on from
-        record = _judge(turn, said, restaurants, shown, search, since)
+        record = _judge(turn, turn_record, restaurants, shown, search, since)
         if find_stage is not None and record.judged in ("entities", "count", "no data"):
-            record = replace(record, stage="right" if record.good else find_stage(turn, said, record))
+            record = replace(record, stage="right" if record.good else find_stage(turn, turn_record, record))
         records.append(record)
-        if said.shown and turn.kind != "count":
-            shown.append(said.shown)
+        if turn_record.shown and turn.kind != "count":
+            shown.append(turn_record.shown)
     return records, usage
 
 

@@ -117,10 +117,10 @@ def _published(file: Path) -> tuple[Conversation, ...]:
         raise SourceError(f"{file} has no columns {_SAID!r} and {_NEEDS!r}, as the published questions have")
     found = []
     for number, row in enumerate(rows, 1):
-        said = (row[_SAID] or "").strip()
-        fault = "" if said else f"row {number} has no {_SAID}"
-        turn = Wanted(said, text=row[_NEEDS] == "Combination", fault=fault)
-        found.append(Conversation(row.get("Unique ID") or str(number), said or fault, (turn,)))
+        utterance = (row[_SAID] or "").strip()
+        fault = "" if utterance else f"row {number} has no {_SAID}"
+        turn = Wanted(utterance, text=row[_NEEDS] == "Combination", fault=fault)
+        found.append(Conversation(row.get("Unique ID") or str(number), utterance or fault, (turn,)))
     return tuple(found)
 
 

@@ -81,13 +81,13 @@ class Sandbox:
         if not database.is_file():
             raise SourceError(f"there is no database {database}")
         request = {"database": str(database.resolve()), "gold": gold, "reply": reply, "limits": asdict(self.limits)}
-        told = self._ask(request)
-        if "failed" in told:
-            raise SourceError(told["failed"])
-        if "gold" not in told:  # the process did not survive it: the reply is run by itself
-            told["reply"] = self._ask({**request, "gold": reply, "reply": "SELECT 1"}).get("gold", _KILLED)
-        gold_outcome, outcome = (Outcome(**told.get(name, _KILLED)) for name in ("gold", "reply"))
-        same = (bool(told.get(name)) for name in ("same_set", "same_bag", "same_list"))
+        verdict = self._ask(request)
+        if "failed" in verdict:
+            raise SourceError(verdict["failed"])
+        if "gold" not in verdict:  # the process did not survive it: the reply is run by itself
+            verdict["reply"] = self._ask({**request, "gold": reply, "reply": "SELECT 1"}).get("gold", _KILLED)
+        gold_outcome, outcome = (Outcome(**verdict.get(name, _KILLED)) for name in ("gold", "reply"))
+        same = (bool(verdict.get(name)) for name in ("same_set", "same_bag", "same_list"))
         return Judged(gold_outcome, outcome, *same)
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class Sandbox:
 
         Each query has the time that it may take by itself: one that heeds no interruption costs no more than that.
         """
-        told: dict[str, Any] = {}
+        reply: dict[str, Any] = {}
         process = self._running()
         assert process.stdin is not None
         try:
@@ -121,13 +121,13 @@ class Sandbox:
                 line = self._lines.next(seconds)
                 if not line:
                     break
-                told |= json.loads(line)
-                if "failed" in told or "same_set" in told:
-                    return told
+                reply |= json.loads(line)
+                if "failed" in reply or "same_set" in reply:
+                    return reply
         except BrokenPipeError:
             pass
         self.close()
-        return told
+        return reply
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:

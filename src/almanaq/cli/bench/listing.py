@@ -71,8 +71,8 @@ def _print(listed: dict[str, Any]) -> None:
             known = [f"{number:,} {what}" for what, number in counts.items() if number is not None]
             say(f"  {'':12}   {split}: {', '.join(known)}")
     for entry in listed.get("at_hand", ()):
-        said = ", ".join(entry["splits"]) or entry.get("fault", "no questions")
-        say(f"  at hand: {entry['name']}: {said}")
+        splits = ", ".join(entry["splits"]) or entry.get("fault", "no questions")
+        say(f"  at hand: {entry['name']}: {splits}")
     say("\nretrievers (or module:object), and what they see of a table:")
     say("\n".join(f"  {entry['name']:24} {entry['sees']}" for entry in listed["retrievers"]))
     say("\ngenerators (or module:object):")

@@ -45,11 +45,11 @@ def print_scores(scores: Scores, as_json: bool) -> None:
     """Print the measures of a run; what is to be known beside them on stderr."""
     for warning in scores.warnings:
         tell(warning)
-    told = scores.to_dict()
+    record = scores.to_dict()
     if as_json:
         from almanaq.cli.output import write_json
 
-        write_json(told, allow_nan=True)
+        write_json(record, allow_nan=True)
         return
     config = scores.config
     say(f"{config.task} · {config.dataset} {config.split} · {config.resolved} over {', '.join(config.fields)}")
@@ -57,8 +57,8 @@ def print_scores(scores: Scores, as_json: bool) -> None:
     if scores.outcomes:
         ended = ", ".join(f"{name} {count}" for name, count in scores.outcomes.items())
         say(f"replies: {ended}")
-    width = max(map(len, told["metrics"]))
-    for name, value in told["metrics"].items():
+    width = max(map(len, record["metrics"]))
+    for name, value in record["metrics"].items():
         bounds = scores.intervals.get(name)
         beside = f"  [{bounds[0]:.4f}, {bounds[1]:.4f}]" if bounds else ""
         shown = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"

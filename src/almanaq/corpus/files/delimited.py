@@ -39,11 +39,11 @@ class Mended:
                 f"{name}, line {self.quotes}: a quote stands where none may: double quotes within quoted fields"
             )
         if self.short or self.long:
-            told = [f"{self.short:,} with fewer fields, the rest is NULL"] if self.short else []
-            told += [f"{self.long:,} with more, which are left out"] if self.long else []
-            said = f"{self.short + self.long:,} of {self.rows:,} rows do not have {width} fields"
+            parts = [f"{self.short:,} with fewer fields, the rest is NULL"] if self.short else []
+            parts += [f"{self.long:,} with more, which are left out"] if self.long else []
+            message = f"{self.short + self.long:,} of {self.rows:,} rows do not have {width} fields"
             fix = "quote fields that hold the separator or a line break, or complete the rows"
-            found.append(f"{name}, first in line {self.first}: {said} ({'; '.join(told)}): {fix}")
+            found.append(f"{name}, first in line {self.first}: {message} ({'; '.join(parts)}): {fix}")
         return tuple(found)
 
 

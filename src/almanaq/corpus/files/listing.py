@@ -194,8 +194,8 @@ def _distinct(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
         name = next(name for name in names if (database, name.casefold()) not in files)
         if name != table:
             other = files[database, table.casefold()].path.name
-            said = f"it is the table {name!r}, since {other} is {table!r} already; rename one to choose its name"
-            problems.append(Problem(each.path.name, said))
+            message = f"it is the table {name!r}, since {other} is {table!r} already; rename one to choose its name"
+            problems.append(Problem(each.path.name, message))
         files[database, name.casefold()] = FoundFile(TableId(database, name), each.paths, each.root)
     return Listing(tuple(files.values()), tuple(problems))
 

@@ -163,16 +163,16 @@ def find_encoding(path: Path, name: str) -> tuple[str, str, tuple[str, ...]]:
     if not bad:
         return "utf-8-sig", "strict", ()
     if good > 10 * bad:
-        said = f"{name}: {bad:,} characters are not UTF-8 and read as \ufffd; write the file anew as UTF-8"
-        return "utf-8-sig", "replace", (said,)
+        warning = f"{name}: {bad:,} characters are not UTF-8 and read as \ufffd; write the file anew as UTF-8"
+        return "utf-8-sig", "replace", (warning,)
     foreign, named = foreign_encoding(path)
     if named and not foreign:
         return "cp1252", "replace", (f"{name}: {named}",)
     encoding, called = (
         (foreign, named) if foreign else ("cp1252", "Windows-1252") if _is_cp1252(path) else ("latin-1", "ISO 8859-1")
     )
-    said = f'{name}: not UTF-8, read as {called}; if letters look wrong, say `encoding = "…"` in the schema file'
-    return encoding, "replace" if foreign else "strict", (said,)
+    warning = f'{name}: not UTF-8, read as {called}; if letters look wrong, say `encoding = "…"` in the schema file'
+    return encoding, "replace" if foreign else "strict", (warning,)
 
 
 def _count_utf8(path: Path) -> tuple[int, int]:
@@ -325,9 +325,9 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
         return True
     columns = [[row[i] for row in body if i < len(row) and row[i].strip()] for i in range(len(first))]
     typed = [_main_kind(column) for column in columns]
-    told = [kind == own for kind, own in zip(kinds, typed, strict=True) if own in ("number", "moment")]
-    if told:
-        return not all(told) or _are_years(first, kinds)
+    differs = [kind == own for kind, own in zip(kinds, typed, strict=True) if own in ("number", "moment")]
+    if differs:
+        return not all(differs) or _are_years(first, kinds)
     again = sum(cell in column for cell, column in zip(first, columns, strict=True))
     return len(body) < 3 or again * 2 <= len(first)
 

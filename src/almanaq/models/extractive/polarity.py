@@ -170,8 +170,8 @@ def _cue_weight(clause: Clause, matter: Concept, hits: Sequence[Hit]) -> float:
         return _sign(against + sum(-1.0 if denied or turn else 1.0 for _, turn in plain))
     if matter.graded and any(hit.kind == "topic" for hit in hits):
         signs = {"praise": 1.0, "blame": -1.0}
-        said = [signs[hit.kind] * (-1.0 if turn else 1.0) for hit, turn in turned if hit.kind in signs]
-        return _sign(against + sum(said) - 2 * (bool(said) and _denied(clause)))
+        weights = [signs[hit.kind] * (-1.0 if turn else 1.0) for hit, turn in turned if hit.kind in signs]
+        return _sign(against + sum(weights) - 2 * (bool(weights) and _denied(clause)))
     return _sign(against)
 
 

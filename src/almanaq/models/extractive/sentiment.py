@@ -18,10 +18,10 @@ _CLEAR = 0.3
 
 def sides(options: Sequence[str]) -> tuple[str, str] | None:
     """Return the positive and the negative one of the options; None where they ask for something else."""
-    said = {canonical(option): option for option in options}
-    positive = [option for word, option in said.items() if word in _POSITIVE]
-    negative = [option for word, option in said.items() if word in _NEGATIVE]
-    others = [word for word in said if word not in _POSITIVE | _NEGATIVE | _NEUTRAL]
+    by_canonical = {canonical(option): option for option in options}
+    positive = [option for word, option in by_canonical.items() if word in _POSITIVE]
+    negative = [option for word, option in by_canonical.items() if word in _NEGATIVE]
+    others = [word for word in by_canonical if word not in _POSITIVE | _NEGATIVE | _NEUTRAL]
     return (positive[0], negative[0]) if len(positive) == len(negative) == 1 and not others else None
 
 

@@ -21,15 +21,15 @@ def central_sentences(passages: Sequence[str]) -> tuple[Quote, ...]:
         for clause in clauses(passage)
     ]
     chosen: list[tuple[int, Clause]] = []
-    said: set[str] = set()
+    covered: set[str] = set()
     for _ in range(min(_SENTENCES, len(candidates))):
         # What has been said counts little the second time: three sentences, not one sentence three times.
         gain = [
-            sum(spread[word] * (0.2 if word in said else 1.0) for word in counted) / (len(counted) + 4) ** 0.7
+            sum(spread[word] * (0.2 if word in covered else 1.0) for word in counted) / (len(counted) + 4) ** 0.7
             for _, _, counted in candidates
         ]
         at = max(range(len(candidates)), key=lambda i: (gain[i], -i))
         number, clause, counted = candidates.pop(at)
         chosen.append((number, clause))
-        said |= set(counted)
+        covered |= set(counted)
     return tuple(Quote(n, c.start, c.text) for n, c in sorted(chosen, key=lambda item: (item[0], item[1].start)))

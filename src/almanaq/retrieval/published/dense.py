@@ -161,8 +161,8 @@ def summary_prompt(table: Table) -> Prompt:
 
 
 def _summary(reply: str) -> str:
-    told = parse_object(reply)
-    title, summary = told.get("title"), told.get("summary")
+    fields = parse_object(reply)
+    title, summary = fields.get("title"), fields.get("summary")
     if not isinstance(title, str) or not isinstance(summary, str) or not (title + summary).strip():
         raise MalformedReply("it must have a title and a summary")
     return f"{title}\n{summary}"

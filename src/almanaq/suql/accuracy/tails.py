@@ -55,8 +55,8 @@ class AuditedTails:
 
     def tell(self, rows: Rows, passed: NDArray[np.bool_]) -> None:
         """Take what was said of rows, each of which `next` gave."""
-        for row, said in zip(rows.tolist(), passed.tolist(), strict=True):
-            self._labels[row] = said
+        for row, positive in zip(rows.tolist(), passed.tolist(), strict=True):
+            self._labels[row] = positive
         self._between[rows] = False
         self._low.count(self._labels, error=True)
         self._high.count(self._labels, error=False)

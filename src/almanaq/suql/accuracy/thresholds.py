@@ -73,8 +73,8 @@ def chances_of(scores: Floats, labels: Mapping[int, bool]) -> Floats:
     spread = float(filled.std())
     scaled = ((filled - filled.mean()) / spread if spread > 0 else np.zeros(len(filled)))[:, None]
     asked = np.array(list(labels), np.intp)
-    said = np.array(list(labels.values()), bool)
-    return probabilities(margins(scaled, fitted(scaled[asked], said, ridge=0.1)))
+    positive = np.array(list(labels.values()), bool)
+    return probabilities(margins(scaled, fitted(scaled[asked], positive, ridge=0.1)))
 
 
 class _Costs:

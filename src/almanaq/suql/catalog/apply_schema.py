@@ -20,14 +20,14 @@ def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
     Keys are taken over unchecked: the database checks them against its rows. The values of an ENUM without declared
     ones are left empty: the database reads them.
     """
-    said: dict[str, RelationSchema] = {}
+    declared: dict[str, RelationSchema] = {}
     for name, entry in schema.relations.items():
         found = catalog.find(name)
         if found is None:
             raise SourceError(f"{schema.name}: {catalog.unknown(name).replace('relation named', 'table', 1)}")
-        said[found.name] = entry
+        declared[found.name] = entry
     nothing = RelationSchema()
-    relations = tuple(_named(_apply(r, said.get(r.name, nothing), schema.name)) for r in catalog.relations)
+    relations = tuple(_named(_apply(r, declared.get(r.name, nothing), schema.name)) for r in catalog.relations)
     return replace(catalog, relations=relations)
 
 
@@ -37,9 +37,9 @@ def check_keys(catalog: Catalog, schema: Schema, holds: Callable[[Relation, tupl
     Args:
         holds: whether columns of a relation are unique and not null together, as the database finds.
     """
-    for name, said in schema.relations.items():
+    for name, declared in schema.relations.items():
         relation = catalog.relation(name)
-        if said.key and not holds(relation, relation.key):
+        if declared.key and not holds(relation, relation.key):
             raise SourceError(
                 f"{schema.name}, [{relation.name}]: the key ({', '.join(relation.key)}) is not unique or has nulls; "
                 "name columns that tell every row apart, or leave the key out"

@@ -167,10 +167,12 @@ def _check_list(call: exp.Anonymous, name: str, place: dict[str, Any]) -> None:
     if kind is None or kind.this is not exp.DType.ARRAY or (name == "answer" and is_list(kind)):
         return
     if name == "answer":
-        said = "answer() gives a value or a list of texts: cast it to text[], and what stands in that to another type"
+        message = (
+            "answer() gives a value or a list of texts: cast it to text[], and what stands in that to another type"
+        )
     else:
-        said = f"{name}() gives one value: cast it to a type without [], or make an array of it with string_to_array"
-    raise QueryTypeError(said, **place)
+        message = f"{name}() gives one value: cast it to a type without [], or make an array of it with string_to_array"
+    raise QueryTypeError(message, **place)
 
 
 def _check_text_call(call: exp.Anonymous, text: str) -> None:

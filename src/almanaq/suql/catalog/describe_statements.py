@@ -42,8 +42,10 @@ def listing(text: str, catalog: Catalog) -> str | None:
         summary = [[*_described(column), _values(column), relation.rows] for column in relation.columns]
         return _query((*_SHOWN, "values", "rows"), summary, whole=("rows",))
     if begun := _BEGINS.match(text):
-        said = begun[1].upper()
-        raise UnsupportedError(f"{said} takes the name of a relation: {said} name; --explain shows what a query does")
+        keyword = begun[1].upper()
+        raise UnsupportedError(
+            f"{keyword} takes the name of a relation: {keyword} name; --explain shows what a query does"
+        )
     return None
 
 

@@ -224,8 +224,8 @@ def _check_entry(entry: Any, known: tuple[str, ...] | None, where: str) -> None:
 def _get(entry: Mapping[str, Any], name: str, type_: type, where: str) -> Any:
     value = entry.get(name)
     if value is not None and not isinstance(value, type_):
-        said = {str: "a string", bool: "true or false"}[type_]
-        raise SourceError(f"{where}: {name} must be {said}, not {value!r}")
+        expected = {str: "a string", bool: "true or false"}[type_]
+        raise SourceError(f"{where}: {name} must be {expected}, not {value!r}")
     return value
 
 

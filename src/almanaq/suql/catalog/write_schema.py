@@ -15,9 +15,9 @@ def describe(catalog: Catalog, schema: Schema | None = None) -> str:
     Args:
         schema: what a person said so far; what it says of files is written too, as the catalog does not hold it.
     """
-    said = {catalog.relation(name).name: entry for name, entry in schema.relations.items()} if schema else {}
+    declared = {catalog.relation(name).name: entry for name, entry in schema.relations.items()} if schema else {}
     nothing = RelationSchema()
-    return "\n".join(_relation_text(each, said.get(each.name, nothing)) for each in catalog.relations)
+    return "\n".join(_relation_text(each, declared.get(each.name, nothing)) for each in catalog.relations)
 
 
 def _relation_text(relation: Relation, said: RelationSchema) -> str:
@@ -49,14 +49,14 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
 
 def _file_lines(relation: str, said: RelationSchema) -> list[str]:
     """Return the lines that say how a file is to be read, where a person said it."""
-    told = {
+    fields = {
         "header": None if said.hints.header is None else str(said.hints.header).lower(),
         "separator": said.hints.separator and _string(said.hints.separator),
         "encoding": said.hints.encoding and _string(said.hints.encoding),
         "days": said.marks.days and _string(said.marks.days),
         "decimal": said.marks.decimal and _string(said.marks.decimal),
     }
-    lines = [f"{name} = {value}" for name, value in told.items() if value]
+    lines = [f"{name} = {value}" for name, value in fields.items() if value]
     return [f"[{relation}.file]", *lines] if lines else []
 
 

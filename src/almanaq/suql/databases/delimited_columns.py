@@ -87,12 +87,12 @@ def guess_columns(dialect: Dialect, header: Header, reading: Reading) -> list[Co
     file = Marks(decimals.pop() if len(decimals) == 1 else None, days.pop() if len(days) == 1 else None)
     found = []
     for name, sample, first in zip(header.names, samples, alone, strict=True):
-        told = Told(file=file, said=reading.marks, type=reading.types.get(name.casefold(), ""))
-        guess = first if told == _UNTOLD else infer_column(name, sample, told).report
+        hints = Told(file=file, said=reading.marks, type=reading.types.get(name.casefold(), ""))
+        guess = first if hints == _UNTOLD else infer_column(name, sample, hints).report
         comma = reading.marks.over(marks_of(sample)).over(file).decimal == ","
         cast = COMMA if guess.type == POINT.value and comma else _CASTS.get(guess.type, TEXT)
         ordinary = sum(count for cell, count in sample.items() if _is_ordinary(cell, cast))
-        found.append(Column(name, cast if ordinary * 2 >= sample.total() > 0 else TEXT, told))
+        found.append(Column(name, cast if ordinary * 2 >= sample.total() > 0 else TEXT, hints))
     return found
 
 

@@ -195,10 +195,10 @@ def _settle_casts(
         )
         for i, c in cast
     )
-    told = iter(connection.execute(f"SELECT {sums} FROM {quote(*stage)}").fetchall()[0])
+    counts = iter(connection.execute(f"SELECT {sums} FROM {quote(*stage)}").fetchall()[0])
     misread = []
     for i, column in cast:
-        count, left, broken = next(told), next(told), next(told)
+        count, left, broken = next(counts), next(counts), next(counts)
         if left or not count or not broken or column.told.type:
             misread += [] if _settle_left(connection, stage, (i, column), count, broken=broken) else [column]
         else:
@@ -273,8 +273,8 @@ def _strange(
         for c in (quote(column.name) for column in columns)
     )
     where = f" WHERE rowid % {every} = 0" if every > 1 else ""
-    told = connection.execute(f"SELECT {sums} FROM {quote(*stage)}{where}").fetchall()[0]
-    return list(zip(told[0::2], told[1::2], strict=True))
+    counts = connection.execute(f"SELECT {sums} FROM {quote(*stage)}{where}").fetchall()[0]
+    return list(zip(counts[0::2], counts[1::2], strict=True))
 
 
 def _finish(

@@ -189,13 +189,13 @@ class DuckDBSession(MultiStreamSession[_Work]):
             return OperationalError(
                 f"the query needs more memory than it may have: narrow it, or group it ({first_line(error)})"
             )
-        said = re.sub(rf"\b{self._prefix}", "", first_line(error))
-        if said.startswith("INTERNAL Error"):
-            said = (
+        message = re.sub(rf"\b{self._prefix}", "", first_line(error))
+        if message.startswith("INTERNAL Error"):
+            message = (
                 "DuckDB stumbles over this query, by a fault of its own: write a subquery in IN or EXISTS as a join, "
-                f"or run it on PostgreSQL ({said})"
+                f"or run it on PostgreSQL ({message})"
             )
-        return engine_error(said, _kind(error))
+        return engine_error(message, _kind(error))
 
 
 def _kind(error: Exception) -> type[BaseException]:

@@ -100,10 +100,10 @@ def open_files(
     folder = len(paths) == 1 and paths[0].is_dir()
     listing = list_folder(paths[0]) if folder else list_paths(paths)
     name = name or paths[0].name or str(paths[0])
-    said = schema or Schema()
-    key = fingerprint(listing, said) if kept is not None and _worth_keeping(listing) else ""
+    declared = schema or Schema()
+    key = fingerprint(listing, declared) if kept is not None and _worth_keeping(listing) else ""
     return open_loaded(
-        lambda connection: _load(connection, listing, said, name, ViewTime(seconds)),
+        lambda connection: _load(connection, listing, declared, name, ViewTime(seconds)),
         name=name,
         schema=schema,
         keeping=Keeping(kept, key),

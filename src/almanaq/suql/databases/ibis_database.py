@@ -197,5 +197,5 @@ def _canceller(backend: Any, connect: Callable[[], Any]) -> Callable[[], None]:
 
 
 def _first_line(error: Exception) -> str:
-    said = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
-    return said.strip().split("\n", 1)[0] or type(error).__name__
+    message = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
+    return message.strip().split("\n", 1)[0] or type(error).__name__

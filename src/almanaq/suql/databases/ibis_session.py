@@ -251,8 +251,8 @@ class IbisSession(InterruptibleSession):
             return error
         if started != self._interrupts or self._is_late(nearly=True):
             return self._stopped()
-        said = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
-        line = said.strip().split("\n", 1)[0].replace(self._prefix, "")
+        message = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
+        line = message.strip().split("\n", 1)[0].replace(self._prefix, "")
         return engine_error(f"{self._engine.dialect}: {line or type(error).__name__}", type(error))
 
     def _cancel_stopped(self) -> bool:

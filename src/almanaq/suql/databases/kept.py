@@ -98,10 +98,10 @@ class KeptTables:
             connection.execute("DETACH kept")
             temporary.chmod(0o600)
             if temporary.stat().st_size <= self.most_bytes:
-                told = temporary.with_suffix(".told.part")
-                told.touch(mode=0o600)
-                told.write_text(_summed(json.dumps(_written(loaded), default=_plain)), encoding="utf-8")
-                os.replace(told, self._beside(key))
+                record = temporary.with_suffix(".told.part")
+                record.touch(mode=0o600)
+                record.write_text(_summed(json.dumps(_written(loaded), default=_plain)), encoding="utf-8")
+                os.replace(record, self._beside(key))
                 os.replace(temporary, self._path(key))
         except (duckdb.Error, OSError):
             pass
@@ -162,8 +162,8 @@ def tables_folder() -> Path:
 
 def kept_tables() -> KeptTables | None:
     """Return the kept tables of the user: at most ALMANAQ_KEEP_TABLES megabytes, None where that is 0."""
-    said = os.environ.get("ALMANAQ_KEEP_TABLES", "")
-    megabytes = int(said) if said.isdigit() else DEFAULT_MEGABYTES
+    setting = os.environ.get("ALMANAQ_KEEP_TABLES", "")
+    megabytes = int(setting) if setting.isdigit() else DEFAULT_MEGABYTES
     return KeptTables(tables_folder(), megabytes << 20) if megabytes else None
 
 

@@ -65,22 +65,22 @@ def open_database(
         MissingExtraError: the source needs an optional dependency.
         UsageError: the source is nothing of these.
     """
-    said = None if schema is None else read_schema(schema)
+    declared = None if schema is None else read_schema(schema)
     if isinstance(source, Mapping):
         from almanaq.suql.databases.duckdb import open_tables
 
-        return open_tables(source, schema=said)
+        return open_tables(source, schema=declared)
     if isinstance(source, str | os.PathLike):
         named = named_files(str(source), allow_http=allow_http)
         if named is not None:
             keep = keep and named.held is None
-            said = said or schema_beside(named.paths)
-            return _open_files(named.paths, said, seconds, keep=keep, name=named.name, held=named.held)
-        return _open_text(str(source), said, seconds, keep=keep)
+            declared = declared or schema_beside(named.paths)
+            return _open_files(named.paths, declared, seconds, keep=keep, name=named.name, held=named.held)
+        return _open_text(str(source), declared, seconds, keep=keep)
     listed = as_list(source)
     if listed is not None:
-        return _open_files(listed, said or schema_beside(listed), seconds, keep=keep)
-    return _open_object(source, said)
+        return _open_files(listed, declared or schema_beside(listed), seconds, keep=keep)
+    return _open_object(source, declared)
 
 
 def _open_text(source: str, schema: Schema | None, seconds: float | None, *, keep: bool) -> Database:
@@ -134,8 +134,8 @@ def _open_sample(name: str, schema: Schema | None) -> Database:
     from almanaq import sample
     from almanaq.suql.databases.duckdb import open_tables
 
-    said = schema or read_schema(sample.schema_path(name))
-    return open_tables(sample.load(name).tables, name=_SAMPLE + name, schema=said)
+    declared = schema or read_schema(sample.schema_path(name))
+    return open_tables(sample.load(name).tables, name=_SAMPLE + name, schema=declared)
 
 
 def _open_url(url: str, schema: Schema | None) -> Database:

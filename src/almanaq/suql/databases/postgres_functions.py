@@ -50,9 +50,9 @@ def functions_of_database(ask: Ask, shadowed: Collection[str]) -> tuple[OwnFunct
             knows whose.
     """
     by_name: dict[str, list[tuple[Any, ...]]] = {}
-    for name, *told in ask(_FUNCTIONS):
+    for name, *traits in ask(_FUNCTIONS):
         if _NAME.fullmatch(name) and name not in TEXT_FUNCTIONS and not is_allowed(name):
-            by_name.setdefault(name, []).append(tuple(told))
+            by_name.setdefault(name, []).append(tuple(traits))
     return tuple(_function(name, overloads, shadowed) for name, overloads in by_name.items())
 
 

@@ -116,8 +116,10 @@ class PostgresSession(MultiStreamSession[Work]):
         try:
             declare = f"DECLARE {name} NO SCROLL CURSOR FOR {query}"
             started = time.monotonic()
-            said = [declare] if first_rows is None else ["SET LOCAL jit = off", declare, "SET LOCAL jit TO DEFAULT"]
-            with self._step(work, *said, f"FETCH FORWARD {size} FROM {name}") as cursor:
+            statements = (
+                [declare] if first_rows is None else ["SET LOCAL jit = off", declare, "SET LOCAL jit TO DEFAULT"]
+            )
+            with self._step(work, *statements, f"FETCH FORWARD {size} FROM {name}") as cursor:
                 first = self._batch(cursor)
         except BaseException:
             self._forget(work)
@@ -281,12 +283,12 @@ class PostgresSession(MultiStreamSession[Work]):
     def _before(self, *, write: bool) -> list[str]:
         """Return what has to be said before a statement, in one message with it."""
         begin = self._status() == "IDLE"
-        said = [part.format(mode="READ ONLY" if self._standby else "READ WRITE") for part in _BEGIN if begin]
+        statements = [part.format(mode="READ ONLY" if self._standby else "READ WRITE") for part in _BEGIN if begin]
         if self._ends is not None:
-            said.append(f"SET LOCAL statement_timeout = {self._milliseconds(self._ends)}")
-        said += [] if write else [_READ_ONLY]
+            statements.append(f"SET LOCAL statement_timeout = {self._milliseconds(self._ends)}")
+        statements += [] if write else [_READ_ONLY]
         closing, self._closing = self._closing, []
-        return said + [f"CLOSE {name}" for name in closing]
+        return statements + [f"CLOSE {name}" for name in closing]
 
     def _recover(self) -> None:
         """Undo the failed subtransaction, if one failed: the transaction and its other cursors live on."""
@@ -315,16 +317,18 @@ class PostgresSession(MultiStreamSession[Work]):
         """Return the server's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, driver().errors.QueryCanceled):
             return self._stopped()
-        said = first_line(error).replace(self._prefix, "")
+        message = first_line(error).replace(self._prefix, "")
         if self._connection.closed or self._connection.broken:
-            return OperationalError(f"the connection to PostgreSQL was lost while the query ran: {said}; run it again")
+            return OperationalError(
+                f"the connection to PostgreSQL was lost while the query ran: {message}; run it again"
+            )
         if getattr(error, "sqlstate", None) is None:  # not the server, but the driver or Arrow
-            said = f"a value cannot be read here: {said}; cast it to text"
-        elif "temporary tables in database" in said:
-            said += ": many rows between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
-        elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in said:
-            said = "a read-only standby makes no temporary tables, in which many rows between steps are kept"
-        return engine_error(said, type(error))
+            message = f"a value cannot be read here: {message}; cast it to text"
+        elif "temporary tables in database" in message:
+            message += ": many rows between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
+        elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in message:
+            message = "a read-only standby makes no temporary tables, in which many rows between steps are kept"
+        return engine_error(message, type(error))
 
 
 def _bare(sql: str) -> str:

@@ -76,5 +76,5 @@ class SparkDatabase:
     def _source_error(self, purpose: str, error: Exception) -> Exception:
         if not is_fault(error) or isinstance(error, SourceError):
             return error
-        said = self._url.hide(first_line(error))
-        return SourceError(f"cannot {purpose} of {self._url.shown}: {said[:300]}")
+        message = self._url.hide(first_line(error))
+        return SourceError(f"cannot {purpose} of {self._url.shown}: {message[:300]}")

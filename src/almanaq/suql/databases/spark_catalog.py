@@ -69,6 +69,6 @@ class SparkCatalogReader:
     def _said(self, location: tuple[str, ...]) -> tuple[str, int | None]:
         """Return the comment of a table, and its rows where somebody has had them counted."""
         described = self.rows(f"DESCRIBE TABLE EXTENDED {named(*location)}")
-        said = {key: str(value) for key, value, *_ in described}
-        counted = re.search(r"(\d+) rows", said.get("Statistics", ""))
-        return said.get("Comment", ""), None if counted is None else int(counted[1])
+        properties = {key: str(value) for key, value, *_ in described}
+        counted = re.search(r"(\d+) rows", properties.get("Statistics", ""))
+        return properties.get("Comment", ""), None if counted is None else int(counted[1])

@@ -202,9 +202,9 @@ def is_fault(error: BaseException) -> bool:
 
 def is_lost(error: BaseException) -> bool:
     """Tell whether an error says that the server is gone, or has forgotten the session."""
-    said = str(error)
+    message = str(error)
     names = ("UNAVAILABLE", "INVALID_HANDLE", "SESSION_CLOSED", "SESSION_CHANGED", "NO_ACTIVE_SESSION", "RetriesExceed")
-    return any(name in said or name in type(error).__name__ for name in names)
+    return any(name in message or name in type(error).__name__ for name in names)
 
 
 def session_class() -> Any:

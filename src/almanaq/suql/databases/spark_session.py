@@ -277,13 +277,15 @@ class SparkQuerySession(MultiStreamSession[_Work]):
     def _named(self, error: Exception, work: _Work) -> DatabaseError:
         if self._is_late() or work.stopped:
             return self._stopped()
-        said = first_line(error).replace(self._prefix, "")
+        message = first_line(error).replace(self._prefix, "")
         if is_lost(error):
-            return OperationalError(f"the connection to the Spark cluster was lost while the query ran: {said[:300]}")
-        if "FILE_NOT_EXIST" in said or ("does not exist" in said and "file" in said.lower()):
-            return OperationalError(f"a table changed while the query ran: {said[:300]}; run it again")
-        if said.startswith(_UNSUPPORTED):
-            return UnsupportedError(f"spark cannot do what the query asks: {said[:400]}")
+            return OperationalError(
+                f"the connection to the Spark cluster was lost while the query ran: {message[:300]}"
+            )
+        if "FILE_NOT_EXIST" in message or ("does not exist" in message and "file" in message.lower()):
+            return OperationalError(f"a table changed while the query ran: {message[:300]}; run it again")
+        if message.startswith(_UNSUPPORTED):
+            return UnsupportedError(f"spark cannot do what the query asks: {message[:400]}")
         if isinstance(error, KeyError):
             return DatabaseError("a value has a type that cannot be read here: cast it to text")
-        return engine_error(said[:600], type(error))
+        return engine_error(message[:600], type(error))

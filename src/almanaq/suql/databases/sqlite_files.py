@@ -131,9 +131,9 @@ def load_sqlite(
         loaded = {name for (name,) in connection.execute(_TABLES_OF, [place]).fetchall()}
         tables = [table for table in names if table in loaded]
         for table in tables:
-            said = _sqlite_declared(connection, sqlite, (place, table), tables)
-            read.declared[place, table] = said
-            key = said.key[0] if len(said.key) == 1 else ""
+            declared = _sqlite_declared(connection, sqlite, (place, table), tables)
+            read.declared[place, table] = declared
+            key = declared.key[0] if len(declared.key) == 1 else ""
             opened = open_documents(connection, (DATABASE, place, table), key)
             read.declared |= {(place, child): entry for child, entry in opened.items()}
 
@@ -167,8 +167,8 @@ def _sqlite_names(path: Path) -> tuple[list[str], list[LoadReport]]:
     with closing(connect_sqlite(path)) as sqlite:
         broken = unreadable_views(sqlite)
         names = [name for name in sqlite_tables(sqlite) if name not in broken]
-    said = [f"the view {name!r} of {path.name} is left out: {why}" for name, why in broken.items()]
-    return names, [LoadReport(name, 0, (), (message,)) for name, message in zip(broken, said, strict=True)]
+    warnings = [f"the view {name!r} of {path.name} is left out: {why}" for name, why in broken.items()]
+    return names, [LoadReport(name, 0, (), (message,)) for name, message in zip(broken, warnings, strict=True)]
 
 
 def _sqlite_table(sqlite: sqlite3.Connection, path: Path, name: str) -> tuple[Any, LoadReport]:

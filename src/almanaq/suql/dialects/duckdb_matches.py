@@ -105,8 +105,10 @@ def any_match(pattern: str, flags: str) -> str:
 def guarded(pattern: exp.Expr, *, flat: bool) -> exp.Expr:
     """Return a computed pattern, or an error in a row where RE2 might read it otherwise than PostgreSQL."""
     simple = call("regexp_full_match", pattern, text(_SAFE_FLAT if flat else _SAFE))
-    said = text("a computed pattern is not supported on duckdb if it has more than characters, sets and * + ? | ( ): ")
-    stop = call("error", exp.DPipe(this=said, expression=exp.paren(pattern.copy())))
+    message = text(
+        "a computed pattern is not supported on duckdb if it has more than characters, sets and * + ? | ( ): "
+    )
+    stop = call("error", exp.DPipe(this=message, expression=exp.paren(pattern.copy())))
     return exp.Case(ifs=[exp.If(this=exp.not_(simple), true=stop)], default=pattern.copy())
 
 

@@ -131,15 +131,15 @@ def write_parts(node: exp.Expr) -> exp.Expr:
 
 def write_replace(node: exp.Expr) -> exp.Expr:
     """`regexp_replace(x, p, by, flags)`: one match, or all with g."""
-    said = node.args.get("modifiers")
-    flags = said.name if said is not None else ""
+    modifiers = node.args.get("modifiers")
+    flags = modifiers.name if modifiers is not None else ""
     every = "g" in flags
     by = node.args.get("replacement") or text("")
     pattern = plain(node.expression)
     if not isinstance(pattern, exp.Literal):
         return _replace_computed(node, by, flags)
     groups = not isinstance(by, exp.Literal) or any(isinstance(p, int) and p > 0 for p in pieces_of(by.name))
-    match = first_match(pattern.name, read_flags(said, also="g"), groups=groups)
+    match = first_match(pattern.name, read_flags(modifiers, also="g"), groups=groups)
     if every and match.is_of_words:
         return _replace_words(node.this, match, by)
     if every:

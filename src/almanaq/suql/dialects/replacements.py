@@ -56,6 +56,6 @@ def rewritten_replacement(by: exp.Expr, groups: int, *, framed: bool) -> exp.Exp
 
 def _without_backslash(by: exp.Expr) -> exp.Expr:
     r"""Return a computed replacement, or an error where it has a backslash."""
-    said = text("regexp_replace takes a replacement with a backslash only written out, on duckdb")
+    message = text("regexp_replace takes a replacement with a backslash only written out, on duckdb")
     found = call("contains", by, text("\\"))
-    return exp.Case(ifs=[exp.If(this=found, true=call("error", said))], default=by.copy())
+    return exp.Case(ifs=[exp.If(this=found, true=call("error", message))], default=by.copy())

@@ -60,8 +60,8 @@ class ApproximateFilter:
             self._audit = AuditedTails(scores, self._accuracy, labelled, seed=self._accuracy.seed)
             self._refuse_what_is_too_dear()
             while len(rows := self._audit.next()):
-                said = await self._ask(undecided, rows)
-                self._audit.tell(rows, np.array([said[row] for row in rows.tolist()]))
+                verdicts = await self._ask(undecided, rows)
+                self._audit.tell(rows, np.array([verdicts[row] for row in rows.tolist()]))
             self._rows += [self._inferred(undecided[row]) for row in self._audit.accepted().tolist()]
             self.counts.inference = self.inference
         yield self.kept()

@@ -256,9 +256,9 @@ def _kept(outcome: Outcome) -> Outcome | str:
 def _read_as(call: TextCall, value: str) -> str | None:
     """Return a reply as the type asked for, or as options in their spelling; None when it is neither."""
     if call.type == "list":
-        said = parse_list(value)
-        texts = only_options(said, call.options) if call.options else said
-        return joined(texts) if texts or not said else None
+        listed = parse_list(value)
+        texts = only_options(listed, call.options) if call.options else listed
+        return joined(texts) if texts or not listed else None
     if call.options:
         return option_of(value, call.options)
     return value if call.type == "text" else parse_typed(value, call.type)

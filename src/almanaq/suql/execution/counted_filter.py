@@ -32,16 +32,16 @@ class CountedFilter:
         passing, undecided = await self._stage_run().without_asking(candidates, self.counts)
         surely = len(passing)
         order = np.random.default_rng(self._counting.seed).permutation(len(undecided)).tolist()
-        said: dict[int, bool] = {}
-        while not self._counting.should_stop(len(order), len(said), sum(said.values())):
-            places = order[len(said) : len(said) + self._counting.batch(len(said))]
+        verdicts: dict[int, bool] = {}
+        while not self._counting.should_stop(len(order), len(verdicts), sum(verdicts.values())):
+            places = order[len(verdicts) : len(verdicts) + self._counting.batch(len(verdicts))]
             passed = await self._passing([undecided[place] for place in places])
-            said |= {place: undecided[place].number in passed for place in places}
-        asked, count = len(said), sum(said.values())
+            verdicts |= {place: undecided[place].number in passed for place in places}
+        asked, count = len(verdicts), sum(verdicts.values())
         found = self._counting.interval(len(order), asked, count)
         guess, method = round(len(order) * count / asked) if asked else 0, self._counting.method
         if self._proxy is not None and self._counting.may_assist(len(order), asked, count):
-            guess, found = await self._assisted(self._proxy, undecided, said)
+            guess, found = await self._assisted(self._proxy, undecided, verdicts)
             method = "asymptotic"
         self.counts.estimate = CountEstimate(
             surely + guess,

@@ -187,11 +187,11 @@ class Groups:
         wanted = {row for rows in shown.to_pylist() for row in rows_behind(rows)[:_MOST_OF_A_LIST]}
         missing = [row for row in wanted if row is not None and (block, row) not in self._found]
         self._found |= {(block, row) for row in missing}
-        for stage, said in self._groups[block] if missing else ():
+        for stage, replies in self._groups[block] if missing else ():
             for row, one, key in self._stand_ins(stage, missing):
-                if one in said:
-                    quotes = [_planned(quote, stage.whole) for quote in said[one].quotes]
-                    self._book.add(block, replace(said[one], row=row, key=key, quotes=quotes))
+                if one in replies:
+                    quotes = [_planned(quote, stage.whole) for quote in replies[one].quotes]
+                    self._book.add(block, replace(replies[one], row=row, key=key, quotes=quotes))
 
     def _stand_ins(self, stage: GroupedStage, rows: list[Any]) -> Iterable[tuple[Any, Any, dict[str, Any]]]:
         """Yield rows, each with the one that stands for it and its own key."""

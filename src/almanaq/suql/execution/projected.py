@@ -66,13 +66,15 @@ class ProjectedRows:
 
 def unsorted(stage: TextStage, table: pa.Table) -> list[str]:
     """Say how many rows have no answer by which they are sorted: they come last, and may be the first in truth."""
-    told = []
+    warnings = []
     for item in stage.inputs:
         unknown = table.column(item.site.id).null_count if item.site.id in stage.sorts else 0
         if unknown:
             asked = item.site.question.name if item.site.question.is_string else "what is asked of them"
-            told.append(f"{unknown:,} of {table.num_rows:,} rows have no answer to {asked!r}, by which they are sorted")
-    return told
+            warnings.append(
+                f"{unknown:,} of {table.num_rows:,} rows have no answer to {asked!r}, by which they are sorted"
+            )
+    return warnings
 
 
 def _indices(order: Any) -> pa.Array:

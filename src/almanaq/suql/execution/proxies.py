@@ -109,8 +109,8 @@ class ModelProxy:
 
     async def scores(self, candidates: Sequence[Candidate], _: Mapping[int, bool], /) -> Floats:
         """Return how likely each row passes by the cheaper model; 1 or 0 where its server does not tell."""
-        told = await self._ask(candidates)
-        return np.array([told[candidate.number] for candidate in candidates], np.float64)
+        verdicts = await self._ask(candidates)
+        return np.array([verdicts[candidate.number] for candidate in candidates], np.float64)
 
 
 def open_proxy(name: str, inputs: Sequence[SiteInput], embedder: Embedder) -> Proxy:

@@ -49,8 +49,8 @@ class Renderer:
     ) -> None:
         self._session, self._catalog, self._dialect = session, catalog, dialect
         self._statements, self._prefix = statements, session.locate("")[-1]
-        told = collation is not None and dialect == "postgres"
-        self._types = {r.name.lower(): _types(r) for r in catalog.relations} if told else None
+        collated = collation is not None and dialect == "postgres"
+        self._types = {r.name.lower(): _types(r) for r in catalog.relations} if collated else None
         self._column_collation = collation if dialect == "mysql" else None
         self._own = dict(catalog.own_functions)
         self._temporary: set[str] = set()

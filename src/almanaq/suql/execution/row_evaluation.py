@@ -83,8 +83,8 @@ class RowEvaluation:
         if isinstance(atom, Verdict):
             return self._values()[atom.column]  # type: ignore[no-any-return]
         assert isinstance(atom, Computed)
-        said = {name: self._context.calls.unify(value) for name, value in self._values().items()}
-        values = {**self._candidate.values, **said}
+        replies = {name: self._context.calls.unify(value) for name, value in self._values().items()}
+        values = {**self._candidate.values, **replies}
         return await self._context.computed.evaluate(atom, values)
 
     async def chance(self, verdict: Verdict) -> float | None:

@@ -47,8 +47,8 @@ class WhyNot:
         """Show in a notebook what each condition comes to, with the quotes folded."""
         rows = [(_WORDS[condition.truth], condition.text) for condition in self.conditions]
         table = html.table_html(("", "condition"), rows) if rows else ""
-        said = html.paragraph(self._said()) if self._said() else ""
-        return html.block(table, said, html.quotes_html([condition.evidence for condition in self.conditions]))
+        message = html.paragraph(self._said()) if self._said() else ""
+        return html.block(table, message, html.quotes_html([condition.evidence for condition in self.conditions]))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
         """Show the same as text."""

@@ -274,8 +274,8 @@ class _Lowering:
             place = places.get(site.id)
             if place is not None:
                 key = tuple(add(column(FROM_ALIAS, name), "k") for name in place.key)
-                told = replace(site, about=place.about)
-                found = SiteInput(told, found.document, asked, place.relation, place.column, key)
+                described = replace(site, about=place.about)
+                found = SiteInput(described, found.document, asked, place.relation, place.column, key)
             inputs.append(found)
         return tuple(inputs)
 

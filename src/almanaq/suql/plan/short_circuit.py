@@ -37,8 +37,8 @@ def looked_at_under(
         parent = at.parent
         filtered = isinstance(parent, exp.Filter) and at is parent.this
         of_rows = of_rows and (filtered or not isinstance(at, _ACROSS_ROWS))
-        told = _conditions(at, parent) if of_rows else []
-        given = [made(part.copy()) for part, made in told if usable(part) and not is_by_chance(part)]
+        conditions = _conditions(at, parent) if of_rows else []
+        given = [made(part.copy()) for part, made in conditions if usable(part) and not is_by_chance(part)]
         if isinstance(parent, exp.And):
             conjuncts = [*given, *conjuncts]
         elif isinstance(parent, exp.Query):  # what was found is about the rows of a nested query
