@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import almanaq
 from almanaq import Accuracy, Options
 from almanaq.errors import BudgetExceeded, RefusedQueryError, UsageError
-from almanaq.testing import FunctionModel, StandInServer
+from almanaq.models.protocols import Quote
+from almanaq.testing import FunctionModel, StandInServer, replies_from
 
 ROWS = 400
 QUERY = "SELECT id FROM notes WHERE answer(text, 'is it good?') = 'Yes'"
@@ -44,6 +47,13 @@ def model():
     return FunctionModel(lambda text, question: "Yes" if " good " in text else "No")
 
 
+class Quoting(FunctionModel):
+    """Quotes the first word of each text."""
+
+    async def read(self, call):
+        return replace(await super().read(call), quotes=(Quote(0, 0, call.passages[0].split()[0]),))
+
+
 def opened(reader=None, rows=ROWS, **options):
     options = {"embedder": Vectors(), "cache": False, "order": "table"} | options
     return almanaq.connect(notes(rows), model=reader or model(), **options)
@@ -69,12 +79,33 @@ def test_fewer_rows_are_asked_and_the_targets_are_reached():
 
 
 def test_an_inferred_row_carries_no_quote_and_says_so():
-    with opened() as connection:
+    with opened(Quoting(lambda text, _: "Yes" if " good " in text else "No")) as connection:
         result = connection.sql(QUERY, accuracy=TARGETS)
     assert sum(result.inferred) == result.trace.inference.certificate.accepted > 0
     assert len(result.inferred) == len(result)
-    assert all(evidence == () for evidence, inferred in zip(result.evidence, result.inferred, strict=True) if inferred)
+    evidence = {True: set(), False: set()}
+    for inferred, found in zip(result.inferred, result.evidence, strict=True):
+        evidence[inferred].add(bool(found))
+    assert evidence == {True: {False}, False: {True}}
     assert result[:2].inferred == result.inferred[:2]
+
+
+def test_what_was_inferred_never_enters_the_cache(monkeypatch, tmp_path):
+    """Over one cache, an exact query after an approximate one still asks about each row that was not asked about."""
+    monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path))
+    good_or_not = replies_from(lambda text, question: "Yes" if " good " in text else "No")
+    with StandInServer(good_or_not) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        with opened("openai:stand-in", cache=True, max_calls=2 * ROWS) as connection:
+            inferred = connection.sql(QUERY, accuracy=TARGETS)
+            asked = server.ledger.calls
+            exact = connection.sql(QUERY)
+        assert asked == inferred.trace.inference.certificate.asked < ROWS
+        assert sum(inferred.inferred) > 0
+        assert exact.trace.cached_calls == asked
+        assert exact.trace.text_calls == server.ledger.calls - asked == ROWS - asked
+    assert [row[0] for row in exact] == [row for row in range(ROWS) if good(row)]
 
 
 def test_without_targets_everything_is_as_before():

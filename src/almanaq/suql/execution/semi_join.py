@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from almanaq.suql.execution.candidates import Candidate
@@ -11,45 +13,65 @@ from almanaq.suql.execution.candidates import Candidate
 class SemiJoinQueue:
     """Holds candidates back whose value is being tried, and drops those whose value has passed.
 
+    Of those that wait, one that asks what another candidate has asked is tried as soon as that is known: it costs
+    nothing, and may spare its value the others. So no text is asked about that is not in the order of the source.
+
     Args:
         column: holds the value; None holds nothing back.
         most: candidates of one value that may be tried at once.
+        asks: gives what names all that a candidate may ask; None where that does not say what it costs.
     """
 
-    def __init__(self, column: str | None, most: int) -> None:
-        self._column, self._most = column, most
-        self._found: set[Any] = set()
+    def __init__(self, column: str | None, most: int, asks: Callable[[Candidate], Hashable] | None = None) -> None:
+        self._column, self._most, self._asks = column, most, asks
+        self.found: set[Any] = set()
         self._tried: Counter[Any] = Counter()
-        self._values: dict[int, Any] = {}
-        self._waiting: defaultdict[Any, deque[Candidate]] = defaultdict(deque)
-        self._ready: deque[Candidate] = deque()
+        self._under_way: dict[int, tuple[Any, int]] = {}
+        self._waiting: defaultdict[Any, dict[int, Candidate]] = defaultdict(dict)  # by number
+        self._alike: defaultdict[int, list[tuple[Any, int]]] = defaultdict(list)  # values and numbers that wait
+        self._known: set[int] = set()
+        self._ready: list[tuple[bool, int, Candidate]] = []  # those that cost nothing first, then as they came
 
     def next(self) -> Candidate | None:
         """Return a candidate that has waited for its turn."""
-        return self._ready.popleft() if self._ready else None
+        return heapq.heappop(self._ready)[2] if self._ready else None
 
     def holds_back(self, candidate: Candidate) -> bool:
         """Tell whether a candidate is not to be tried now; if it is, it counts as being tried until it is done."""
         if self._column is None:
             return False
-        value = candidate.values[self._column]
-        if value in self._found:
+        value, asks = candidate.values[self._column], self._named(candidate)
+        if value in self.found:
             return True
-        if self._tried[value] >= self._most:
-            self._waiting[value].append(candidate)
+        if self._tried[value] >= self._most and asks not in self._known:
+            self._waiting[value][candidate.number] = candidate
+            if self._asks is not None:
+                self._alike[asks].append((value, candidate.number))
             return True
         self._tried[value] += 1
-        self._values[candidate.number] = value
+        self._under_way[candidate.number] = value, asks
         return False
 
-    def done(self, number: int, *, passes: bool) -> None:
-        """Take note of whether a candidate passed."""
+    def done(self, number: int, *, passes: bool, asked: bool) -> None:
+        """Take note of whether a candidate passed, and whether that took what it asks."""
         if self._column is None:
             return
-        value = self._values.pop(number)
+        value, asks = self._under_way.pop(number)
         self._tried[value] -= 1
         if passes:
-            self._found.add(value)
+            self.found.add(value)
             self._waiting.pop(value, None)
-        elif self._waiting[value]:
-            self._ready.append(self._waiting[value].popleft())
+        elif waiting := self._waiting.get(value):
+            self._let(waiting.pop(next(iter(waiting))), costs=True)
+        if asked and self._asks is not None:
+            self._known.add(asks)
+            for other, place in self._alike.pop(asks, ()):
+                if place in self._waiting.get(other, ()):
+                    self._let(self._waiting[other].pop(place), costs=False)
+
+    def _let(self, candidate: Candidate, *, costs: bool) -> None:
+        heapq.heappush(self._ready, (costs, candidate.number, candidate))
+
+    def _named(self, candidate: Candidate) -> int:
+        """Return a hash of what a candidate asks, which holds no text; equal ones of two, in 2^64, cost an order."""
+        return 0 if self._asks is None else hash(self._asks(candidate))

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, MostSimilarFirst, PassageSelection
 from almanaq.suql.execution.computed import ComputedAtoms
+from almanaq.suql.execution.pair_order import calls_of
 from almanaq.suql.execution.row_evaluation import RowContext, RowEvaluation, sites_needed
 from almanaq.suql.execution.semi_join import SemiJoinQueue
 from almanaq.suql.execution.stage_rows import StageCounts, StageRow
@@ -47,7 +48,11 @@ class StageRun:
         self._stage, self._calls = stage, calls
         self._rows_at_once, self._speculation = rows_at_once, speculation
         self._chances = _Chances()
-        self._semi_join = SemiJoinQueue(stage.semi_join_key, math.ceil(speculation))
+        asks = calls_of(stage.inputs) if len(stage.inputs) == 1 else None  # of several, one may do
+        self._semi_join = SemiJoinQueue(stage.semi_join_key, math.ceil(speculation), asks)
+        self._values_wanted = stage.values_wanted
+        # Where calls cost nothing, all of some rows are waited for, so that the same query gives the same values.
+        self._in_rounds = steady and self._values_wanted is not None
         self._passed: list[StageRow] = []
         self._ended = _Ended()
         self._open: set[int] = set()
@@ -56,7 +61,7 @@ class StageRun:
         self.counts = StageCounts()
         needs = {atom.column: sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
         inputs = {item.site.id: item for item in stage.inputs}
-        whole = stage.stop_after is None
+        whole = stage.stop_after is None and self._values_wanted is None
         self._context = RowContext(inputs, needs, calls, computed, selection, self.counts, whole)
 
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
@@ -87,6 +92,8 @@ class StageRun:
         self, candidates: AsyncIterator[Candidate], under_way: dict[asyncio.Task[StageRow | None], Candidate]
     ) -> None:
         """Start as many rows as may be under way; what is clear without asking is decided on the spot."""
+        if self._in_rounds and under_way:
+            return
         while len(under_way) < self._rows_to_try(self._passed):
             candidate = await self._next_candidate(candidates, may_wait=bool(under_way))
             if candidate is None:
@@ -98,7 +105,7 @@ class StageRun:
                 if passes:
                     row = StageRow(candidate.number, candidate.row, {}, payload=candidate.payload)
                     self._passed.append(row)
-                self._semi_join.done(candidate.number, passes=passes)
+                self._semi_join.done(candidate.number, passes=passes, asked=False)
                 continue
             self._open.add(candidate.number)
             task = asyncio.ensure_future(self._evaluate(candidate))
@@ -124,7 +131,7 @@ class StageRun:
             candidate = under_way.pop(task)
             row = task.result()
             self._open.discard(candidate.number)
-            self._semi_join.done(candidate.number, passes=row is not None)
+            self._semi_join.done(candidate.number, passes=row is not None, asked=True)
             if self._taught is not None:
                 self._taught.learn(candidate, passes=row is not None)
             if row is not None:
@@ -200,9 +207,12 @@ class StageRun:
 
     def _rows_to_try(self, passed: list[StageRow]) -> int:
         """Return how many rows may be under way: as many as a LIMIT still needs, times the speculation."""
-        if self._stage.stop_after is None:
+        if self._stage.stop_after is not None:
+            missing = self._stage.stop_after - len(passed)
+        elif self._values_wanted is not None:
+            missing = self._values_wanted - len(self._semi_join.found)
+        else:
             return self._rows_at_once
-        missing = self._stage.stop_after - len(passed)
         return min(self._rows_at_once, math.ceil(self._speculation * missing)) if missing > 0 else 0
 
     def _limit_is_met(self, under_way: dict[asyncio.Task[StageRow | None], Candidate]) -> bool:
@@ -211,6 +221,8 @@ class StageRun:
         In order, none may be under way before the last of them.
         """
         stop_after, passed = self._stage.stop_after, self._passed
+        if self._values_wanted is not None:
+            return len(self._semi_join.found) >= self._values_wanted and not (self._in_rounds and under_way)
         if stop_after is None or len(passed) < stop_after:
             return False
         if not self._in_turn or not under_way:

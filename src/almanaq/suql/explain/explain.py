@@ -180,7 +180,8 @@ def _describe(stage: TextStage, plan: Plan) -> str:
     else:
         lines.append(f"keep: {describe_predicate(stage.predicate, sites)}")
     if stage.semi_join_key is not None:
-        lines.append(f"stop after one row for each value of {stage.semi_join_key}")
+        enough = f", and after {stage.values_wanted:,} values" if stage.values_wanted is not None else ""
+        lines.append(f"stop after one row for each value of {stage.semi_join_key}{enough}")
     if stage.stop_after is not None:
         lines.append(f"stop after {stage.stop_after} rows" + (" in that order" if stage.ordered else ""))
     return "\n".join(lines)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlglot import exp
-
+from almanaq.suql.plan.matches_wanted import number_in
 from almanaq.suql.plan.stages import TextBlock
 
 
@@ -19,14 +18,8 @@ def limit_stop(block: TextBlock) -> TextBlock:
     Under an ORDER BY on columns, candidates come in that order and the first that pass are the ones LIMIT keeps; an
     ORDER BY on answers needs them all, so the rule does not apply.
     """
-    limit = _number(block.limit)
-    offset = _number(block.offset) if block.offset is not None else 0
+    limit = number_in(block.limit)
+    offset = number_in(block.offset) if block.offset is not None else 0
     if not block.filtered or limit is None or offset is None or block.order_sites:
         return block
     return replace(block, stop_after=limit + offset)
-
-
-def _number(clause: exp.Expr | None) -> int | None:
-    """Return the number in LIMIT or OFFSET; None when there is none or it is computed."""
-    value = clause.expression if clause is not None else None
-    return int(value.name) if isinstance(value, exp.Literal) and value.name.isdigit() else None

@@ -14,6 +14,7 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.common_tables import CommonTables
+from almanaq.suql.plan.matches_wanted import matches_wanted
 from almanaq.suql.plan.outputs import number_outputs
 from almanaq.suql.plan.predicates import conjuncts, weakest
 from almanaq.suql.plan.references import (
@@ -67,7 +68,7 @@ class _Builder:
         self.common = CommonTables(self._name, self.query)
         self.blocks: set[str] = set()
         self.stages: list[LogicalStage] = []
-        self._one_will_do: list[exp.Select] = []
+        self._one_will_do: list[tuple[exp.Select, int | None]] = []
 
     def query(self, query: exp.Query) -> exp.Query:
         """Compile a query that refers to nothing outside; give an equivalent one without text functions."""
@@ -170,8 +171,9 @@ class _Builder:
         name = self._name("block")
         labels = [item.alias_or_name for item in block.expressions]
         stage = text_block(name, block, self._catalog, self._row_id(block))
-        if any(block is one for one in self._one_will_do):  # of EXISTS: one row for each that it is asked about
-            stage = replace(stage, semi_join_key=stage.outputs[labels.index(OUTER)])
+        for one, wanted in self._one_will_do:
+            if one is block:  # of EXISTS: one row for each that it is asked about
+                stage = replace(stage, semi_join_key=stage.outputs[labels.index(OUTER)], values_wanted=wanted)
         self.stages.append(stage)
         self.blocks.add(name)
         reader = exp.Select(
@@ -354,6 +356,7 @@ class _Builder:
         outside = [call for call in own_text_calls(block) if not in_where(call, block)]
         outside += [call for part in above for call in own_text_calls(part)]
         one_will_do = isinstance(block.parent, exp.Exists) and not above and not blocks.is_cut_or_grouped(block)
+        wanted = matches_wanted(block.parent) if one_will_do else None
         units = ask_lazily([text_unit(call) for call in outside], block)
         inner = blocks.derive(block, name, units, above)
         hand_down(block, inner, rows)
@@ -366,7 +369,7 @@ class _Builder:
         inner.set("expressions", [*kept, aliased(column(rows, ROW), OUTER)])
         block.where(exp.EQ(this=column(name, OUTER), expression=column(rows, ROW)), copy=False)
         if one_will_do:
-            self._one_will_do.append(inner)
+            self._one_will_do.append((inner, wanted))
         inner.replace(self.query(inner))
         self._decorrelate(block)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from almanaq.suql.plan.filtered_rows import shown_columns
-from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms
+from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms, surely
 from almanaq.suql.plan.references import aliased, column, table
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of, text_columns
 from almanaq.suql.plan.stages import (
@@ -127,9 +127,20 @@ class _Lowering:
         if block.first_only and block.semi_join_key is not None:
             semi_join_key = "semi_join_key"
             select.append("expressions", aliased(self._resolve(block.semi_join_key), semi_join_key))
+            self._put_decided_rows_first(select, block.residual)
         self._bring(select)
         self._kept, self._where = f"{block.name}_kept", None
-        return TextStage(self._kept, block.name, select, inputs, predicate, block.stop_after, ordered, semi_join_key)
+        stage = TextStage(self._kept, block.name, select, inputs, predicate, block.stop_after, ordered, semi_join_key)
+        return replace(stage, values_wanted=block.values_wanted) if semi_join_key is not None else stage
+
+    def _put_decided_rows_first(self, select: exp.Select, residual: Predicate) -> None:
+        """Let rows that pass without asking come first, so that nothing is asked about others of the same value."""
+        sure = surely(residual)
+        if sure is not None:
+            first = exp.Case(ifs=[exp.If(this=self._resolve(sure), true=exp.Literal.number(0))])
+            first.set("default", exp.Literal.number(1))
+            keys = [exp.Ordered(this=first), exp.Ordered(this=self._row.copy())]
+            select.set("order", exp.Order(expressions=keys))
 
     def _bring(self, select: exp.Select) -> None:
         """Let a filter's rows have the columns that the result shows, where these are small or there already."""

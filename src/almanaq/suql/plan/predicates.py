@@ -118,6 +118,26 @@ def atoms(predicate: Predicate) -> list[Structured | Verdict | Computed]:
     return list(dict.fromkeys(found))
 
 
+def surely(predicate: Predicate, *, wanted: bool = True) -> exp.Expr | None:
+    """Return the condition under which a predicate is TRUE (FALSE, where that is wanted) whatever its answers are.
+
+    Returns:
+        None where none makes it so.
+    """
+    match predicate:
+        case Structured(_, expression):
+            return exp.Is(this=exp.paren(expression.copy()), expression=exp.true() if wanted else exp.false())
+        case Not(child):
+            return surely(child, wanted=not wanted)
+        case And(children) | Or(children):
+            found = [surely(child, wanted=wanted) for child in children]
+            sure = [condition for condition in found if condition is not None]
+            if isinstance(predicate, And) == wanted:  # all of them have to be so
+                return exp.and_(*sure) if len(sure) == len(found) else None
+            return exp.or_(*sure) if sure else None
+    return None
+
+
 def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
     """Split a condition at its top-level ANDs."""
     if node is None:

@@ -55,6 +55,7 @@ class TextBlock:
         late: evaluate text that only the output needs for the rows that are returned.
         semi_join_key: expression for each value of which one row will do;
             `first_only` says that the text filter stops there.
+        values_wanted: so many of these values will do; None: all are wanted.
     """
 
     name: str
@@ -77,6 +78,7 @@ class TextBlock:
     late: bool = False
     semi_join_key: exp.Expr | None = None
     first_only: bool = False
+    values_wanted: int | None = None
     light: frozenset[str] = frozenset()
 
     @property
@@ -135,6 +137,7 @@ class TextStage:
         predicate: rows that are not TRUE are dropped; None keeps all and stores the computed columns.
         stop_after: stop when so many rows passed; `ordered` says that they must be the first in source order.
         semi_join_key: column of the source for each value of which one row that passes will do.
+        values_wanted: so many of its values will do; None: all are wanted.
         sorts: ids of the sites by whose answers the block's rows are sorted.
     """
 
@@ -147,6 +150,7 @@ class TextStage:
     ordered: bool = False
     semi_join_key: str | None = None
     sorts: tuple[str, ...] = ()
+    values_wanted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
