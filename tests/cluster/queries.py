@@ -10,11 +10,14 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from test_same_as_duckdb import RESTAURANTS, TASK, connect, odd, task
 from tests.laws.compare import difference, expect
 from tests.laws.oracle import Oracle
+from tests.queries.support import texts
 from tests.queries.test_language_doc import EXAMPLES, choices, filled, ordered, reply
+from tests.queries.test_lists import CASES, SAID
 
 import almanaq
 from almanaq import sample
@@ -97,6 +100,18 @@ def test_the_examples_of_the_document(tables: Tables) -> None:
         print("refused:", said_of_it.split("\n")[0][:110], "|", sql[:90].replace("\n", " "))
     assert not wrong
     assert len(refused) <= 5
+
+
+def test_lists_of_texts_are_arrays(tables: Tables) -> None:
+    source = tables.source({"t": pa.table({"id": range(1, 7), "body": texts("a", "b", "c", "d", "e", None)})})
+    model = FunctionModel(lambda text, question: SAID[text] if question == "dishes?" else "Yes")
+    cases = [*CASES, ("SELECT id FROM t WHERE ARRAY['x', NULL] && ARRAY[body, NULL]", [], 0)]
+    with almanaq.connect(SparkDatabase(source), model=model, speculation=1, cache=False, link=False) as con:
+        for sql, rows, calls in cases:
+            before = model.calls
+            assert [tuple(row) for row in con.sql(sql).rows] == rows, sql
+            if "LIMIT 1" not in sql:  # which rows come first is the cluster's choice
+                assert model.calls - before == calls, sql
 
 
 def test_generated_queries(tables: Tables) -> None:

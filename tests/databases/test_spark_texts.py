@@ -19,6 +19,7 @@ ALLOWED = Allowed(frozenset({("town", "places"), ("spark_catalog", "town", "plac
 WRITTEN = {
     "SELECT l[1] AS x FROM t": "get(`l`, 0)",
     "SELECT 'x' = ANY(l) AS x FROM t": "EXISTS(`l`, e -> 'x' = e)",
+    "SELECT l && ARRAY['x'] AS x FROM t": "EXISTS(ARRAY('x'), e -> COALESCE(array_contains(`l`, e), FALSE))",
     "SELECT btrim(a, 'x') AS x FROM t": "btrim(`a`, 'x')",
     r"SELECT a ~ '^\w+$' AS x FROM t": r"REGEXP_LIKE(`a`, '(?s)^[\\p{L}\\p{Nl}\\p{Nd}",
     r"SELECT a ~* 'k$' AS x FROM t": r"REGEXP_LIKE(`a`, '(?s)[Kk]\\z')",

@@ -61,7 +61,7 @@ _REFUSED = frozenset(
 )
 _REFUSED_CLASSES: tuple[type[exp.Expr], ...] = (
     *(exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.JSONObject),
-    *(exp.Overlaps, exp.ArrayOverlaps, exp.ArrayContainedBy, exp.JSONBContains, exp.Glob),
+    *(exp.Overlaps, exp.ArrayContainedBy, exp.JSONBContains, exp.Glob),
     *(exp.ArgMax, exp.ArgMin, exp.Mode, exp.Median, exp.ArrayPosition, exp.BitString, exp.WidthBucket, exp.Overlay),
     *(exp.Levenshtein, exp.Factorial, exp.JSONArrayAgg, exp.JSONObjectAgg, exp.JustifyDays, exp.ArrayAppend),
     *(exp.ArrayPrepend, exp.RegexpSplit, exp.Rand, exp.ToNumber, exp.BitwiseLeftShift),
@@ -308,6 +308,7 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Window: _number_rows,
     exp.Identifier: _spelled,
     exp.ArrayContainsAll: write_contains,
+    exp.ArrayOverlaps: write_contains,
     exp.Bracket: write_subscript,
     exp.ArraySize: write_array_size,
     exp.ArrayRemove: write_remove,

@@ -47,7 +47,7 @@ def _side(side: exp.Expr) -> exp.Expr:
 
 
 def write_contains(node: exp.Expr) -> exp.Expr:
-    """`a @> b`: no array contains NULL."""
+    """`a @> b` and `a && b`: no array contains NULL."""
     within, whole = node.expression, node.this
     if isinstance(within, exp.Literal):
         within = exp.Array(expressions=elements(within.name))
@@ -55,7 +55,7 @@ def write_contains(node: exp.Expr) -> exp.Expr:
         this="coalesce",
         expressions=[_of_array("array_contains", whole, exp.to_identifier("e")), exp.false()],
     )
-    found = lambda_over("forall", within, "e", inner)
+    found = lambda_over("exists" if isinstance(node, exp.ArrayOverlaps) else "forall", within, "e", inner)
     known = exp.not_(exp.Is(this=whole.copy(), expression=exp.null()))
     return exp.Case(ifs=[exp.If(this=known, true=found)])
 
